@@ -1,0 +1,1 @@
+"""Pure. Before a pod exists: defaulting, validation, policy objects, the chain of the API server."""

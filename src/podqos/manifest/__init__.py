@@ -1,0 +1,1 @@
+"""Pure. Text to model: YAML and JSON in two speeds, positions, strictness."""

@@ -1,0 +1,1 @@
+"""Pure. Kubernetes values: quantities, resources, pods, nodes, policy objects, version profiles."""

@@ -1,0 +1,151 @@
+"""Pods and what holds them, in the shape of the Kubernetes API (core/v1), as frozen values.
+
+Only the fields that some decision reads are here; what is not declared is skipped while decoding and costs
+nothing. Attribute names are the API's in snake case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
+
+# Priority from which a pod counts as critical (pkg/apis/scheduling/types.go: SystemCriticalPriority).
+SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
+SYSTEM_NODE_CRITICAL = "system-node-critical"
+
+_CONFIG_SOURCE = "kubernetes.io/config.source"
+_CONFIG_MIRROR = "kubernetes.io/config.mirror"
+
+
+class QOSClass(StrEnum):
+    """The three quality-of-service classes, in the words of ``status.qosClass``."""
+
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
+    """Who an object is."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Container(Struct, frozen=True, gc=False, rename="camel"):
+    """A container of any kind; which kind is decided by the list it stands in."""
+
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = NO_RESOURCES
+    restart_policy: str = ""
+
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether an init container keeps running beside the others (KEP-753)."""
+        return self.restart_policy == "Always"
+
+
+class Toleration(Struct, frozen=True, gc=False, rename="camel"):
+    """A taint the pod puts up with."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
+    """What a pod is made of."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[Container, ...] = ()
+    resources: ResourceRequirements | None = None
+    """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
+    overhead: ResourceList = {}
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str = ""
+    runtime_class_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[Toleration, ...] = ()
+    restart_policy: str = ""
+    host_network: bool = False
+    termination_grace_period_seconds: int | None = None
+
+
+class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
+    """What the node says about a pod."""
+
+    phase: str = ""
+    qos_class: QOSClass | None = None
+
+
+class Pod(Struct, frozen=True, gc=False, rename="camel"):
+    """A pod, or the pod that a template describes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, the name by which journals and reports speak of a pod."""
+        return f"{self.metadata.namespace or 'default'}/{self.metadata.name or self.metadata.generate_name}"
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the kubelet got the pod from a file or URL instead of the API server."""
+        source = self.metadata.annotations.get(_CONFIG_SOURCE)
+        return source is not None and source != "api"
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the pod is the API server's picture of a static pod."""
+        return _CONFIG_MIRROR in self.metadata.annotations
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether the node must not evict the pod (pkg/kubelet/types/pod_update.go: IsCriticalPod)."""
+        priority = self.spec.priority
+        return self.is_static or self.is_mirror or (priority is not None and priority >= SYSTEM_CRITICAL_PRIORITY)
+
+    @property
+    def is_node_critical(self) -> bool:
+        """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
+        return self.is_critical and self.spec.priority_class_name == SYSTEM_NODE_CRITICAL
+
+    def class_deciding_containers(self) -> Iterator[tuple[str, int, Container]]:
+        """Yield (list name, index, container) of those that count for the QoS class, in the order of the lists."""
+        for index, container in enumerate(self.spec.containers):
+            yield "containers", index, container
+        for index, container in enumerate(self.spec.init_containers):
+            yield "initContainers", index, container
+
+
+class Workload(Struct, frozen=True, gc=False):
+    """A pod, or an object with a pod template, as found in a manifest."""
+
+    kind: str
+    metadata: ObjectMeta
+    pod: Pod
+    pod_path: str = ""
+    """Field path from the object to the pod: empty for a Pod, ``spec.template`` for a Deployment."""
+    replicas: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the object was read from an API server, which has already checked it."""
+        return bool(self.metadata.uid or self.metadata.resource_version)

@@ -1,0 +1,102 @@
+"""What differs between Kubernetes versions, as named, frozen values.
+
+Nothing in podqos asks for a version number: a rule that changed asks the profile for the behaviour. The table is
+SPEC's, read from upstream's history; each field says since when.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from podqos.errors import InvalidOption
+
+OLDEST = (1, 8)
+NEWEST = (1, 36)
+
+
+class Profile(Struct, frozen=True):
+    """The behaviour of one Kubernetes version."""
+
+    version: tuple[int, int]
+
+    guaranteed_oom_score_adj: int
+    """-998 up to 1.19, -997 since; Burstable's floor is 1000 plus this."""
+    lowest_score_for: Literal["nobody", "critical", "node-critical"]
+    """Which pods get the Guaranteed score whatever their class: critical ones since 1.14, node-critical since 1.22."""
+    init_containers_decide_class: bool
+    """Since 1.16."""
+    sidecar_oom_score: bool
+    """Since 1.32 a sidecar's score is at most that of the smallest regular container."""
+    pod_level_resources: bool
+    """``spec.resources``; on by default since 1.34."""
+    memory_oom_group: bool
+    """Since 1.28, on cgroup v2, a container dies as a whole."""
+    single_process_oom_kill: bool
+    """Since 1.32 the kubelet setting ``singleProcessOOMKill`` turns that off."""
+
+    eviction_ranking: Literal["qos-usage", "kubelet"]
+    """By class first up to 1.8; by usage over request, priority, usage - request since 1.9."""
+    pid_ranking: Literal["none", "priority", "priority-and-count"]
+    """PID pressure ranks by priority since 1.14, and by process count among equals since 1.19."""
+    memory_pressure_toleration: bool
+    """Since 1.11 BestEffort pods that tolerate the taint are admitted under MemoryPressure."""
+    conditions_become_taints: bool
+    """Since 1.12 memory pressure keeps every pod without the toleration away at scheduling."""
+    disk_pressure_admits_only_critical: bool
+    """Since 1.17, also when MemoryPressure holds at the same time."""
+    eviction_message_amounts: bool
+    """Since 1.26 eviction messages carry the threshold and the available amount."""
+    imagefs_inodes_default: bool
+    """Since 1.30 imagefs.inodesFree has a default threshold."""
+    hard_eviction_grace: Literal["zero", "pod", "one-second"]
+    """Immediate up to 1.21, the pod's own grace period up to 1.30 (0 meant unset), one second since 1.31."""
+    soft_grace_capped_by_pod: bool
+    """Since 1.32 soft eviction never waits longer than the pod itself asks for."""
+
+
+def profile_for(version: tuple[int, int]) -> Profile:
+    """Return the behaviour of Kubernetes ``version`` (major, minor)."""
+    assert OLDEST <= version <= NEWEST
+
+    def since(minor: int) -> bool:
+        return version >= (1, minor)
+
+    return Profile(
+        version=version,
+        guaranteed_oom_score_adj=-997 if since(20) else -998,
+        lowest_score_for="node-critical" if since(22) else "critical" if since(14) else "nobody",
+        init_containers_decide_class=since(16),
+        sidecar_oom_score=since(32),
+        pod_level_resources=since(34),
+        memory_oom_group=since(28),
+        single_process_oom_kill=since(32),
+        eviction_ranking="kubelet" if since(9) else "qos-usage",
+        pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",
+        memory_pressure_toleration=since(11),
+        conditions_become_taints=since(12),
+        disk_pressure_admits_only_critical=since(17),
+        eviction_message_amounts=since(26),
+        imagefs_inodes_default=since(30),
+        hard_eviction_grace="one-second" if since(31) else "pod" if since(22) else "zero",
+        soft_grace_capped_by_pod=since(32),
+    )
+
+
+def parse_version(text: str) -> Profile:
+    """Return the profile that ``1.29``, ``v1.29`` or ``v1.29.3`` names."""
+    matched = re.fullmatch(r"v?(\d+)\.(\d+)(?:\.\d+.*)?", text)
+    version = (int(matched[1]), int(matched[2])) if matched else None
+    if version is None or not OLDEST <= version <= NEWEST:
+        known = f"{OLDEST[0]}.{OLDEST[1]} to {NEWEST[0]}.{NEWEST[1]}"
+        raise InvalidOption(
+            f"Kubernetes version {text!r} is not known",
+            where="--kubernetes-version",
+            fix=f"use major.minor from {known}",
+        )
+    return profile_for(version)
+
+
+LATEST = profile_for(NEWEST)

@@ -1,0 +1,1 @@
+"""Pure. What a pod is promised: class, oom score, CPU units, cgroup plan, run flags."""

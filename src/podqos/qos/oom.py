@@ -1,0 +1,144 @@
+"""The oom_score_adj of every container: how the class reaches the kernel.
+
+The kernel adds ``oom_score_adj`` thousandths of all memory to what a process uses and kills the highest sum. A
+Burstable container that uses exactly its request ends at 1000; one that uses more is ahead of the others.
+
+Source: Kubernetes v1.36 pkg/kubelet/qos/policy.go; the values of node components: pkg/kubelet/qos/policy.go,
+cmd/kube-proxy/app/options.go, pkg/kubelet/cm/container_manager_linux.go.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.model.effective import sum_of_containers
+from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import ZERO
+from podqos.model.resources import MEMORY
+
+BEST_EFFORT_OOM_SCORE_ADJ = 1000
+
+# Fixed values, by who sets them. The sandbox ("pause") process is the runtime's own.
+COMPONENT_OOM_SCORE_ADJ = {
+    "kubelet": -999,
+    "kube-proxy": -999,
+    "container runtime": -999,
+    "pod sandbox": -998,
+}
+
+
+class OOMRule(StrEnum):
+    """Which rule gave the value."""
+
+    NODE_CRITICAL = "NodeCritical"
+    GUARANTEED = "Guaranteed"
+    BEST_EFFORT = "BestEffort"
+    BURSTABLE = "Burstable"
+    SIDECAR = "Sidecar"
+    """Burstable, lowered to the score of the smallest regular container."""
+    FLOOR = "Floor"
+    """Burstable, raised to stay above every Guaranteed container."""
+    CEILING = "Ceiling"
+    """Burstable, lowered to stay below every BestEffort container."""
+
+
+class OOMScore(Struct, frozen=True, gc=False):
+    """The adjustment of one container and the numbers behind it."""
+
+    container: str
+    value: int
+    rule: OOMRule
+    request_bytes: int | None = None
+    """The memory request that entered Burstable's formula; None where no formula was used."""
+
+
+def oom_scores(
+    pod: Pod, qos_class: QOSClass, node_memory_bytes: int, profile: Profile = LATEST
+) -> tuple[OOMScore, ...]:
+    """Return the adjustment of every container, init container and ephemeral container, in that order."""
+    spec = pod.spec
+    containers = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+    fixed = _fixed_score(pod, qos_class, profile)
+    if fixed is not None:
+        value, rule = fixed
+        return tuple(OOMScore(container.name, value, rule) for container in containers)
+
+    unclaimed = _unclaimed_request_share(pod) if profile.pod_level_resources else 0
+    smallest_regular = min((_memory_request(container) for container in spec.containers), default=0)
+    sidecars = {id(container) for container in spec.init_containers if container.is_sidecar}
+    scores = []
+    for container in containers:
+        request = _memory_request(container)
+        is_sidecar = profile.sidecar_oom_score and id(container) in sidecars
+        lent = is_sidecar and smallest_regular > request
+        scores.append(
+            _burstable_score(
+                container.name,
+                (smallest_regular if lent else request) + unclaimed,
+                node_memory_bytes,
+                OOMRule.SIDECAR if lent else OOMRule.BURSTABLE,
+                1000 + profile.guaranteed_oom_score_adj,
+            )
+        )
+    return tuple(scores)
+
+
+def pod_qos_class(pod: Pod, computed: QOSClass) -> QOSClass:
+    """Return the class the kubelet goes by: the one the API server recorded, if any, else the computed one."""
+    return pod.status.qos_class or computed
+
+
+def shown_oom_score(badness_pages: int, total_pages: int) -> int:
+    """Return what ``/proc/PID/oom_score`` shows for a badness, on Linux 5.8 and later (fs/proc/base.c).
+
+    The scale is moved so that it never shows a negative number: an idle process at adjustment 0 shows about 666.
+    """
+    return max(0, _truncated((1000 + _truncated(badness_pages * 1000, total_pages)) * 2, 3))
+
+
+def _fixed_score(pod: Pod, qos_class: QOSClass, profile: Profile) -> tuple[int, OOMRule] | None:
+    protected = (
+        pod.is_node_critical
+        if profile.lowest_score_for == "node-critical"
+        else profile.lowest_score_for == "critical" and pod.is_critical
+    )
+    if protected:
+        return profile.guaranteed_oom_score_adj, OOMRule.NODE_CRITICAL
+    if qos_class is QOSClass.GUARANTEED:
+        return profile.guaranteed_oom_score_adj, OOMRule.GUARANTEED
+    if qos_class is QOSClass.BEST_EFFORT:
+        return BEST_EFFORT_OOM_SCORE_ADJ, OOMRule.BEST_EFFORT
+    return None
+
+
+def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, rule: OOMRule, floor: int) -> OOMScore:
+    value = 1000 - _truncated(1000 * request_bytes, node_memory_bytes)
+    if value < floor:
+        value, rule = floor, OOMRule.FLOOR
+    elif value == BEST_EFFORT_OOM_SCORE_ADJ:
+        value, rule = BEST_EFFORT_OOM_SCORE_ADJ - 1, OOMRule.CEILING
+    return OOMScore(name, value, rule, request_bytes)
+
+
+def _memory_request(container: Container) -> int:
+    return container.resources.requests.get(MEMORY, ZERO).value
+
+
+def _unclaimed_request_share(pod: Pod) -> int:
+    """Return each container's share of the pod-level memory request that no container claims for itself."""
+    resources = pod.spec.resources
+    requested = resources.requests.get(MEMORY) if resources is not None else None
+    if requested is None:
+        return 0
+    claimed = sum_of_containers(pod, lambda container: container.resources.requests).get(MEMORY, ZERO)
+    count = len(pod.spec.containers) + len(pod.spec.init_containers)
+    return _truncated(requested.value - claimed.value, count) if count else 0
+
+
+def _truncated(numerator: int, denominator: int) -> int:
+    """Divide as Go and C do: towards zero."""
+    quotient = abs(numerator) // abs(denominator)
+    return quotient if (numerator < 0) == (denominator < 0) else -quotient

@@ -1,0 +1,1 @@
+"""Pure. Values to text: tables, CSV, JSON, YAML."""
