@@ -75,8 +75,9 @@ def _unequal_clauses(unequal: tuple[Unequal, ...]) -> Iterable[str]:
     for resource in unequal:
         for difference in resource.differences:
             if difference.limit:
-                request = difference.request if difference.request else "none"
-                yield f"{_named(difference.place)} requests {request} of its {resource.resource} limit {difference.limit}"
+                request = difference.request or "none"
+                who = _named(difference.place)
+                yield f"{who} requests {request} of its {resource.resource} limit {difference.limit}"
 
 
 def _named(place: Place) -> str:
