@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.strategies import pods
 
 from podqos.model.effective import pod_level_is_set, pod_limits, pod_requests
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
+from strategies import pods
 
 
 def requesting(memory: str, *, sidecar: bool = False) -> Container:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from tests.strategies import quantities, quantity_texts
 
 from podqos.errors import InvalidQuantity
 from podqos.model.quantity import ZERO, Quantity
+from strategies import quantities, quantity_texts
 
 
 @given(quantities())

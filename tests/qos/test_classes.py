@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from podqos.admission.defaulting import defaulted
-from tests.strategies import pods
 
+from podqos.admission.defaulting import defaulted
 from podqos.model.pod import Container, Pod, PodSpec, QOSClass
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.classes import class_per_resource, classify, edits_to_guaranteed
+from strategies import pods
 
 RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 

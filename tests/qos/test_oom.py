@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.strategies import pods
 
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
 from podqos.model.profile import LATEST, profile_for
@@ -13,6 +12,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.classes import classify
 from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, OOMRule, oom_scores, shown_oom_score
+from strategies import pods
 
 GI = 2**30
 
