@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceList
 
 
 class Why(StrEnum):
@@ -26,6 +27,18 @@ class Why(StrEnum):
     """A missing pod-level limit of huge pages is what the containers add up to."""
     ROUNDED_UP_TO_MILLI = "RoundedUpToMilli"
     """The API server keeps no more than three decimals."""
+    LIMIT_RANGE_DEFAULT = "LimitRangeDefault"
+    """A LimitRange fills in a limit that the container leaves out."""
+    LIMIT_RANGE_DEFAULT_REQUEST = "LimitRangeDefaultRequest"
+    """A LimitRange fills in a request that the container leaves out and that no limit of its own implied."""
+    RUNTIME_CLASS_OVERHEAD = "RuntimeClassOverhead"
+    """What the runtime class costs on top of the containers."""
+    MEMORY_REQUEST_FROM_LIMIT = "MemoryRequestFromLimit"
+    """The override sets the memory request to a percentage of the memory limit."""
+    CPU_LIMIT_FROM_MEMORY = "CPULimitFromMemory"
+    """The override sets the cpu limit by the memory limit."""
+    CPU_REQUEST_FROM_LIMIT = "CPURequestFromLimit"
+    """The override sets the cpu request to a percentage of the cpu limit."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -37,6 +50,14 @@ class Change(Struct, frozen=True, gc=False):
     before: Quantity | None
     after: Quantity
     why: Why
+    source: str = ""
+    """The name of the policy object that asked for it, where there is one."""
 
 
 Record = list[Change] | None
+
+
+def note(record: Record, path: str, amounts: ResourceList, why: Why, source: str = "") -> None:
+    """Record amounts that were not there before, in the order of their names."""
+    if record is not None:
+        record.extend(Change(path, name, None, amounts[name], why, source) for name in sorted(amounts))
