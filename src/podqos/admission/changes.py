@@ -33,6 +33,16 @@ class Why(StrEnum):
     """A LimitRange fills in a request that the container leaves out and that no limit of its own implied."""
     RUNTIME_CLASS_OVERHEAD = "RuntimeClassOverhead"
     """What the runtime class costs on top of the containers."""
+    PRIORITY_FROM_CLASS = "PriorityFromClass"
+    """The priority class that the pod names."""
+    PRIORITY_FROM_GLOBAL_DEFAULT = "PriorityFromGlobalDefault"
+    """The pod names no class, and one class is the default for such pods."""
+    PRIORITY_WITHOUT_CLASS = "PriorityWithoutClass"
+    """The pod names no class, and no class is the default."""
+    TOLERATION_OF_LOST_NODES = "TolerationOfLostNodes"
+    """Pods stay five minutes on a node that is not ready or unreachable, unless they say otherwise."""
+    RUNTIME_CLASS_SCHEDULING = "RuntimeClassScheduling"
+    """Where pods of the runtime class may run."""
     MEMORY_REQUEST_FROM_LIMIT = "MemoryRequestFromLimit"
     """The override sets the memory request to a percentage of the memory limit."""
     CPU_LIMIT_FROM_MEMORY = "CPULimitFromMemory"
@@ -54,7 +64,17 @@ class Change(Struct, frozen=True, gc=False):
     """The name of the policy object that asked for it, where there is one."""
 
 
-Record = list[Change] | None
+class FieldChange(Struct, frozen=True, gc=False):
+    """One field other than an amount that a step wrote into a pod."""
+
+    path: str
+    before: str | int | None
+    after: str | int
+    why: Why
+    source: str = ""
+
+
+Record = list[Change | FieldChange] | None
 
 
 def note(record: Record, path: str, amounts: ResourceList, why: Why, source: str = "") -> None:

@@ -22,7 +22,8 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import QOS_RESOURCES, ResourceList, ResourceRequirements
 
 # Above this many units upstream compares whole units, because thousandths would not fit 64 bits.
-_MAX_MILLI_VALUE = (2**63 - 1) // 1000
+_MAX_VALUE = 2**63 - 1
+_MAX_MILLI_VALUE = _MAX_VALUE // 1000
 
 
 class Bound(StrEnum):
@@ -184,4 +185,4 @@ def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantit
     request, limit = request or ZERO, limit or ZERO
     if max(request.value, limit.value, bound.value) <= _MAX_MILLI_VALUE:
         return request.milli_value, limit.milli_value, bound.milli_value
-    return request.value, limit.value, bound.value
+    return min(request.value, _MAX_VALUE), min(limit.value, _MAX_VALUE), min(bound.value, _MAX_VALUE)
