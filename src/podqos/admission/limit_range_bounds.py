@@ -9,12 +9,13 @@ the names of the resources.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
 
 from podqos.admission.limit_range import CLAIM, CONTAINER, POD
+from podqos.admission.refusal import Denied, joined
 from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange, LimitRangeItem
@@ -90,6 +91,21 @@ def violations(pod: Pod, limit_range: LimitRange) -> tuple[Violation, ...]:
         elif item.type == POD:
             found += _broken(item, Subject(name, POD), _pod_sums(pod))
     return tuple(found)
+
+
+class LimitRangeDenied(Denied, frozen=True, gc=False):
+    """The refusal of a LimitRange, with the bounds that were broken."""
+
+    violations: tuple[Violation, ...] = ()
+
+
+def first_denial(pod: Pod, limit_ranges: Sequence[LimitRange]) -> LimitRangeDenied | None:
+    """Return the refusal of the first LimitRange with complaints: it speaks for all that follow."""
+    for limit_range in limit_ranges:
+        found = violations(pod, limit_range)
+        if found:
+            return LimitRangeDenied(joined(str(violation) for violation in found), found)
+    return None
 
 
 def claim_violations(requests: ResourceList, limit_range: LimitRange) -> tuple[Violation, ...]:

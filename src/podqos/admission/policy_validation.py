@@ -9,6 +9,7 @@ Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateLimitRa
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from podqos.admission.field_errors import FieldError, duplicate, forbidden, invalid, required
 from podqos.admission.limit_range import CLAIM, CONTAINER, POD
@@ -140,7 +141,9 @@ def _ratio_errors(item: LimitRangeItem, name: str, path: str) -> Errors:
         yield invalid(place, str(ratio), f"ratio {ratio} is less than 1")
     # ratio > max/min, without dividing by a minimum of zero
     if least and most is not None and ratio.nanos * least.nanos > most.nanos * _ONE.nanos:
-        yield invalid(place, str(ratio), f"ratio {ratio} is greater than max/min = {most.nanos / least.nanos:f}")
+        yield invalid(
+            place, str(ratio), f"ratio {ratio} is greater than max/min = {Decimal(most.nanos) / least.nanos:.6f}"
+        )
 
 
 def validate_quota(quota: ResourceQuota) -> tuple[FieldError, ...]:

@@ -40,6 +40,8 @@ class Refusal(Struct, frozen=True, gc=False):
     code: Code
     message: str
     field_errors: tuple[FieldError, ...] = ()
+    denied: Denied | None = None
+    """The plug-in's own refusal, with its reasons as data where it has any."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -49,7 +51,7 @@ class Refusal(Struct, frozen=True, gc=False):
 
 def forbidden_pod(pod: Pod, denied: Denied) -> Refusal:
     """Return a plug-in's refusal of a pod."""
-    return Refusal(Code.FORBIDDEN, f'pods "{_name(pod)}" is forbidden: {denied.message}')
+    return Refusal(Code.FORBIDDEN, f'pods "{_name(pod)}" is forbidden: {denied.message}', denied=denied)
 
 
 def invalid_pod(pod: Pod, errors: Sequence[FieldError]) -> Refusal:
