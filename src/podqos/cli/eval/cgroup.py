@@ -12,7 +12,7 @@ import msgspec
 
 from podqos.admission.defaulting import defaulted
 from podqos.admission.validation import validate_resources
-from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList
 from podqos.qos.cgroup_paths import cgroup_uid, pod_path
@@ -101,7 +101,7 @@ def _pod(question: PodInput) -> dict[str, object]:
         "podCgroupPath": paths[question.cgroup_driver],
         "podCgroupPathCgroupfs": paths[CgroupDriver.CGROUPFS],
         "podCgroupPathSystemd": paths[CgroupDriver.SYSTEMD],
-        "apiValidationErrors": sorted(f"{error.path}: {error.type}" for error in errors),
+        "apiValidationErrors": sorted({f"{error.path}: {error.type}" for error in errors}),
     }
 
 
