@@ -106,7 +106,12 @@ def _pod(question: PodInput) -> dict[str, object]:
 
 
 def _settings(question: PodInput) -> CgroupSettings:
-    memory = question.memory_qos
+    given = question.memory_qos
+    memory_qos = (
+        MemoryQoS(given.throttling_factor, given.reservation_policy, given.node_allocatable_memory)
+        if given is not None
+        else None
+    )
     return CgroupSettings(
         node_memory_bytes=question.node_memory_capacity,
         node_swap_bytes=question.node_swap_capacity,
@@ -115,8 +120,7 @@ def _settings(question: PodInput) -> CgroupSettings:
         cpu_cfs_quota=question.enforce_cpu_limits,
         cpu_cfs_period_us=question.cpu_period,
         swap_behavior=SwapBehavior(question.swap_behavior or "NoSwap"),
-        memory_qos=memory
-        and MemoryQoS(memory.throttling_factor, memory.reservation_policy, memory.node_allocatable_memory),
+        memory_qos=memory_qos,
     )
 
 
