@@ -7,22 +7,4 @@ reported on standard error as file:line:column, and the rest is explained all th
 
 from __future__ import annotations
 
-import argparse
-import sys
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
-
-from podqos.cli import inputs
-from podqos.cli.fan_out import fan_out
-from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import HostError, InputError, InvalidOption, InvalidQuantity
-from podqos.model.pod import QOSClass
-from podqos.model.profile import NEWEST, parse_version
-from podqos.model.quantity import Quantity
-from podqos.report.explanation import Explanation, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 OUTPUTS = ("text", "table", "wide", "csv", "json", "yaml")
