@@ -16,11 +16,10 @@ from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import (
     Classification,
-    Edit,
     class_per_resource,
     classify,
-    edits_to_guaranteed,
 )
+from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
 from podqos.report import words
 

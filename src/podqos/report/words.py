@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_values import Because, Rule
-from podqos.qos.classes import Classification, Edit, Missing, Place, Unequal
+from podqos.qos.classes import Classification, Missing, Place, Unequal
+from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 
 
