@@ -197,6 +197,10 @@ class TestMemoryQoS:
         unknown = replace(NODE, memory_qos=MemoryQoS(0.9, "TieredReservation", 0))
         assert first(pod(container(requests="memory=1536Mi")), unknown).memory_high_bytes is None
 
+    def test_a_limit_beyond_all_machines_is_no_trouble(self):
+        found = first(pod(container(requests="memory=1Gi", limits="memory=1e400")), self.TIERED)
+        assert found.memory_high_bytes.amount <= 2**63
+
     def test_no_reservation_is_written_as_zero_to_containers_only(self):
         settings = replace(NODE, memory_qos=MemoryQoS())
         given_pod = pod(container(requests=FULL, limits=FULL))
