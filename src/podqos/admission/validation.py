@@ -234,6 +234,9 @@ def _pod_level(pod: Pod, claims: frozenset[str]) -> Errors:
     if resources is None:
         return
     path = "spec.resources"
+    if pod.spec.os.name == "windows":
+        yield forbidden(path, "may not be set for a windows pod")
+        return
     if resources.claims:
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     yield from _requirements(resources, path, _pod_resource_name, claims)
