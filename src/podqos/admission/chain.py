@@ -17,7 +17,7 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.changes import Change, FieldChange, Record
+from podqos.admission.changes import Change, FieldChange, Record, Why
 from podqos.admission.defaulting import defaulted
 from podqos.admission.limit_range import ConflictingDefaults, apply_limit_ranges
 from podqos.admission.limit_range_bounds import LimitRangeDenied, first_denial
@@ -31,6 +31,7 @@ from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatc
 from podqos.admission.tolerations import with_default_tolerations
 from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.policy import LimitRange, ResourceQuota
+from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
 
@@ -89,39 +90,44 @@ class Admission(Struct, frozen=True, gc=False):
 StepFunction = Callable[[Pod, Record], Pod | Refusal]
 
 
-def admit(pod: Pod, policies: Policies) -> Admission:
+def admit(pod: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
     """Take a new pod through every step until one refuses it. A status that came with it is dropped."""
-    return run_steps(replace(pod, status=PodStatus()), policies, _steps(policies))
+    return run_steps(replace(pod, status=PodStatus()), policies, _steps(policies, profile), profile=profile)
 
 
 def run_steps(
-    pod: Pod, policies: Policies, steps: Iterator[tuple[Step, StepFunction]], old: Pod | None = None
+    pod: Pod,
+    policies: Policies,
+    steps: Iterator[tuple[Step, StepFunction]],
+    *,
+    old: Pod | None = None,
+    profile: Profile = LATEST,
 ) -> Admission:
     """Take a pod through the steps, then through the quotas; ``old`` is what a resize starts from."""
     results: list[StepResult] = []
     conflicts = policies.conflicts()
-    class_before = classify(pod).qos_class
+    class_before = classify(pod, profile).qos_class
     for step, run in steps:
         record: list[Change | FieldChange] = []
         outcome = run(pod, record)
         if isinstance(outcome, Refusal):
             return Admission(pod, tuple(results), step, outcome, conflicts=conflicts)
-        class_after = class_before if outcome is pod else classify(outcome).qos_class
+        class_after = class_before if outcome is pod else classify(outcome, profile).qos_class
         results.append(StepResult(step, tuple(record), class_before, class_after))
         pod, class_before = outcome, class_after
+    if old is None:
+        pod = replace(pod, status=PodStatus(phase="Pending", qos_class=class_before))
     decision = check_quotas(pod, policies.resource_quotas, old)
     if decision.denied is not None:
         refusal = forbidden_pod(pod, decision.denied)
         return Admission(pod, tuple(results), Step.RESOURCE_QUOTA, refusal, conflicts=conflicts)
     results.append(StepResult(Step.RESOURCE_QUOTA, (), class_before, class_before))
-    if old is None:
-        pod = replace(pod, status=PodStatus(phase="Pending", qos_class=class_before))
     return Admission(pod, tuple(results), quotas=decision.quotas, conflicts=conflicts)
 
 
-def _steps(policies: Policies) -> Iterator[tuple[Step, StepFunction]]:
+def _steps(policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
-    yield Step.DEFAULTING, defaulted
+    yield Step.DEFAULTING, lambda pod, record: defaulted(_known_fields(pod, profile, record), record)
     yield Step.NAMESPACE_LIFECYCLE, lambda pod, _: _in_namespace(pod, policies)
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
     yield Step.PRIORITY, lambda pod, record: _judged(pod, apply_priority(pod, policies.priority_classes, record))
@@ -139,6 +145,15 @@ def _steps(policies: Policies) -> Iterator[tuple[Step, StepFunction]]:
         Step.RUNTIME_CLASS_OVERHEAD,
         lambda pod, _: _judged(pod, overhead_mismatch(pod, policies.runtime_classes) or pod),
     )
+
+
+def _known_fields(pod: Pod, profile: Profile, record: Record) -> Pod:
+    """Drop what this version does not know."""
+    if profile.pod_level_resources or pod.spec.resources is None:
+        return pod
+    if record is not None:
+        record.append(FieldChange("spec.resources", "set", None, Why.POD_LEVEL_RESOURCES_UNKNOWN))
+    return replace(pod, spec=replace(pod.spec, resources=None))
 
 
 def _in_namespace(pod: Pod, policies: Policies) -> Pod | Refusal:

@@ -25,6 +25,8 @@ class Why(StrEnum):
     """A missing pod-level request that no container states is the pod-level limit."""
     POD_HUGEPAGES_LIMIT_FROM_CONTAINERS = "PodHugePagesLimitFromContainers"
     """A missing pod-level limit of huge pages is what the containers add up to."""
+    POD_LEVEL_RESOURCES_UNKNOWN = "PodLevelResourcesUnknown"
+    """This version of Kubernetes drops resources that are set for the pod as a whole."""
     ROUNDED_UP_TO_MILLI = "RoundedUpToMilli"
     """The API server keeps no more than three decimals."""
     LIMIT_RANGE_DEFAULT = "LimitRangeDefault"
@@ -69,7 +71,7 @@ class FieldChange(Struct, frozen=True, gc=False):
 
     path: str
     before: str | int | None
-    after: str | int
+    after: str | int | None
     why: Why
     source: str = ""
 

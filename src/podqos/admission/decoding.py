@@ -64,6 +64,8 @@ def read_pod(value: object) -> Pod | Refusal:
             return msgspec.convert(_without_nulls(value), Pod, dec_hook=_quantity)
     except InvalidQuantity as error:
         return _unreadable(error.what)
+    except RecursionError:
+        return _unreadable("exceeded max depth")
     except msgspec.ValidationError as error:
         cause = error.__cause__
         return _unreadable(cause.what if isinstance(cause, InvalidQuantity) else str(error))

@@ -29,7 +29,7 @@ Errors = Iterator[FieldError]
 
 def resize(old: Pod, new: Pod, policies: Policies) -> Admission:
     """Take a resize of ``old`` to the resources of ``new`` through every step until one refuses it."""
-    return run_steps(_with_resources_of(old, new), policies, _steps(old, policies), old)
+    return run_steps(_with_resources_of(old, new), policies, _steps(old, policies), old=old)
 
 
 def _steps(old: Pod, policies: Policies) -> Iterator[tuple[Step, StepFunction]]:
