@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from podqos.admission.changes import Change, FieldChange, Record, Why
 from podqos.admission.defaulting import defaulted
 from podqos.admission.limit_range import ConflictingDefaults, apply_limit_ranges
-from podqos.admission.limit_range_bounds import LimitRangeDenied, first_denial
+from podqos.admission.limit_range_bounds import first_denial
 from podqos.admission.pod_validation import validate_new_pod
 from podqos.admission.policies import Policies
 from podqos.admission.priority import apply_priority
@@ -192,5 +192,5 @@ def _valid(pod: Pod) -> Pod | Refusal:
 
 def within_bounds(pod: Pod, limit_ranges: tuple[LimitRange, ...]) -> Pod | Refusal:
     """Hold the pod against each LimitRange; the first with complaints refuses it."""
-    denied: LimitRangeDenied | None = first_denial(pod, limit_ranges)
+    denied = first_denial(pod, limit_ranges)
     return pod if denied is None else forbidden_pod(pod, denied)

@@ -62,8 +62,6 @@ def read_pod(value: object) -> Pod | Refusal:
         unknown = list(unknown_fields(value))
         if not unknown:
             return msgspec.convert(_without_nulls(value), Pod, dec_hook=_quantity)
-    except InvalidQuantity as error:
-        return _unreadable(error.what)
     except RecursionError:
         return _unreadable("exceeded max depth")
     except msgspec.ValidationError as error:
