@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import ZERO, Quantity
+from podqos.model.quantity import ZERO, Format, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
 
 
@@ -38,14 +38,21 @@ class Missing(Struct, frozen=True, gc=False):
     requested: Quantity | None
 
 
+class Difference(Struct, frozen=True, gc=False):
+    """A place whose request and limit differ."""
+
+    place: Place
+    request: Quantity | None
+    limit: Quantity | None
+
+
 class Unequal(Struct, frozen=True, gc=False):
     """A resource whose requests and limits add up to different amounts over the pod."""
 
     resource: str
     requests: Quantity
     limits: Quantity
-    places: tuple[Place, ...]
-    """Where the two differ."""
+    differences: tuple[Difference, ...]
 
 
 class Classification(Struct, frozen=True, gc=False):
@@ -87,7 +94,7 @@ def classify(pod: Pod, profile: Profile = LATEST) -> Classification:
     if not missing and request_sums == limit_sums:
         return Classification(QOSClass.GUARANTEED, decided_by)
     unequal = tuple(
-        Unequal(name, Quantity(request_sums[name]), Quantity(limit_sums[name]), _where_unequal(pod, name, profile))
+        _unequal(pod, name, request_sums[name], limit_sums[name], profile)
         for name in QOS_RESOURCES
         if request_sums[name] != limit_sums[name]
     )
@@ -110,12 +117,14 @@ def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Pl
             yield Place(f"spec.initContainers[{index}]", container.name), container.resources
 
 
-def _where_unequal(pod: Pod, name: str, profile: Profile) -> tuple[Place, ...]:
-    return tuple(
-        place
+def _unequal(pod: Pod, name: str, request_nanos: int, limit_nanos: int, profile: Profile) -> Unequal:
+    notation: Format = "BinarySI" if name == MEMORY else "DecimalSI"
+    differences = tuple(
+        Difference(place, resources.requests.get(name), resources.limits.get(name))
         for place, resources in deciding_resources(pod, profile)
         if resources.requests.get(name, ZERO) != resources.limits.get(name, ZERO)
     )
+    return Unequal(name, Quantity(request_nanos, notation), Quantity(limit_nanos, notation), differences)
 
 
 class Edit(Struct, frozen=True, gc=False):

@@ -1,0 +1,60 @@
+"""Answer for other programs: JSON lines in, JSON lines out.
+
+Reads {"id", "input"} lines on standard input and writes {"id", "result"} lines, one for one and at once. A line that
+cannot be answered yields {"id", "error"}; the rest goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from importlib import import_module
+
+import msgspec
+
+from podqos.errors import PodqosError
+
+# family → the module under podqos.cli.eval that answers it
+FAMILIES = ("quantity", "qos", "oom", "cgroup")
+
+Evaluate = Callable[[dict[str, object]], dict[str, object]]
+
+
+class Question(msgspec.Struct):
+    """One input line."""
+
+    id: str | int | None = None
+    input: dict[str, object] = {}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos eval``."""
+    parser.add_argument("family", choices=FAMILIES, metavar="FAMILY", help=f"one of {', '.join(FAMILIES)}")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer every line of standard input."""
+    evaluate: Evaluate = import_module(f"podqos.cli.eval.{arguments.family}").evaluate
+    decoder = msgspec.json.Decoder(Question)
+    output = sys.stdout.buffer
+    for line in sys.stdin.buffer:
+        if line.strip():
+            output.write(msgspec.json.encode(answer(line, decoder, evaluate)) + b"\n")
+            output.flush()
+    return 0
+
+
+def answer(line: bytes, decoder: msgspec.json.Decoder[Question], evaluate: Evaluate) -> dict[str, object]:
+    """Return the output object for one input line."""
+    try:
+        question = decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return {"id": None, "error": f"not an input line: {error}"}
+    try:
+        return {"id": question.id, "result": evaluate(question.input)}
+    except (PodqosError, msgspec.ValidationError) as error:
+        return {"id": question.id, "error": str(error)}
+    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+        # The families' inputs are plain JSON of other programs: a missing or ill-typed field ends here.
+        return {"id": question.id, "error": f"input not understood: {type(error).__name__}: {error}"}

@@ -1,0 +1,80 @@
+"""The files a command reads: finding them, opening them, and telling progress while it takes long.
+
+Nothing is decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from podqos.errors import InputError
+
+STDIN = "-"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+T = TypeVar("T")
+
+
+def find_files(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+
+    Hidden directories (``.git``) are left out, links to directories are not followed.
+    """
+    for argument in arguments:
+        if argument == STDIN or not os.path.isdir(argument):
+            yield argument
+            continue
+        for folder, folders, files in os.walk(argument):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            for name in sorted(files):
+                if name.endswith(_SUFFIXES):
+                    yield os.path.join(folder, name)
+
+
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file, or of standard input for ``-``."""
+    try:
+        if path == STDIN:
+            return sys.stdin.buffer.read()
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
+
+
+def _how_to_read(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "check the path"
+    if isinstance(error, PermissionError):
+        return "make the file readable or run as its owner"
+    return "name a file or a directory of manifests"
+
+
+def with_progress(items: list[T], what: str) -> Iterator[T]:
+    """Yield the items; where a person is watching and it takes longer than a moment, say how far it is."""
+    if not sys.stderr.isatty():
+        yield from items
+        return
+    shown = False
+    said = time.monotonic() + 0.5
+    for done, item in enumerate(items):
+        if time.monotonic() >= said:
+            print(f"\r{what} {done:,} of {len(items):,} ({done * 100 // len(items)} %)", end="", file=sys.stderr)
+            shown = True
+            said = time.monotonic() + 0.1
+        yield item
+    if shown:
+        print("\r\x1b[K", end="", file=sys.stderr)
+
+
+def machine_memory_bytes() -> int | None:
+    """Return the memory of this machine as the kubelet counts it (MemTotal), or None where that is unknown."""
+    try:
+        with open("/proc/meminfo", "rb") as file:
+            return int(file.readline().split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        return None

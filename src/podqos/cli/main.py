@@ -1,0 +1,98 @@
+"""The command ``podqos``: finds the subcommand and runs it.
+
+Start-up time counts, so only the module of the chosen subcommand is imported. A command module has two functions:
+``add_arguments(parser)`` and ``run(arguments) -> exit code``.
+
+Exit codes: 0 all well; 1 the command has findings; 2 bad input (files, options); 3 the machine refused something;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import Protocol
+
+from podqos.errors import HostError, InputError
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+EXIT_BAD_INPUT = 2
+EXIT_HOST = 3
+EXIT_INTERRUPTED = 130
+
+# command → its module under podqos.cli, and what it does, as `podqos --help` lists it
+COMMANDS = {
+    "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
+    "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
+    "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
+}
+
+
+class Command(Protocol):
+    """What a command module offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the command's options."""
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do the work and return the exit code."""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run podqos and return its exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    program = "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
+    try:
+        return _run(program, arguments)
+    except InputError as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return EXIT_BAD_INPUT
+    except HostError as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return EXIT_HOST
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`podqos explain … | head`). Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+
+
+def _run(program: str, argv: list[str]) -> int:
+    name = argv[0] if argv and argv[0] in COMMANDS else None
+    if name is None:
+        # No command, --help, --version or a word we do not know: the full parser answers, without running anything.
+        _overview(program).parse_args(argv or ["--help"])
+        return EXIT_BAD_INPUT
+    command: Command = import_module(f"podqos.cli.{COMMANDS[name][0]}")
+    parser = argparse.ArgumentParser(
+        prog=f"{program} {name}",
+        description=command.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    code = command.run(parser.parse_args(argv[1:]))
+    sys.stdout.flush()
+    return code
+
+
+def _overview(program: str) -> argparse.ArgumentParser:
+    from podqos import __version__
+
+    parser = argparse.ArgumentParser(
+        prog=program,
+        description="Who is slowed, who is killed, in which order, and why: Kubernetes' QoS system, explained.",
+        epilog=f"`{program} COMMAND --help` tells the rest. Exit codes: 0 all well, 1 findings, 2 bad input, "
+        "3 the machine refused something, 130 interrupted.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"podqos {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (_, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary)
+    return parser

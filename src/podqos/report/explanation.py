@@ -1,0 +1,174 @@
+"""What ``podqos explain`` says of a pod, as a value: the documented JSON shape, from which all other outputs follow.
+
+The decisions themselves come from ``qos`` and ``admission``; here they are only gathered. The shape is stable: fields
+are added, never renamed or removed, and ``docs/schema/explain.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.admission.defaulting import defaulted
+from podqos.model.pod import Container, Pod, QOSClass, Workload
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import ResourceList
+from podqos.qos.classes import (
+    Classification,
+    Edit,
+    class_per_resource,
+    classify,
+    edits_to_guaranteed,
+)
+from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.report import words
+
+
+class Settings(Struct, frozen=True):
+    """The node and the Kubernetes version a pod is explained for."""
+
+    node_memory_bytes: int
+    profile: Profile = LATEST
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What was decided about one pod: everything an explanation renders."""
+
+    workload: Workload
+    pod: Pod
+    """The pod as the API server stores it, after defaulting."""
+    as_written: Classification
+    classification: Classification
+    qos_class: QOSClass
+    """The class the kubelet goes by: recorded in the status of a live pod, computed otherwise."""
+    oom_scores: tuple[OOMScore, ...]
+
+
+def decide(workload: Workload, settings: Settings) -> Decision:
+    """Gather the decisions about one pod."""
+    pod = defaulted(workload.pod)
+    classification = classify(pod, settings.profile)
+    qos_class = pod_qos_class(pod, classification.qos_class)
+    return Decision(
+        workload=workload,
+        pod=pod,
+        as_written=classification if pod is workload.pod else classify(workload.pod, settings.profile),
+        classification=classification,
+        qos_class=qos_class,
+        oom_scores=oom_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
+    )
+
+
+class ContainerExplanation(Struct, frozen=True, rename="camel"):
+    """One container: what it asks for and what that makes it."""
+
+    name: str
+    type: str
+    """``container``, ``initContainer``, ``sidecar`` or ``ephemeralContainer``."""
+    requests: dict[str, str]
+    limits: dict[str, str]
+    qos_class_per_resource: dict[str, QOSClass]
+    oom_score_adj: int
+    oom_rule: str
+    oom_reason: str
+
+
+class EditExplanation(Struct, frozen=True, rename="camel"):
+    """One line to write; ``value`` is null where an amount has to be chosen."""
+
+    path: str
+    value: str | None
+    replaces: str | None
+
+
+class Explanation(Struct, frozen=True, rename="camel"):
+    """One pod, or the pods of one workload."""
+
+    kind: str
+    namespace: str
+    name: str
+    source: str
+    replicas: int | None
+    qos_class: QOSClass
+    qos_class_as_written: QOSClass
+    """Before the API server's defaulting."""
+    qos_class_computed: QOSClass
+    """From the resources; differs from ``qosClass`` only if a live pod's status says something else."""
+    decided_by: str
+    reason: str
+    edits_to_guaranteed: tuple[EditExplanation, ...]
+    containers: tuple[ContainerExplanation, ...]
+
+
+class ExplanationList(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos explain -o json``."""
+
+    items: tuple[Explanation, ...]
+    kubernetes_version: str
+    node_memory_bytes: int
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "ExplanationList"
+
+
+def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
+    """Render one decision into the documented shape."""
+    workload, pod = decision.workload, decision.pod
+    prefix = f"{workload.pod_path}." if workload.pod_path else ""
+    edits = (
+        ()
+        if decision.classification.qos_class is QOSClass.GUARANTEED
+        else edits_to_guaranteed(workload.pod, settings.profile)
+    )
+    return Explanation(
+        kind=workload.kind,
+        namespace=workload.metadata.namespace or "default",
+        name=workload.metadata.name or workload.metadata.generate_name,
+        source=source,
+        replicas=workload.replicas,
+        qos_class=decision.qos_class,
+        qos_class_as_written=decision.as_written.qos_class,
+        qos_class_computed=decision.classification.qos_class,
+        decided_by=decision.classification.decided_by,
+        reason=words.why_class(decision.classification),
+        edits_to_guaranteed=tuple(_edit(edit, prefix) for edit in edits),
+        containers=tuple(
+            _container(kind, container, score, settings)
+            for (kind, container), score in zip(_containers(pod), decision.oom_scores, strict=True)
+        ),
+    )
+
+
+def _containers(pod: Pod) -> list[tuple[str, Container]]:
+    """Return all containers with their type, in the order of ``oom_scores``."""
+    return [
+        *(("container", container) for container in pod.spec.containers),
+        *(
+            ("sidecar" if container.is_sidecar else "initContainer", container)
+            for container in pod.spec.init_containers
+        ),
+        *(("ephemeralContainer", container) for container in pod.spec.ephemeral_containers),
+    ]
+
+
+def _container(kind: str, container: Container, score: OOMScore, settings: Settings) -> ContainerExplanation:
+    return ContainerExplanation(
+        name=container.name,
+        type=kind,
+        requests=_texts(container.resources.requests),
+        limits=_texts(container.resources.limits),
+        qos_class_per_resource=class_per_resource(container.resources),
+        oom_score_adj=score.value,
+        oom_rule=score.rule,
+        oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+    )
+
+
+def _edit(edit: Edit, prefix: str) -> EditExplanation:
+    return EditExplanation(
+        path=prefix + edit.path,
+        value=None if edit.value is None else str(edit.value),
+        replaces=None if edit.replaces is None else str(edit.replaces),
+    )
+
+
+def _texts(amounts: ResourceList) -> dict[str, str]:
+    return {name: str(amount) for name, amount in sorted(amounts.items())}

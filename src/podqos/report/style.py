@@ -1,0 +1,84 @@
+"""Colour and columns for a terminal, and plain text for everything else.
+
+Whether there is a terminal is for the caller to know: a ``Style`` is made at the edge and passed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podqos.model.pod import QOSClass
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+
+_CLASS_COLOURS = {
+    QOSClass.GUARANTEED: "32",  # green: last to go
+    QOSClass.BURSTABLE: "33",  # yellow
+    QOSClass.BEST_EFFORT: "31",  # red: first to go
+}
+
+
+class Style(Struct, frozen=True):
+    """How to write for the reader at hand."""
+
+    colour: bool = False
+    width: int | None = None
+    """Columns to stay within; None where lines may be as long as they are."""
+
+    def qos_class(self, qos_class: QOSClass) -> str:
+        """Return the class in its colour."""
+        return self._painted(str(qos_class), _CLASS_COLOURS[qos_class])
+
+    def strong(self, text: str) -> str:
+        """Return a heading."""
+        return self._painted(text, "1")
+
+    def faint(self, text: str) -> str:
+        """Return something less important."""
+        return self._painted(text, "2")
+
+    def _painted(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+
+
+def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style, indent: str = "") -> list[str]:
+    """Return the lines of a table: left-aligned columns two spaces apart, the last one cut to the width."""
+    widths = [max(map(visible_length, column)) for column in zip(headers, *rows, strict=True)]
+    lines = []
+    for row in ([style.strong(header) for header in headers], *rows):
+        padded = [
+            cell + " " * (width - visible_length(cell)) for cell, width in zip(row[:-1], widths[:-1], strict=True)
+        ]
+        start = indent + "".join(f"{cell}  " for cell in padded)
+        lines.append((start + cut(row[-1], style.width, visible_length(start))).rstrip())
+    return lines
+
+
+def wrapped(text: str, style: Style, indent: str) -> list[str]:
+    """Return ``text`` as lines within the width, each after ``indent``."""
+    if style.width is None:
+        return [indent + text]
+    lines = [""]
+    room = max(20, style.width - len(indent))
+    for word in text.split(" "):
+        if lines[-1] and visible_length(lines[-1]) + 1 + visible_length(word) > room:
+            lines.append(word)
+        else:
+            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
+    return [indent + line for line in lines]
+
+
+def visible_length(text: str) -> int:
+    """Return how many columns ``text`` takes, colours not counted."""
+    return len(_ESCAPES.sub("", text)) if "\x1b" in text else len(text)
+
+
+def cut(text: str, width: int | None, used: int) -> str:
+    """Shorten ``text`` so that it ends within ``width`` after ``used`` columns; a few columns are always left."""
+    if width is None or used + visible_length(text) <= width:
+        return text
+    plain = _ESCAPES.sub("", text)
+    return plain[: max(8, width - used - 1)] + "…"
