@@ -22,7 +22,7 @@ def _manifest(fragment: str) -> bytes:
 
 @pytest.fixture
 def written() -> Reader:
-    """A pod exactly as written."""
+    """Read a pod exactly as written."""
 
     def of(fragment: str) -> Pod:
         reading = read("example.yaml", _manifest(fragment))
@@ -35,13 +35,13 @@ def written() -> Reader:
 
 @pytest.fixture
 def admitted(written: Reader) -> Reader:
-    """A pod as the API server stores it: with the requests that follow from limits."""
+    """Read a pod as the API server stores it, with the requests that follow from limits."""
     return lambda fragment: defaulted(written(fragment))
 
 
 @pytest.fixture
 def refused() -> Callable[[str], list[str]]:
-    """What is said about a pod that must not be accepted."""
+    """Return what is said about a pod that must not be accepted."""
 
     def of(fragment: str) -> list[str]:
         reading = read("example.yaml", _manifest(fragment))

@@ -21,9 +21,7 @@ MEMORY = {"-": (None, None), "request < limit": ("128Mi", "256Mi"), "request = l
 def _container(cpu: tuple[str | None, str | None], memory: tuple[str | None, str | None]) -> str:
     lines = ["containers:", "- name: app", "  resources:"]
     for side, amounts in (("requests", (cpu[0], memory[0])), ("limits", (cpu[1], memory[1]))):
-        stated = [
-            f"      {name}: {amount}" for name, amount in zip(("cpu", "memory"), amounts, strict=True) if amount
-        ]
+        stated = [f"      {name}: {amount}" for name, amount in zip(("cpu", "memory"), amounts, strict=True) if amount]
         lines += [f"    {side}:", *stated] if stated else []
     return "\n".join(lines)
 
@@ -39,7 +37,9 @@ def _container(cpu: tuple[str | None, str | None], memory: tuple[str | None, str
         ("request < limit", "request = limit", BURSTABLE),
         ("request = limit", "request < limit", BURSTABLE),
         ("request = limit", "request = limit", GUARANTEED),
-        pytest.param("request = limit", "-", BURSTABLE, id="request = limit---Burstable (the row the table leaves out)"),
+        pytest.param(
+            "request = limit", "-", BURSTABLE, id="request = limit---Burstable (the row the table leaves out)"
+        ),
     ],
 )
 def test_case_table(admitted, cpu, memory, expected):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import yaml
 
@@ -105,6 +107,32 @@ def test_a_logging_sidecar_with_empty_resources_makes_it_burstable_and_the_limit
         Edit("spec.containers[1].resources.limits.cpu", None),
         Edit("spec.containers[1].resources.limits.memory", None),
     )
+
+
+# The LimitRange trap
+
+
+def _limit_range_item() -> dict:
+    document = yaml.safe_load((scenario_dir("content-platform") / "02-limit-range.yaml").read_text())
+    (item,) = document["spec"]["limits"]
+    return item
+
+
+def test_the_limit_range_of_the_production_namespace():
+    assert _limit_range_item() == {
+        "type": "Container",
+        "default": {"cpu": "1", "memory": "512Mi"},
+        "defaultRequest": {"cpu": "100m", "memory": "128Mi"},
+    }
+
+
+def test_a_container_with_the_defaults_of_the_limit_range_is_burstable(admitted):
+    """It inherits requests.cpu=100m and limits.cpu=1, which are not equal."""
+    item = _limit_range_item()
+    pod = admitted(_containers(json.dumps({"requests": item["defaultRequest"], "limits": item["default"]})))
+
+    assert classify(pod).qos_class is BURSTABLE
+    assert oom_scores(pod, BURSTABLE, NODE_BYTES)[0].value == 999
 
 
 # The configuration matrix, and what `kubectl get pods` printed

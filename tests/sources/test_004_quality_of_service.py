@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from podqos.model.pod import QOSClass
+from podqos.admission.validation import validate_resources
+from podqos.model.pod import ObjectMeta, QOSClass
 from podqos.model.profile import parse_version
+from podqos.qos.cgroup import Level, node_cgroups, pod_cgroups
+from podqos.qos.cgroup_paths import pod_path
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import classify
 from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, oom_scores, shown_oom_score
 
@@ -183,3 +188,100 @@ QOS_DEMO = """
 
 def test_qos_demo_is_burstable(admitted):
     assert classify(admitted(QOS_DEMO)).qos_class is BURSTABLE
+
+
+# The uid and the container ids of its listing.
+UID = "dba294ab-05fe-4314-a6d0-f9e0b3848104"
+NGINX_ID = "d009a3eaf084cf7ac26a2fa6d39a27c44e24268a7121f56a41ce8931eeffea70"
+PAUSE_ID = "0b4746699dcf58de9023ea469c9209ad35bcd03535c95e44343983c7c1e4ec4a"
+POD_DIRECTORY = (
+    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-poddba294ab_05fe_4314_a6d0_f9e0b3848104.slice"
+)
+NODE = CgroupSettings(node_memory_bytes=64 * GIB)
+CGROUP_V1 = CgroupSettings(node_memory_bytes=64 * GIB, cgroup_version=CgroupVersion.V1)
+
+
+def _qos_demo(pod, settings=NODE):
+    """Return the cgroups of the pod, its pause container and nginx."""
+    running = replace(pod, metadata=ObjectMeta(name="qos-demo", uid=UID))
+    return pod_cgroups(running, BURSTABLE, settings, ids={"": PAUSE_ID, "nginx": NGINX_ID})
+
+
+def test_qos_demo_directories(admitted):
+    assert [cgroup.path for cgroup in _qos_demo(admitted(QOS_DEMO))] == [
+        POD_DIRECTORY,
+        f"{POD_DIRECTORY}/cri-containerd-{PAUSE_ID}.scope",
+        f"{POD_DIRECTORY}/cri-containerd-{NGINX_ID}.scope",
+    ]
+
+
+@pytest.mark.parametrize("level", [Level.POD, Level.CONTAINER])
+def test_qos_demo_values_on_cgroup_v2(admitted, level):
+    (cgroup,) = (each for each in _qos_demo(admitted(QOS_DEMO)) if each.level is level)
+
+    assert cgroup.text("memory.max") == "2147483648"
+    assert cgroup.text("cpu.max") == "50000 100000"
+
+
+@pytest.mark.parametrize("level", [Level.POD, Level.CONTAINER])
+def test_qos_demo_values_on_cgroup_v1(admitted, level):
+    (cgroup,) = (each for each in _qos_demo(admitted(QOS_DEMO), CGROUP_V1) if each.level is level)
+
+    assert cgroup.text("memory.limit_in_bytes") == "2147483648"
+    assert cgroup.text("cpu.cfs_quota_us") == "50000"
+    assert cgroup.text("cpu.cfs_period_us") == "100000"
+
+
+@pytest.mark.parametrize(
+    ("qos_class", "directory"),
+    [
+        (GUARANTEED, "/kubepods.slice/kubepods-pod<uid>.slice"),
+        (BURSTABLE, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice"),
+        pytest.param(
+            BEST_EFFORT,
+            "/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod<uid>.slice",
+            id="BestEffort, with the .slice that the document leaves out",
+        ),
+    ],
+)
+def test_the_level_of_each_class(qos_class, directory):
+    assert pod_path("<uid>", qos_class, NODE) == directory
+
+
+def test_the_form_with_colons_is_what_the_oci_runtime_is_given_and_no_directory(admitted):
+    *_, nginx = _qos_demo(admitted(QOS_DEMO))
+
+    assert nginx.oci_path == f"{POD_DIRECTORY.rpartition('/')[2]}:cri-containerd:{NGINX_ID}"
+
+
+def test_cgroups_per_qos_is_on_by_default():
+    assert NODE.cgroups_per_qos
+    assert [cgroup.level for cgroup in node_cgroups((), NODE)] == [Level.NODE, Level.QOS, Level.QOS]
+
+
+# Resource limits
+
+
+def test_a_container_without_limits_may_use_the_whole_node(admitted):
+    """Its ceiling is the node's: no limit is written."""
+    requests_only = "containers: [{name: app, resources: {requests: {cpu: 250m, memory: 1Gi}}}]"
+
+    for cgroup in pod_cgroups(admitted(requests_only), BURSTABLE, CGROUP_V1):
+        assert cgroup.text("memory.limit_in_bytes") is None
+        assert cgroup.text("cpu.cfs_quota_us") is None
+
+
+@pytest.mark.parametrize("name", ["cpu", "memory"])
+def test_requests_above_limits_are_invalid(written, name):
+    above = f"containers: [{{name: app, image: nginx, resources: {{requests: {{{name}: 2}}, limits: {{{name}: 1}}}}}}]"
+
+    (error,) = validate_resources(written(above))
+
+    assert error.path == "spec.containers[0].resources.requests"
+    assert error.detail == f"must be less than or equal to {name} limit of 1"
+
+
+def test_requests_below_zero_are_invalid(written):
+    below = "containers: [{name: app, image: nginx, resources: {requests: {cpu: -1}}}]"
+
+    assert validate_resources(written(below))
