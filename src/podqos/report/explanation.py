@@ -12,13 +12,14 @@ from podqos.admission.defaulting import defaulted
 from podqos.model.pod import Container, Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.qos.cgroup import Cgroup, pod_cgroups
+from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import (
     Classification,
-    Edit,
     class_per_resource,
     classify,
-    edits_to_guaranteed,
 )
+from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
 from podqos.report import words
 
@@ -26,8 +27,13 @@ from podqos.report import words
 class Settings(Struct, frozen=True):
     """The node and the Kubernetes version a pod is explained for."""
 
-    node_memory_bytes: int
+    cgroups: CgroupSettings
     profile: Profile = LATEST
+
+    @property
+    def node_memory_bytes(self) -> int:
+        """The node's memory, which enters Burstable's oom score."""
+        return self.cgroups.node_memory_bytes
 
 
 class Decision(Struct, frozen=True, gc=False):
@@ -72,6 +78,27 @@ class ContainerExplanation(Struct, frozen=True, rename="camel"):
     oom_reason: str
 
 
+class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
+    """One file; ``value`` is null where nothing is written and the kernel's default stays."""
+
+    name: str
+    value: str | None
+    rule: str
+    reason: str
+
+
+class CgroupExplanation(Struct, frozen=True, rename="camel"):
+    """One directory of the pod."""
+
+    level: str
+    """``pod``, ``sandbox`` or ``container``."""
+    container: str
+    path: str | None
+    oci_path: str
+    """What the OCI runtime is given; with systemd it is not a directory."""
+    files: tuple[CgroupFileExplanation, ...]
+
+
 class EditExplanation(Struct, frozen=True, rename="camel"):
     """One line to write; ``value`` is null where an amount has to be chosen."""
 
@@ -97,6 +124,7 @@ class Explanation(Struct, frozen=True, rename="camel"):
     reason: str
     edits_to_guaranteed: tuple[EditExplanation, ...]
     containers: tuple[ContainerExplanation, ...]
+    cgroups: tuple[CgroupExplanation, ...]
 
 
 class ExplanationList(Struct, frozen=True, rename="camel"):
@@ -134,6 +162,9 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
             _container(kind, container, score, settings)
             for (kind, container), score in zip(_containers(pod), decision.oom_scores, strict=True)
         ),
+        cgroups=tuple(
+            _cgroup(cgroup) for cgroup in pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
+        ),
     )
 
 
@@ -159,6 +190,19 @@ def _container(kind: str, container: Container, score: OOMScore, settings: Setti
         oom_score_adj=score.value,
         oom_rule=score.rule,
         oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+    )
+
+
+def _cgroup(cgroup: Cgroup) -> CgroupExplanation:
+    return CgroupExplanation(
+        level=cgroup.level,
+        container=cgroup.container,
+        path=cgroup.path,
+        oci_path=cgroup.oci_path,
+        files=tuple(
+            CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
+            for file in cgroup.files
+        ),
     )
 
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
-from podqos.qos.classes import Classification, Edit, Missing, Place, Unequal
+from podqos.qos.cgroup_values import Because, Rule
+from podqos.qos.classes import Classification, Missing, Place, Unequal
+from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 
 
@@ -51,6 +53,50 @@ def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
             return f"{formula}, raised above every Guaranteed"
         case OOMRule.CEILING:
             return f"{formula}, lowered below every BestEffort"
+
+
+# A cgroup value in words; {amount} and {containers} are filled in from the decision.
+_RULES = {
+    Rule.REQUEST: "request {amount}",
+    Rule.LIMIT: "limit {amount}",
+    Rule.LIMIT_AS_REQUEST: "no cpu request, so its limit {amount} counts",
+    Rule.POD_LEVEL_LIMIT: "the pod's limit {amount}, as it has none of its own",
+    Rule.POD_REQUEST: "the pod requests {amount}",
+    Rule.POD_LIMIT: "the pod's limit {amount}",
+    Rule.NO_REQUEST: "nothing is requested",
+    Rule.NO_LIMIT: "no limit: {containers} has none",
+    Rule.BEST_EFFORT: "BestEffort",
+    Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
+    Rule.POD_PIDS_LIMIT: "podPidsLimit",
+    Rule.NOT_REQUESTED_SIZE: "pages of this size are not requested",
+    Rule.UNBOUNDED: "unbounded; the levels below decide",
+    Rule.OOM_GROUP: "the container dies as a whole",
+    Rule.RESERVATION: "MemoryQoS keeps the request {amount} from being reclaimed",
+    Rule.NO_RESERVATION: "MemoryQoS, nothing to protect",
+    Rule.THROTTLING: "MemoryQoS slows it down before its limit",
+    Rule.THROTTLING_ALLOCATABLE: "MemoryQoS slows it down before the node's allocatable memory",
+    Rule.NO_SWAP: "no swap",
+    Rule.SWAP_SHARE: "its share of the node's swap by request {amount}",
+    Rule.SWAP_NOT_BURSTABLE: "only Burstable pods swap",
+    Rule.SWAP_CRITICAL: "critical pods do not swap",
+    Rule.SWAP_NO_REQUEST: "no swap without a memory request",
+    Rule.SWAP_FIXED: "no swap where request equals limit",
+    Rule.SWAP_REQUEST_TOO_LARGE: "no swap for a request larger than the node",
+    Rule.NODE_ALLOCATABLE: "the node's allocatable",
+    Rule.NODE_CAPACITY: "the node's capacity",
+    Rule.TIER_REQUESTS: "the requests of the class, {amount}",
+    Rule.TIER_LEAST: "the least share for all BestEffort pods together",
+    Rule.PROTECTED_REQUESTS: "what the pods below protect",
+    Rule.QOS_RESERVED: "qosReserved leaves {amount} to this class",
+    Rule.SANDBOX: "the runtime's own value",
+}
+
+
+def because_of(because: Because) -> str:
+    """Return why a cgroup file holds what it holds."""
+    containers = " and ".join(because.containers) or "the pod"
+    text = _RULES[because.rule].format(amount=amount(because.amount), containers=containers)
+    return f"{text} (the kernel's bound)" if because.clamped else text
 
 
 def mebibytes(count: int) -> str:
