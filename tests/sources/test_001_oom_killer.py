@@ -6,8 +6,10 @@ import pytest
 
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
+from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
 from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, oom_scores
+from podqos.qos.run_flags import run_flags
 
 GIB = 2**30
 THEN = parse_version("1.13")  # when the class had the names the document quotes
@@ -73,3 +75,44 @@ def test_best_effort_goes_first_then_the_smaller_request_and_guaranteed_last(adm
         QOSClass.BURSTABLE,
         QOSClass.GUARANTEED,
     ]
+
+
+# The flags of `docker help run`. `--cpu-percent` is Windows' own and no business of ours.
+
+DOCUMENTED_FLAGS = {
+    "--cpu-period",
+    "--cpu-quota",
+    "--cpu-shares",
+    "--cpuset-cpus",
+    "--cpuset-mems",
+    "--oom-kill-disable",
+    "--oom-score-adj",
+    "--kernel-memory",
+    "--memory",
+    "--memory-reservation",
+    "--memory-swap",
+    "--memory-swappiness",
+}
+
+
+@pytest.fixture
+def flags(admitted):
+    pod = admitted("containers: [{name: app, resources: {requests: {memory: 1Gi}, limits: {cpu: 500m, memory: 2Gi}}}]")
+    (app,) = run_flags(pod, QOSClass.BURSTABLE, CgroupSettings(node_memory_bytes=10 * GIB))
+    return {flag.name: flag.value for flag in app.flags}
+
+
+def test_every_documented_flag_is_accounted_for(flags):
+    assert flags.keys() == DOCUMENTED_FLAGS
+
+
+def test_kubernetes_sets_the_score_through_the_oom_score_adj_flag(flags):
+    assert flags["--oom-score-adj"] == "900"
+
+
+def test_kubernetes_never_disables_the_oom_killer(flags):
+    assert flags["--oom-kill-disable"] is None
+
+
+def test_limits_become_memory_and_quota(flags):
+    assert (flags["--memory"], flags["--cpu-period"], flags["--cpu-quota"]) == ("2147483648", "100000", "50000")

@@ -12,7 +12,8 @@ from podqos.cli.scenarios import scenario_dir
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
-from podqos.qos.classes import Edit, classify, edits_to_guaranteed
+from podqos.qos.classes import classify
+from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import oom_scores
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED
