@@ -24,7 +24,7 @@ ROUNDS = 5
 def seconds(command: list[str]) -> float:
     """Run a command and return how long it took."""
     started = time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - started
 
 
@@ -50,7 +50,7 @@ def report(name: str, ours: float, theirs: float, target: str) -> None:
 
 
 def pod_list() -> None:
-    """(a) explain a PodList of 20,000 pods, against merely loading it with the standard library."""
+    """Explain a PodList of 20,000 pods, against merely loading it with the standard library."""
     file = DATA / "pods.json"
     if not file.exists():
         generate.pod_list(file)
@@ -66,7 +66,7 @@ def pod_list() -> None:
 
 
 def manifests() -> None:
-    """(b) explain a repository of YAML manifests, against merely loading it with PyYAML's C loader."""
+    """Explain a repository of YAML manifests, against merely loading it with PyYAML's C loader."""
     folder = DATA / "manifests"
     if not folder.exists():
         generate.manifests(folder)
@@ -81,7 +81,7 @@ def manifests() -> None:
 
 
 def start_up() -> None:
-    """(c) explain one file, against importing the libraries it stands on."""
+    """Explain one file, against importing the libraries it stands on."""
     file = Path(__file__).parent.parent / "scenarios/content-platform/article-service.yaml"
     mine, other = best_of(
         [PODQOS, "explain", "-f", str(file)], [sys.executable, "-c", "import msgspec, argparse, ryml"], rounds=20
