@@ -5,6 +5,7 @@ import pytest
 from podqos.admission.decoding import read_pod
 from podqos.admission.refusal import Code, Refusal
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
 
 PREFIX = 'Pod in version "v1" cannot be handled as a Pod: '
 
@@ -43,10 +44,10 @@ def _manifest(**container) -> dict:
         pytest.param(
             _manifest(resources={"limits": {"memory": "lots"}}), "quantities must match the regular", id="not-an-amount"
         ),
-        pytest.param(_manifest(resources={"limits": {"cpu": True}}), "quantities are texts or numbers", id="boolean"),
-        pytest.param(_manifest(name=7), "Expected `str`, got `int` - at `$.spec.containers[0].name`", id="wrong-type"),
-        pytest.param({"spec": {"containers": {}}}, "Expected `array`, got `object`", id="object-for-list"),
-        pytest.param([], "Expected `object`, got `array`", id="not-an-object"),
+        pytest.param(_manifest(resources={"limits": {"cpu": True}}), "an amount must be a text or a number", id="boolean"),
+        pytest.param(_manifest(name=7), "spec.containers[0].name: must be a text, not 7", id="wrong-type"),
+        pytest.param({"spec": {"containers": {}}}, "spec.containers: must be a list, not a mapping", id="object-for-list"),
+        pytest.param([], "must be a mapping, not a list", id="not-an-object"),
     ],
 )
 def test_what_cannot_be_read_is_a_bad_request(manifest, words):
@@ -59,16 +60,37 @@ def test_what_cannot_be_read_is_a_bad_request(manifest, words):
 
 def test_an_object_of_bottomless_depth_is_a_bad_request():
     """Not a crash."""
-    value: dict = {}
-    manifest = _manifest(env=value)
+    containers: list = []
     for _ in range(5000):
-        value["a"] = value = {}
-    assert isinstance(read_pod(manifest), Refusal)
+        containers = [containers]
+    assert isinstance(read_pod({"spec": {"containers": containers}}), Refusal)
 
 
-def test_null_is_absent_and_numbers_are_amounts():
+def test_a_value_that_does_not_fit_is_reported_before_unknown_fields():
+    """The API server then knows nothing of them."""
+    refusal = read_pod(_manifest(resource={}, resources={"limits": {"memory": "128mi"}}))
+    assert refusal.message == f"{PREFIX}unable to parse quantity's suffix"
+
+
+def test_a_null_amount_is_zero_and_any_other_null_is_absent():
+    """As Go decodes JSON."""
+    pod = read_pod(_manifest(resources={"limits": {"cpu": None}, "requests": None}, restartPolicy=None))
+    assert pod.spec.containers[0].resources.limits["cpu"] == Quantity.parse("0")
+
+
+def test_a_template_is_read_like_a_pod_with_the_paths_of_the_object_around_it():
+    """Whoever holds it."""
+    template = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "resource": {}}]}}
+    refusal = read_pod({"spec": {"template": template}}, "Deployment", "apps/v1", ("spec", "template"))
+    assert refusal.message == (
+        'Deployment in version "v1" cannot be handled as a Deployment: strict decoding error: '
+        'unknown field "spec.template.spec.containers[0].resource"'
+    )
+
+
+def test_numbers_are_amounts():
     """As Kubernetes reads JSON."""
-    pod = read_pod(_manifest(resources={"limits": {"cpu": 0.5, "memory": 1024}, "requests": None}, restartPolicy=None))
+    pod = read_pod(_manifest(resources={"limits": {"cpu": 0.5, "memory": 1024}}))
     assert isinstance(pod, Pod)
     limits = pod.spec.containers[0].resources.limits
     assert (limits["cpu"].milli_value, limits["memory"].value) == (500, 1024)

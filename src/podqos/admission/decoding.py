@@ -2,49 +2,52 @@
 
 ``fieldValidation=Strict``, kubectl's default, refuses fields that do not exist. ``resource:`` for ``resources:`` would
 otherwise make a pod BestEffort without a word. Field names are checked where podqos reads; the insides of volumes,
-probes and the like are taken as they are.
+probes and the like are taken as they are. Where a field stands in a file is the business of ``manifest``.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go (field names).
+Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/runtime/serializer/json/json.go: a value that does not fit
+its field is reported alone, unknown fields all together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 
 import msgspec
 
 from podqos.admission.refusal import Code, Refusal
-from podqos.errors import InvalidQuantity
+from podqos.errors import InvalidManifest, InvalidQuantity
+from podqos.manifest.decode import convert, convert_pod
+from podqos.manifest.fields import (
+    CONTAINER_FIELDS,
+    EPHEMERAL_CONTAINER_FIELDS,
+    OBJECT_META_FIELDS,
+    POD_FIELDS,
+    POD_SPEC_FIELDS,
+    RESOURCE_CLAIM_FIELDS,
+    RESOURCE_REQUIREMENTS_FIELDS,
+    TOLERATION_FIELDS,
+)
+from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
 
 # The kinds whose field names are checked, and the names.
-_FIELD_NAMES = {
-    "Pod": "apiVersion kind metadata spec status",
-    "ObjectMeta": """
-        annotations creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generateName generation
-        labels managedFields name namespace ownerReferences resourceVersion selfLink uid""",
-    "PodSpec": """
-        activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy enableServiceLinks
-        ephemeralContainers hostAliases hostIPC hostNetwork hostPID hostUsers hostname hostnameOverride
-        imagePullSecrets initContainers nodeName nodeSelector os overhead preemptionPolicy priority priorityClassName
-        readinessGates resourceClaims resources restartPolicy runtimeClassName schedulerName schedulingGates
-        schedulingGroup securityContext serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace
-        subdomain terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes""",
-    "Container": """
-        args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports readinessProbe resizePolicy
-        resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath
-        terminationMessagePolicy tty volumeDevices volumeMounts workingDir""",
-    "ResourceRequirements": "claims limits requests",
-    "ResourceClaim": "name request",
-    "Toleration": "effect key operator tolerationSeconds value",
+_FIELDS = {
+    "Pod": POD_FIELDS,
+    "ObjectMeta": OBJECT_META_FIELDS,
+    "PodTemplateSpec": frozenset({"metadata", "spec"}),
+    "PodSpec": POD_SPEC_FIELDS,
+    "Container": CONTAINER_FIELDS,
+    "EphemeralContainer": EPHEMERAL_CONTAINER_FIELDS,
+    "ResourceRequirements": RESOURCE_REQUIREMENTS_FIELDS,
+    "ResourceClaim": RESOURCE_CLAIM_FIELDS,
+    "Toleration": TOLERATION_FIELDS,
 }
-_FIELD_NAMES["EphemeralContainer"] = f"{_FIELD_NAMES['Container']} targetContainerName"
-_FIELDS = {kind: frozenset(names.split()) for kind, names in _FIELD_NAMES.items()}
 # (kind, field) → the kind of what the field holds
 _CHILDREN = {
     ("Pod", "metadata"): "ObjectMeta",
     ("Pod", "spec"): "PodSpec",
+    ("PodTemplateSpec", "metadata"): "ObjectMeta",
+    ("PodTemplateSpec", "spec"): "PodSpec",
     ("PodSpec", "containers"): "Container",
     ("PodSpec", "initContainers"): "Container",
     ("PodSpec", "ephemeralContainers"): "EphemeralContainer",
@@ -56,50 +59,53 @@ _CHILDREN = {
 }
 
 
-def read_pod(value: object) -> Pod | Refusal:
-    """Read a pod as a client sends it, or say why the API server could not."""
+def read_pod(value: Plain, kind: str = "Pod", api_version: str = "v1", pod_path: Sequence[str] = ()) -> Pod | Refusal:
+    """Read the pod in an object as a client sends it, or say why the API server could not.
+
+    ``pod_path`` leads from an object of another kind to its template.
+    """
+    for step in pod_path:
+        value = value.get(step) if isinstance(value, dict) else value
+    unknown: list[str] = []
     try:
-        unknown = list(unknown_fields(value))
-        if not unknown:
-            return msgspec.convert(_without_nulls(value), Pod, dec_hook=_quantity)
+        pod = _converted(_known(value, "PodTemplateSpec" if pod_path else "Pod", ".".join(pod_path), unknown))
     except RecursionError:
-        return _unreadable("exceeded max depth")
+        pod = "exceeded max depth"
+    if isinstance(pod, Pod) and not unknown:
+        return pod
+    why = pod
+    if isinstance(pod, Pod):
+        listed = ", ".join(f'unknown field "{path}"' for path in unknown)
+        why = f"strict decoding error: {listed}"
+    version = api_version.rpartition("/")[2]
+    return Refusal(Code.BAD_REQUEST, f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+
+
+def _known(value: Plain, kind: str, path: str, unknown: list[str]) -> Plain:
+    """Return the value without the fields that do not exist; their paths are added to ``unknown``."""
+    if isinstance(value, list):
+        return [_known(entry, kind, f"{path}[{index}]", unknown) for index, entry in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    known: dict[str, Plain] = {}
+    for field, inner in value.items():
+        place = f"{path}.{field}" if path else field
+        child = _CHILDREN.get((kind, field))
+        if field not in _FIELDS[kind]:
+            unknown.append(place)
+        else:
+            known[field] = inner if child is None else _known(inner, child, place, unknown)
+    return known
+
+
+def _converted(value: Plain) -> Pod | str:
+    """Return the pod, or the first thing about it that does not fit."""
+    try:
+        return convert(value, Pod)
     except msgspec.ValidationError as error:
-        cause = error.__cause__
-        return _unreadable(cause.what if isinstance(cause, InvalidQuantity) else str(error))
-    listed = ", ".join(f'unknown field "{path}"' for path in unknown)
-    return _unreadable(f"strict decoding error: {listed}")
-
-
-def unknown_fields(value: object, kind: str = "Pod", path: str = "") -> Iterator[str]:
-    """Yield the paths of fields that do not exist."""
-    if isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from unknown_fields(entry, kind, f"{path}[{index}]")
-    elif isinstance(value, Mapping):
-        for field, inner in value.items():
-            place = f"{path}.{field}" if path else str(field)
-            if field not in _FIELDS[kind]:
-                yield place
-            elif (kind, field) in _CHILDREN:
-                yield from unknown_fields(inner, _CHILDREN[kind, field], place)
-
-
-def _without_nulls(value: object) -> object:
-    """Drop what is null: to Kubernetes it is the same as absent."""
-    if isinstance(value, Mapping):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    if isinstance(value, list):
-        return [_without_nulls(inner) for inner in value]
-    return value
-
-
-def _quantity(kind: type, value: object) -> Quantity:
-    assert kind is Quantity
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidQuantity("quantities are texts or numbers")
-    return Quantity.from_json(str(value))
-
-
-def _unreadable(why: str) -> Refusal:
-    return Refusal(Code.BAD_REQUEST, f'Pod in version "v1" cannot be handled as a Pod: {why}')
+        if isinstance(error.__cause__, InvalidQuantity):
+            return error.__cause__.what
+    try:
+        return convert_pod(value)
+    except InvalidManifest as error:
+        return f"{error.where}: {error.what}" if error.where else error.what

@@ -42,7 +42,7 @@ def decode_hook(_kind: type, value: object) -> Quantity:
     raise InvalidQuantity("an amount must be a text or a number")
 
 
-def convert(value: Plain, model: type[Model]) -> Model:
+def convert(value: object, model: type[Model]) -> Model:
     """Return the model of a plain value, or raise ``msgspec.ValidationError``."""
     return msgspec.convert(value, model, dec_hook=decode_hook)
 

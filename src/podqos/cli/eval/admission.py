@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import msgspec
 
 from podqos.admission.chain import admit
@@ -12,10 +14,13 @@ from podqos.cli.eval.resources import amounts, list_of, resources_by_name
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 
+if TYPE_CHECKING:
+    from podqos.manifest.plain import Plain
+
 
 def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the word of the interface
     """Answer one line of the family ``admission``."""
-    pod = read_pod(input["pod"])
+    pod = read_pod(cast("Plain", input["pod"]))
     if isinstance(pod, Refusal):
         return _refused(pod)
     admission = admit(pod, _policies(input))

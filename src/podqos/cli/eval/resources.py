@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-import msgspec
-
+from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList, ResourceRequirements
 
 T = TypeVar("T")
@@ -15,17 +13,12 @@ T = TypeVar("T")
 
 def pod_of(value: object) -> Pod:
     """Read a pod of a line's input."""
-    return msgspec.convert(value, Pod, dec_hook=_quantity, strict=True)
+    return convert(value, Pod)
 
 
 def list_of(kind: type[T], values: object) -> tuple[T, ...]:
     """Read a list of objects of a line's input; absent is empty."""
-    return msgspec.convert(values or (), tuple[kind, ...], dec_hook=_quantity)  # type: ignore[valid-type]
-
-
-def _quantity(kind: type, value: object) -> Quantity:
-    assert kind is Quantity
-    return Quantity.from_json(str(value))
+    return convert(values or [], tuple[kind, ...])  # type: ignore[valid-type]
 
 
 def resources_by_name(pod: Pod) -> dict[str, object]:
