@@ -44,9 +44,13 @@ def _manifest(**container) -> dict:
         pytest.param(
             _manifest(resources={"limits": {"memory": "lots"}}), "quantities must match the regular", id="not-an-amount"
         ),
-        pytest.param(_manifest(resources={"limits": {"cpu": True}}), "an amount must be a text or a number", id="boolean"),
+        pytest.param(
+            _manifest(resources={"limits": {"cpu": True}}), "an amount must be a text or a number", id="boolean"
+        ),
         pytest.param(_manifest(name=7), "spec.containers[0].name: must be a text, not 7", id="wrong-type"),
-        pytest.param({"spec": {"containers": {}}}, "spec.containers: must be a list, not a mapping", id="object-for-list"),
+        pytest.param(
+            {"spec": {"containers": {}}}, "spec.containers: must be a list, not a mapping", id="object-for-list"
+        ),
         pytest.param([], "must be a mapping, not a list", id="not-an-object"),
     ],
 )

@@ -27,6 +27,7 @@ CHANGES = [
     (32, "sidecar_oom_score", False, True),
     (32, "single_process_oom_kill", False, True),
     (32, "soft_grace_capped_by_pod", False, True),
+    (33, "in_place_resize", False, True),
     (34, "pod_level_resources", False, True),
 ]
 

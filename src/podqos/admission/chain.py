@@ -38,6 +38,8 @@ from podqos.qos.classes import classify
 class Step(StrEnum):
     """The stations of a pod, by the names of the plug-ins where there is one."""
 
+    DECODING = "Decoding"
+    DAEMON_SET_CONTROLLER = "DaemonSet controller"
     DEFAULTING = "Defaulting"
     NAMESPACE_LIFECYCLE = "NamespaceLifecycle"
     LIMIT_RANGER = "LimitRanger"

@@ -41,6 +41,8 @@ class Why(StrEnum):
     """The pod names no class, and one class is the default for such pods."""
     PRIORITY_WITHOUT_CLASS = "PriorityWithoutClass"
     """The pod names no class, and no class is the default."""
+    DAEMON_SET_TOLERATION = "DaemonSetToleration"
+    """The pods of a DaemonSet stay on lost nodes and run on nodes under pressure."""
     TOLERATION_OF_LOST_NODES = "TolerationOfLostNodes"
     """Pods stay five minutes on a node that is not ready or unreachable, unless they say otherwise."""
     RUNTIME_CLASS_SCHEDULING = "RuntimeClassScheduling"

@@ -1,10 +1,11 @@
-"""Everything that decides about the pods of a namespace, as one value, and whether it makes sense."""
+"""Everything that decides about pods, as one value per namespace and per cluster, and whether it makes sense."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, conflicting_defaults, defaulted_limit_range
@@ -43,16 +44,46 @@ class Policies(Struct, frozen=True):
         return conflicting_defaults(self.stored_limit_ranges())
 
 
+# Namespaces that an API server creates itself.
+_ALWAYS_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Cluster(Struct, frozen=True):
+    """The policies of all namespaces."""
+
+    policies: Policies
+    """Those of every namespace together; ``namespace`` means nothing here."""
+    namespaces: tuple[Namespace, ...] = ()
+    knows_all_namespaces: bool = False
+    """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
+
+    def policies_in(self, name: str) -> Policies:
+        """Return what decides about the pods of one namespace."""
+        return replace(
+            self.policies,
+            namespace=self._namespace(name),
+            limit_ranges=tuple(each for each in self.policies.limit_ranges if each.metadata.namespace == name),
+            resource_quotas=tuple(each for each in self.policies.resource_quotas if each.metadata.namespace == name),
+        )
+
+    def _namespace(self, name: str) -> Namespace | None:
+        for namespace in self.namespaces:
+            if namespace.metadata.name == name:
+                return namespace
+        is_missing = self.knows_all_namespaces and name not in _ALWAYS_THERE
+        return None if is_missing else Namespace(ObjectMeta(name))
+
+
 class PolicyError(Struct, frozen=True):
     """Something about a policy that an API server would not have stored."""
 
     kind: str
-    name: str
+    metadata: ObjectMeta
     error: FieldError | str
 
     def __str__(self) -> str:
         """Return one line: which object, what."""
-        return f'{self.kind} "{self.name}" is invalid: {self.error}'
+        return f'{self.kind} "{self.metadata.name}" is invalid: {self.error}'
 
 
 def validate_policies(policies: Policies) -> tuple[PolicyError, ...]:
@@ -63,17 +94,17 @@ def validate_policies(policies: Policies) -> tuple[PolicyError, ...]:
 def _errors(policies: Policies) -> Iterator[PolicyError]:
     for limit_range in policies.stored_limit_ranges():
         for error in validate_limit_range(limit_range):
-            yield PolicyError("LimitRange", limit_range.metadata.name, error)
+            yield PolicyError("LimitRange", limit_range.metadata, error)
     for quota in policies.resource_quotas:
         for error in validate_quota(quota):
-            yield PolicyError("ResourceQuota", quota.metadata.name, error)
+            yield PolicyError("ResourceQuota", quota.metadata, error)
     for index, priority_class in enumerate(policies.priority_classes):
-        name = priority_class.metadata.name
+        metadata = priority_class.metadata
         for error in validate_priority_class(priority_class):
-            yield PolicyError("PriorityClass", name, error)
+            yield PolicyError("PriorityClass", metadata, error)
         denied = admit_priority_class(priority_class, policies.priority_classes[:index])
         if denied is not None:
-            yield PolicyError("PriorityClass", name, denied.message)
+            yield PolicyError("PriorityClass", metadata, denied.message)
     if policies.override is not None:
         for error in validate_override(policies.override):
-            yield PolicyError("ClusterResourceOverride", "cluster", error)
+            yield PolicyError("ClusterResourceOverride", ObjectMeta("cluster"), error)

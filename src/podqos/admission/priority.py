@@ -15,7 +15,7 @@ from podqos.admission.changes import FieldChange, Record, Why
 from podqos.admission.field_errors import FieldError, forbidden, invalid, not_supported
 from podqos.admission.names import subdomain_complaints
 from podqos.admission.refusal import Denied
-from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, Pod
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 
 PREEMPT_LOWER_PRIORITY = "PreemptLowerPriority"
@@ -27,6 +27,10 @@ SYSTEM_PRIORITIES = {
     "system-cluster-critical": SYSTEM_CRITICAL_PRIORITY,
     SYSTEM_NODE_CRITICAL: SYSTEM_CRITICAL_PRIORITY + 1000,
 }
+
+
+SYSTEM_CLASSES = tuple(PriorityClass(ObjectMeta(name), value) for name, value in SYSTEM_PRIORITIES.items())
+"""What every API server creates when it starts."""
 
 
 class Priority(Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ modelled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -82,18 +82,28 @@ def check_quotas(pod: Pod, quotas: Sequence[ResourceQuota], old: Pod | None = No
         denied = _unstated(pod, quotas[index]) or _unknown(quotas[index])
         if denied is not None:
             return QuotaDecision(denied, quotas)
-    usage = pod_usage(pod)
     charged = list(quotas)
     for index in counting:
-        quota = quotas[index]
-        delta = _delta(usage, pod_usage(old)) if old is not None and counts(quota, old) else usage
-        charge = {name: amount for name, amount in delta.items() if amount and name in quota.status.hard}
-        denied = _exceeded(quota, charge)
+        charge = _charge(pod, quotas[index], old)
+        denied = _exceeded(quotas[index], charge)
         if denied is not None:
             return QuotaDecision(denied, quotas)
-        used = sum_of((quota.status.used, charge))
-        charged[index] = replace(quota, status=replace(quota.status, used=used))
+        charged[index] = _charged(quotas[index], charge, 1)
     return QuotaDecision(None, tuple(charged))
+
+
+def charge_more(
+    pod: Pod, quotas: Sequence[ResourceQuota], count: int, old: Pod | None = None
+) -> tuple[int, QuotaDecision]:
+    """Let in up to ``count`` more pods like one that was let in; return how many, and what refuses the next.
+
+    It is ``check_quotas`` so many times over, without taking so many steps.
+    """
+    charges = {index: _charge(pod, quota, old) for index, quota in enumerate(quotas) if counts(quota, pod)}
+    admitted = min([count, *(room for index, charge in charges.items() for room in _room(quotas[index], charge))])
+    charged = tuple(_charged(quota, charges.get(index, {}), admitted) for index, quota in enumerate(quotas))
+    denied = check_quotas(pod, charged, old).denied if admitted < count else None
+    return admitted, QuotaDecision(denied, charged)
 
 
 def counts(quota: ResourceQuota, pod: Pod) -> bool:
@@ -199,6 +209,26 @@ def _unknown(quota: ResourceQuota) -> QuotaDenied | None:
         return None
     quota_name = quota.metadata.name
     return QuotaDenied(f"status unknown for quota: {quota_name}, resources: {','.join(tracked)}", quota_name)
+
+
+def _charge(pod: Pod, quota: ResourceQuota, old: Pod | None) -> ResourceList:
+    """Return what the pod adds to the usage that the quota tracks; nothing is listed that adds nothing."""
+    usage = pod_usage(pod)
+    if old is not None and counts(quota, old):
+        usage = _delta(usage, pod_usage(old))
+    return {name: amount for name, amount in usage.items() if amount and name in quota.status.hard}
+
+
+def _charged(quota: ResourceQuota, charge: ResourceList, times: int) -> ResourceQuota:
+    total = {name: Quantity(amount.nanos * times, amount.format) for name, amount in charge.items()}
+    return replace(quota, status=replace(quota.status, used=sum_of((quota.status.used, total))))
+
+
+def _room(quota: ResourceQuota, charge: ResourceList) -> Iterator[int]:
+    """Yield for each resource how many such charges the quota still has room for."""
+    hard, used = quota.status.hard, quota.status.used
+    for name, amount in charge.items():
+        yield max(hard[name].nanos - used[name].nanos, 0) // amount.nanos
 
 
 def _delta(usage: ResourceList, before: ResourceList) -> ResourceList:

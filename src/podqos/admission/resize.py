@@ -21,15 +21,16 @@ from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal, invalid_pod
 from podqos.admission.validation import validate_pod
 from podqos.model.pod import Container, Pod
+from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import QOS_RESOURCES, ResourceList, ResourceRequirements
 from podqos.qos.classes import classify
 
 Errors = Iterator[FieldError]
 
 
-def resize(old: Pod, new: Pod, policies: Policies) -> Admission:
+def resize(old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
     """Take a resize of ``old`` to the resources of ``new`` through every step until one refuses it."""
-    return run_steps(_with_resources_of(old, new), policies, _steps(old, policies), old=old)
+    return run_steps(_with_resources_of(old, new), policies, _steps(old, policies), old=old, profile=profile)
 
 
 def _steps(old: Pod, policies: Policies) -> Iterator[tuple[Step, StepFunction]]:

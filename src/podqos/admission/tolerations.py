@@ -57,7 +57,7 @@ def with_memory_pressure_toleration(pod: Pod, qos_class: QOSClass) -> Pod:
     return _with(pod, (Toleration(MEMORY_PRESSURE, "Exists", "", "NoSchedule"),))
 
 
-def with_daemon_set_tolerations(pod: Pod) -> Pod:
+def with_daemon_set_tolerations(pod: Pod, record: Record = None) -> Pod:
     """Add what the DaemonSet controller adds: its pods stay on lost nodes and run on nodes under pressure."""
     added = [
         Toleration(NOT_READY, "Exists", "", "NoExecute"),
@@ -69,7 +69,14 @@ def with_daemon_set_tolerations(pod: Pod) -> Pod:
     ]
     if pod.spec.host_network:
         added.append(Toleration(NETWORK_UNAVAILABLE, "Exists", "", "NoSchedule"))
-    return _with(pod, added)
+    after = _with(pod, added)
+    if record is not None:
+        record.extend(
+            FieldChange(f"spec.tolerations[{index}]", None, toleration.key, Why.DAEMON_SET_TOLERATION)
+            for index, toleration in enumerate(after.spec.tolerations)
+            if toleration not in pod.spec.tolerations
+        )
+    return after
 
 
 def _with(pod: Pod, added: Iterable[Toleration]) -> Pod:

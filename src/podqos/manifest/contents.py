@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.manifest.decode import convert
-from podqos.manifest.objects import Interpretation, KubernetesObject
+from podqos.manifest.objects import Interpretation, KubernetesObject, holder_of
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Finding, Position, Problem, SyntaxProblem
 from podqos.manifest.text import Place
@@ -27,6 +27,16 @@ class Other(Struct, frozen=True):
     place: Place
 
 
+class Refused(Struct, frozen=True):
+    """An object that should hold a pod and is not in order."""
+
+    kind: str
+    api_version: str
+    metadata: ObjectMeta
+    place: Place
+    problems: tuple[Problem, ...]
+
+
 class Reading(Struct, frozen=True):
     """Everything in a text."""
 
@@ -39,6 +49,8 @@ class Reading(Struct, frozen=True):
     """In the order of the text."""
     skipped: int = 0
     """Documents, or items of lists, that are no Kubernetes objects."""
+    refused: Sequence[Refused] = ()
+    """What is not among the workloads because of its problems."""
 
 
 class Collector:
@@ -50,6 +62,7 @@ class Collector:
         self._places: list[Place] = []
         self._others: list[Other] = []
         self._problems: list[Problem] = []
+        self._refused: list[Refused] = []
         self._skipped = 0
         self._documents = 0
 
@@ -61,7 +74,9 @@ class Collector:
     def reading(self) -> Reading:
         """Return what was collected."""
         problems = sorted(self._problems)
-        return Reading(self._source, self._workloads, self._places, self._others, problems, self._skipped)
+        return Reading(
+            self._source, self._workloads, self._places, self._others, problems, self._skipped, self._refused
+        )
 
     def count_document(self) -> None:
         """Note that there was a document, whatever is in it."""
@@ -79,6 +94,7 @@ class Collector:
 
     def add_object(self, found: KubernetesObject, what: Interpretation, place: Place, locate: Locate) -> None:
         """Take in an object, or report what is wrong with it."""
+        known = len(self._problems)
         for finding in what.findings:
             self.add_problem(finding, locate((*found.path, *finding.path)))
         if what.workload is not None:
@@ -88,6 +104,9 @@ class Collector:
             self._skipped += 1
         elif not what.findings:
             self._others.append(Other(found.kind, found.api_version, _metadata(found.value), place))
+        elif holder_of(found) is not None:
+            problems = tuple(self._problems[known:])
+            self._refused.append(Refused(found.kind, found.api_version, _metadata(found.value), place, problems))
 
 
 def _metadata(value: dict[str, Plain]) -> ObjectMeta:

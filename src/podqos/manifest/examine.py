@@ -14,6 +14,7 @@ Source: Kubernetes decodes with sigs.k8s.io/json (encoding/json's rules, case-se
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from msgspec import Struct, inspect
@@ -64,8 +65,8 @@ def _examine_template(
         template = item or {}
         inner: dict[str, Plain] = {}
         cleaned[str(step)] = inner
-        if pod_path[:depth] == ("spec",):
-            scale = examination.clean(template, Scale, ("spec",))
+        if depth == len(pod_path) - 1:
+            scale = examination.clean(template, Scale, pod_path[:depth])
             assert isinstance(scale, dict)
             inner.update(scale)
         cleaned = inner
@@ -96,6 +97,7 @@ class _Anything(Struct):
     """A mapping of which only that it is one matters."""
 
 
+_FIELDS: dict[type, frozenset[str]] = {PodSpec: POD_SPEC_FIELDS}
 _TYPE_NAMES = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
 
 
@@ -103,10 +105,14 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 
 
 class Examination:
-    """Findings about one object. ``is_live``: it comes from an API server, which has checked it already."""
+    """Findings about one object. ``is_live``: it comes from an API server, which has checked it already.
 
-    def __init__(self, *, is_live: bool) -> None:
+    ``fields`` names the only fields that a struct of the model may have in a manifest.
+    """
+
+    def __init__(self, *, is_live: bool, fields: Mapping[type, frozenset[str]] = _FIELDS) -> None:
         self._is_live = is_live
+        self._fields = fields
         self.findings: list[Finding] = []
 
     def report(self, path: FieldPath, what: str, fix: str = "", severity: Severity = Severity.ERROR) -> None:
@@ -160,8 +166,8 @@ class Examination:
             return modelled
         if self._is_live:
             return None
-        if schema.cls is PodSpec:
-            return POD_SPEC_FIELDS
+        if schema.cls in self._fields:
+            return self._fields[schema.cls]
         return CONTAINER_LISTS.get(str(path[-2])) if len(path) >= 2 else None
 
     def _map(self, value: Plain, item_type: inspect.Type, path: FieldPath) -> Plain:

@@ -1,4 +1,4 @@
-"""Which kinds of objects hold a pod, and where.
+"""Which kinds of objects hold a pod, and where; which kinds are policies.
 
 Adding a kind is adding a line to the table. A kind belongs to an API group; a custom resource that only shares the
 name (``batch.volcano.sh`` has a Job, too) is somebody else's.
@@ -25,9 +25,18 @@ class PodHolder(Struct, frozen=True):
 
 
 class Scale(Struct, frozen=True):
-    """The part of a controller's spec that most of them share."""
+    """How many pods a controller wants, in the words of most controllers and in those of a Job."""
 
     replicas: int | None = None
+    parallelism: int | None = None
+    completions: int | None = None
+
+    @property
+    def pods(self) -> int | None:
+        """How many pods run at a time, where that is stated."""
+        if self.parallelism is None:
+            return self.replicas
+        return self.parallelism if self.completions is None else min(self.parallelism, self.completions)
 
 
 _TEMPLATE = ("spec", "template")
@@ -47,6 +56,17 @@ POD_HOLDERS: dict[str, PodHolder] = {
         PodHolder("CronJob", ("batch",), ("spec", "jobTemplate", "spec", "template")),
     )
 }
+POLICY_GROUPS = {
+    "Namespace": "",
+    "LimitRange": "",
+    "ResourceQuota": "",
+    "PriorityClass": "scheduling.k8s.io",
+    "RuntimeClass": "node.k8s.io",
+    "ClusterResourceOverride": "operator.autoscaling.openshift.io",
+    "ClusterResourceOverrideConfig": "",
+}
+"""The kinds that decide about pods, and the API group of each."""
+
 _BY_LOWER_CASE = {kind.lower(): holder for kind, holder in POD_HOLDERS.items()}
 
 

@@ -15,7 +15,16 @@ from msgspec import Struct
 
 from podqos.manifest.decode import convert
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
-from podqos.manifest.kinds import POD_HOLDERS, PodHolder, Scale, group_of, is_custom_group, item_type, meant_holder
+from podqos.manifest.kinds import (
+    POD_HOLDERS,
+    POLICY_GROUPS,
+    PodHolder,
+    Scale,
+    group_of,
+    is_custom_group,
+    item_type,
+    meant_holder,
+)
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding, Severity
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
@@ -47,7 +56,8 @@ def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: 
         own_kind, own_version = value.get("kind"), value.get("apiVersion")
         kind = own_kind if isinstance(own_kind, str) and own_kind else kind
         api_version = own_version if isinstance(own_version, str) and own_version else api_version
-    if not isinstance(value, dict) or not kind or not (api_version or kind in POD_HOLDERS):
+    is_ours = kind in POD_HOLDERS or kind in POLICY_GROUPS
+    if not isinstance(value, dict) or not kind or not (api_version or is_ours):
         yield KubernetesObject(path, "", "", {})
     elif is_list(kind, value):
         items = value["items"]
@@ -64,18 +74,25 @@ def is_list(kind: str, value: Container[str]) -> bool:
 
 def interpret(found: KubernetesObject) -> Interpretation:
     """Return the workload in an object, or what is wrong with it."""
-    holder = POD_HOLDERS.get(found.kind)
-    group = group_of(found.api_version)
-    if holder is None or group not in holder.groups or not found.api_version:
-        return Interpretation(findings=_kind_findings(found, group))
+    holder = holder_of(found)
+    if holder is None:
+        return Interpretation(findings=_kind_findings(found))
     workload = _quick(holder, found.value)
     return Interpretation(workload) if workload is not None else _thorough(holder, found.value)
 
 
-def _kind_findings(found: KubernetesObject, group: str) -> tuple[Finding, ...]:
+def holder_of(found: KubernetesObject) -> PodHolder | None:
+    """Return how the object holds a pod, if Kubernetes knows it by that kind and version."""
+    holder = POD_HOLDERS.get(found.kind)
+    if holder is None or not found.api_version or group_of(found.api_version) not in holder.groups:
+        return None
+    return holder
+
+
+def _kind_findings(found: KubernetesObject) -> tuple[Finding, ...]:
     """Return what is wrong with kind and apiVersion where a pod was probably meant."""
     meant = meant_holder(found.kind)
-    if meant is None or is_custom_group(group):
+    if meant is None or is_custom_group(group_of(found.api_version)):
         return ()
     if not found.api_version:
         return (Finding((), "apiVersion not set", f"add apiVersion: {meant.api_version}"),)
@@ -91,7 +108,7 @@ def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:
     """Return the workload if nothing about it is odd."""
     try:
         workload = _build(holder, value)
-        spec = _mapping(_template(holder, value), "spec")
+        spec = _mapping(_at(value, holder.pod_path), "spec")
         if not workload.is_live and (value.get("status") or _has_unknown_fields(spec)):
             return None
     except (msgspec.ValidationError, KeyError, TypeError, AttributeError):
@@ -124,7 +141,7 @@ def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
 def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
     """Convert an object; whatever does not fit raises one of several exceptions."""
     metadata = convert(value.get("metadata", {}), ObjectMeta)
-    template = _template(holder, value)
+    template = _at(value, holder.pod_path)
     spec = convert(template["spec"], PodSpec)
     if not holder.pod_path:
         status = convert(value.get("status", {}), PodStatus) if metadata.is_live else PodStatus()
@@ -137,12 +154,12 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
         labels=own.labels,
         annotations=own.annotations,
     )
-    replicas = convert(value.get("spec", {}), Scale).replicas
-    return Workload(holder.kind, metadata, Pod(pod_metadata, spec), ".".join(holder.pod_path), replicas)
+    scale = convert(_at(value, holder.pod_path[:-1]), Scale)
+    return Workload(holder.kind, metadata, Pod(pod_metadata, spec), ".".join(holder.pod_path), scale.pods)
 
 
-def _template(holder: PodHolder, value: dict[str, Plain]) -> dict[str, Plain]:
-    for step in holder.pod_path:
+def _at(value: dict[str, Plain], path: tuple[str, ...]) -> dict[str, Plain]:
+    for step in path:
         value = _mapping(value, step)
     return value
 

@@ -157,6 +157,7 @@ class Workload(Struct, frozen=True, gc=False):
     pod_path: str = ""
     """Field path from the object to the pod: empty for a Pod, ``spec.template`` for a Deployment."""
     replicas: int | None = None
+    """How many pods run at a time, where the object says so: of a Job, its parallelism."""
 
     @property
     def is_live(self) -> bool:

@@ -32,6 +32,8 @@ class Profile(Struct, frozen=True):
     """Since 1.32 a sidecar's score is at most that of the smallest regular container."""
     pod_level_resources: bool
     """``spec.resources``; on by default since 1.34."""
+    in_place_resize: bool
+    """Resources of running pods can change; on by default since 1.33."""
     memory_oom_group: bool
     """Since 1.28, on cgroup v2, a container dies as a whole."""
     single_process_oom_kill: bool
@@ -71,6 +73,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         init_containers_decide_class=since(16),
         sidecar_oom_score=since(32),
         pod_level_resources=since(34),
+        in_place_resize=since(33),
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),
         eviction_ranking="kubelet" if since(9) else "qos-usage",

@@ -1,0 +1,117 @@
+"""All pods of a workload, and one workload after the other: what controllers add, and what a quota has room for.
+
+The pods of a workload are alike, so one of them goes through the chain and the others only through the quotas. What one
+workload uses of a quota is gone for the next. Where a pod ends up is the business of placement.
+
+Source: Kubernetes v1.36 pkg/controller/daemon/util/daemonset_util.go; a controller creates its pods one by one and
+leaves those it was refused for later.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.chain import Admission, Step, StepResult, admit
+from podqos.admission.changes import Change, FieldChange
+from podqos.admission.policies import Cluster, Policies
+from podqos.admission.quota import charge_more
+from podqos.admission.refusal import Refusal, forbidden_pod
+from podqos.admission.resize import resize
+from podqos.admission.tolerations import with_daemon_set_tolerations
+from podqos.admission.validation import validate_pod
+from podqos.model.pod import Pod, Workload
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.classes import classify
+
+
+class Operation(StrEnum):
+    """What was asked of the API server."""
+
+    CREATE = "create"
+    RESIZE = "resize"
+
+
+class WorkloadAdmission(Struct, frozen=True):
+    """What became of the pods of a workload."""
+
+    workload: Workload
+    operation: Operation
+    first: Admission
+    """Of the first of its pods."""
+    pods: int
+    """How many there should be. A DaemonSet, which has one on each node, counts as one."""
+    admitted: int
+    refused_by: Step | None = None
+    """What stopped the first pod that was not admitted."""
+    refusal: Refusal | None = None
+
+    @property
+    def drift(self) -> tuple[StepResult, ...]:
+        """The steps that changed the class, defaulting apart: it belongs to what a manifest means."""
+        return tuple(result for result in self.first.drift if result.step is not Step.DEFAULTING)
+
+    @property
+    def holder_is_stored(self) -> bool:
+        """Whether the object around a template exists though its pods do not, and its controller keeps trying.
+
+        It does unless the template is wrong as written, or the namespace is not there.
+        """
+        if not self.workload.pod_path or self.refused_by is Step.NAMESPACE_LIFECYCLE:
+            return False
+        return not validate_pod(self.workload.pod)
+
+
+class Admissions:
+    """Takes in workloads, one after the other, by the policies of a cluster."""
+
+    def __init__(self, cluster: Cluster, profile: Profile = LATEST) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._policies: dict[str, Policies] = {}
+
+    def create(self, workload: Workload) -> WorkloadAdmission:
+        """Create the pods of a workload."""
+        first = _admit_first(workload, self._policies_of(workload), self._profile)
+        pods = 1 if workload.replicas is None else workload.replicas
+        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, pods, 0))
+
+    def resize(self, old: Pod, workload: Workload, pods: int = 1) -> WorkloadAdmission:
+        """Give so many pods that are like ``old`` the resources that the workload has now."""
+        first = resize(old, workload.pod, self._policies_of(workload), self._profile)
+        return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), old)
+
+    def _policies_of(self, workload: Workload) -> Policies:
+        namespace = workload.metadata.namespace
+        if namespace not in self._policies:
+            self._policies[namespace] = self._cluster.policies_in(namespace)
+        return self._policies[namespace]
+
+    def _count(self, outcome: WorkloadAdmission, old: Pod | None = None) -> WorkloadAdmission:
+        """Charge the quotas of the namespace for every pod there is room for."""
+        first, pods = outcome.first, outcome.pods
+        if not first.allowed:
+            return replace(outcome, refused_by=first.refused_by, refusal=first.refusal)
+        if pods < 1:
+            return outcome
+        more, decision = charge_more(first.pod, first.quotas, pods - 1, old)
+        namespace = outcome.workload.metadata.namespace
+        self._policies[namespace] = replace(self._policies[namespace], resource_quotas=decision.quotas)
+        if decision.denied is None:
+            return replace(outcome, admitted=pods)
+        refusal = forbidden_pod(first.pod, decision.denied)
+        return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
+
+
+def _admit_first(workload: Workload, policies: Policies, profile: Profile) -> Admission:
+    """Take one pod through what its controller does and then through the chain."""
+    pod = workload.pod
+    if workload.kind != "DaemonSet":
+        return admit(pod, policies, profile)
+    record: list[Change | FieldChange] = []
+    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile)
+    qos_class = classify(pod, profile).qos_class
+    by_controller = StepResult(Step.DAEMON_SET_CONTROLLER, tuple(record), qos_class, qos_class)
+    return replace(admission, steps=(by_controller, *admission.steps))
