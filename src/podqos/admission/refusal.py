@@ -34,6 +34,13 @@ class Denied(Struct, frozen=True, gc=False):
     message: str
 
 
+class Missing(Denied, frozen=True, gc=False):
+    """The refusal of a pod that names an object which does not exist."""
+
+    kind: str = ""
+    name: str = ""
+
+
 class Refusal(Struct, frozen=True, gc=False):
     """The API server's answer to an object it does not take."""
 

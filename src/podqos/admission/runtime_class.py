@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from podqos.admission.changes import FieldChange, Record, Why, note
 from podqos.admission.defaulting import rounded_list
-from podqos.admission.refusal import Denied
+from podqos.admission.refusal import Denied, Missing
 from podqos.admission.tolerations import merged
 from podqos.model.pod import Pod
 from podqos.model.policy import RuntimeClass, RuntimeScheduling
@@ -28,7 +28,7 @@ def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], record: Recor
         return pod
     runtime_class = _find(name, classes)
     if runtime_class is None:
-        return Denied(f'pod rejected: RuntimeClass "{name}" not found')
+        return Missing(f'pod rejected: RuntimeClass "{name}" not found', "RuntimeClass", name)
     overhead = _overhead(runtime_class)
     if overhead is not None:
         if pod.spec.overhead and pod.spec.overhead != overhead:

@@ -15,16 +15,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import Admission, Step, StepResult, admit
-from podqos.admission.changes import Change, FieldChange
+from podqos.admission.changes import Change, FieldChange, Why
+from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.policies import Cluster, Policies
 from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.admission.validation import validate_pod
-from podqos.model.pod import Pod, Workload
+from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
+
+_LIMIT_RANGE_DEFAULTS = (Why.LIMIT_RANGE_DEFAULT, Why.LIMIT_RANGE_DEFAULT_REQUEST)
 
 
 class Operation(StrEnum):
@@ -49,9 +52,30 @@ class WorkloadAdmission(Struct, frozen=True):
     refusal: Refusal | None = None
 
     @property
-    def drift(self) -> tuple[StepResult, ...]:
-        """The steps that changed the class, defaulting apart: it belongs to what a manifest means."""
-        return tuple(result for result in self.first.drift if result.step is not Step.DEFAULTING)
+    def class_as_written(self) -> QOSClass:
+        """What the manifest alone makes of it."""
+        return self.first.steps[0].class_before
+
+    @property
+    def class_defaulted(self) -> QOSClass:
+        """What defaulting makes of it, which belongs to what a manifest means."""
+        return next(result.class_after for result in self.first.steps if result.step is Step.DEFAULTING)
+
+    @property
+    def class_reached(self) -> QOSClass:
+        """The class as stored, or that of the step before the refusal."""
+        return self.first.steps[-1].class_after
+
+    @property
+    def conflicts(self) -> tuple[ConflictingDefaults, ...]:
+        """The defaults in an order that is not defined of which the pod got one."""
+        got = {
+            (change.path.rpartition(".")[2], change.resource)
+            for result in self.first.steps
+            for change in result.changes
+            if isinstance(change, Change) and change.why in _LIMIT_RANGE_DEFAULTS
+        }
+        return tuple(each for each in self.first.conflicts if (each.side, each.resource) in got)
 
     @property
     def holder_is_stored(self) -> bool:

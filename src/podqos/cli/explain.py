@@ -20,8 +20,9 @@ from msgspec import Struct
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import validate_resources
 from podqos.cli.fan_out import fan_out, usable_cores
-from podqos.cli.inputs import STDIN, find_files, machine_memory_bytes, read_bytes, total_bytes
+from podqos.cli.inputs import STDIN, machine_memory_bytes, read_bytes, total_bytes
 from podqos.cli.large_list import Part, cut, read_part
+from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, manifest_files
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.manifest.lookup import Lookup
@@ -29,7 +30,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass, Workload
-from podqos.model.profile import NEWEST, parse_version
+from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
@@ -43,14 +44,7 @@ _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos explain``."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        dest="files",
-        metavar="FILE|DIR|-",
-        action="append",
-        help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
-    )
+    add_filename_option(parser)
     parser.add_argument(
         "-o",
         "--output",
@@ -64,10 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         help="memory of the node, which enters Burstable's oom score (default: this machine's)",
     )
-    newest = ".".join(map(str, NEWEST))
-    parser.add_argument(
-        "--kubernetes-version", metavar="X.Y", default=newest, help=f"whose rules to use (default: {newest})"
-    )
+    add_version_option(parser)
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     parser.add_argument(
         "--driver", choices=list(CgroupDriver), default="systemd", help="cgroup driver (default: systemd)"
@@ -84,17 +75,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
         help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
     )
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
+    add_schema_option(parser)
     add_colour_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     if arguments.schema:
-        return _print_schema()
+        from podqos.cli.output import print_schema
+
+        print_schema(ExplanationList)
+        return 0
     settings = _settings(arguments)
     tally = Tally()
-    outcomes = tally.counting(_outcomes(_files(arguments.files), settings, arguments.output))
+    outcomes = tally.counting(_outcomes(manifest_files(arguments.files, "explain"), settings, arguments.output))
     if arguments.output == "csv":
         _print_csv(outcomes)
     elif arguments.output == "text":
@@ -235,17 +229,6 @@ def _node_memory_bytes(text: str | None) -> int:
     return amount.value
 
 
-def _files(given: list[str] | None) -> list[str]:
-    if not given:
-        if sys.stdin.isatty():
-            raise InvalidOption("nothing to explain", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
-        given = ["-"]
-    files = list(find_files(given))
-    if not files:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
-    return files
-
-
 # ---- output ------------------------------------------------------------------------------------------------------
 
 
@@ -271,21 +254,10 @@ def _print_whole(items: list[Explanation], arguments: argparse.Namespace, settin
         render = lines.table if arguments.output == "table" else lines.wide
         print("\n".join(render(items, style_for(arguments.color))))
         return
-    import msgspec
+    from podqos.cli.output import print_value
 
     version = ".".join(map(str, settings.profile.version))
-    whole = ExplanationList(tuple(items), version, settings.node_memory_bytes)
-    if arguments.output == "json":
-        print(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
-    else:
-        print(msgspec.yaml.encode(whole).decode(), end="")
-
-
-def _print_schema() -> int:
-    import msgspec
-
-    print(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(ExplanationList)), indent=2).decode())
-    return 0
+    print_value(ExplanationList(tuple(items), version, settings.node_memory_bytes), arguments.output)
 
 
 class Tally:

@@ -11,7 +11,6 @@ from msgspec import Struct
 from podqos.admission.defaulting import defaulted
 from podqos.model.pod import Container, Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import ResourceList
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import (
@@ -23,6 +22,7 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
 from podqos.qos.run_flags import ContainerFlags, Engine, run_flags
 from podqos.report import words
+from podqos.report.containers import amounts, typed_containers
 
 
 class Settings(Struct, frozen=True):
@@ -173,7 +173,7 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
         containers=tuple(
             _container(kind, container, score, flags, settings)
             for (kind, container), score, flags in zip(
-                _containers(pod),
+                typed_containers(pod),
                 decision.oom_scores,
                 run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
                 strict=True,
@@ -185,26 +185,14 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
     )
 
 
-def _containers(pod: Pod) -> list[tuple[str, Container]]:
-    """Return all containers with their type, in the order of ``oom_scores``."""
-    return [
-        *(("container", container) for container in pod.spec.containers),
-        *(
-            ("sidecar" if container.is_sidecar else "initContainer", container)
-            for container in pod.spec.init_containers
-        ),
-        *(("ephemeralContainer", container) for container in pod.spec.ephemeral_containers),
-    ]
-
-
 def _container(
     kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: Settings
 ) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,
         type=kind,
-        requests=_texts(container.resources.requests),
-        limits=_texts(container.resources.limits),
+        requests=amounts(container.resources.requests),
+        limits=amounts(container.resources.limits),
         qos_class_per_resource=class_per_resource(container.resources),
         oom_score_adj=score.value,
         oom_rule=score.rule,
@@ -234,7 +222,3 @@ def _edit(edit: Edit, prefix: str) -> EditExplanation:
         value=None if edit.value is None else str(edit.value),
         replaces=None if edit.replaces is None else str(edit.replaces),
     )
-
-
-def _texts(amounts: ResourceList) -> dict[str, str]:
-    return {name: str(amount) for name, amount in sorted(amounts.items())}

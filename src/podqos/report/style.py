@@ -36,6 +36,10 @@ class Style(Struct, frozen=True):
         """Return a heading."""
         return self._painted(text, "1")
 
+    def alarm(self, text: str) -> str:
+        """Return something that should not be overlooked."""
+        return self._painted(text, "1;31")
+
     def faint(self, text: str) -> str:
         """Return something less important."""
         return self._painted(text, "2")
