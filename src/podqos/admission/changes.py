@@ -53,6 +53,8 @@ class Why(StrEnum):
     """The override sets the cpu limit by the memory limit."""
     CPU_REQUEST_FROM_LIMIT = "CPURequestFromLimit"
     """The override sets the cpu request to a percentage of the cpu limit."""
+    RESIZED = "Resized"
+    """The resize asks for it."""
 
 
 class Change(Struct, frozen=True, gc=False):

@@ -44,6 +44,8 @@ class Policies(Struct, frozen=True):
         return conflicting_defaults(self.stored_limit_ranges())
 
 
+OVERRIDE_NAME = "cluster"
+"""There is one override, and its object has this name."""
 # Namespaces that an API server creates itself.
 _ALWAYS_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
 
@@ -107,4 +109,4 @@ def _errors(policies: Policies) -> Iterator[PolicyError]:
             yield PolicyError("PriorityClass", metadata, denied.message)
     if policies.override is not None:
         for error in validate_override(policies.override):
-            yield PolicyError("ClusterResourceOverride", ObjectMeta("cluster"), error)
+            yield PolicyError("ClusterResourceOverride", ObjectMeta(OVERRIDE_NAME), error)

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from podqos.admission.chain import Admission, Step, StepFunction, run_steps, within_bounds
+from podqos.admission.changes import Change, Record, Why
 from podqos.admission.defaulting import defaulted
 from podqos.admission.field_errors import ErrorType, FieldError, forbidden
 from podqos.admission.limit_range import apply_limit_ranges
@@ -37,7 +38,7 @@ def _steps(old: Pod, policies: Policies) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
     yield Step.DEFAULTING, defaulted
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
-    yield Step.RESIZE, lambda pod, _: _valid(old, pod)
+    yield Step.RESIZE, lambda pod, record: _valid(old, pod, record)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
 
 
@@ -60,9 +61,32 @@ def _merged(old: tuple[Container, ...], new: tuple[Container, ...]) -> tuple[Con
     )
 
 
-def _valid(old: Pod, new: Pod) -> Pod | Refusal:
+def _valid(old: Pod, new: Pod, record: Record) -> Pod | Refusal:
     errors = validate_resize(old, new)
-    return invalid_pod(new, errors) if errors else new
+    if errors:
+        return invalid_pod(new, errors)
+    if record is not None:
+        record.extend(_changes(old, new))
+    return new
+
+
+def _changes(old: Pod, new: Pod) -> Iterator[Change]:
+    """Yield what a valid resize changes."""
+    nothing = ResourceRequirements()
+    yield from _amount_changes(old.spec.resources or nothing, new.spec.resources or nothing, "spec.resources")
+    for field, before, after in (
+        ("containers", old.spec.containers, new.spec.containers),
+        ("initContainers", old.spec.init_containers, new.spec.init_containers),
+    ):
+        for index, (was, became) in enumerate(zip(before, after, strict=True)):
+            yield from _amount_changes(was.resources, became.resources, f"spec.{field}[{index}].resources")
+
+
+def _amount_changes(old: ResourceRequirements, new: ResourceRequirements, path: str) -> Iterator[Change]:
+    for side, before, after in (("requests", old.requests, new.requests), ("limits", old.limits, new.limits)):
+        for name, amount in sorted(after.items()):
+            if amount != before.get(name):
+                yield Change(f"{path}.{side}", name, before.get(name), amount, Why.RESIZED)
 
 
 def validate_resize(old: Pod, new: Pod) -> tuple[FieldError, ...]:

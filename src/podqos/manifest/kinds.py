@@ -67,6 +67,7 @@ POLICY_GROUPS = {
 }
 """The kinds that decide about pods, and the API group of each."""
 
+_POLICIES_BY_LOWER_CASE = {kind.lower(): kind for kind in POLICY_GROUPS}
 _BY_LOWER_CASE = {kind.lower(): holder for kind, holder in POD_HOLDERS.items()}
 
 
@@ -83,6 +84,18 @@ def is_custom_group(group: str) -> bool:
 def meant_holder(kind: str) -> PodHolder | None:
     """Return the holder whose name was probably meant: ``deployment`` for ``Deployment``."""
     return _BY_LOWER_CASE.get(kind.lower())
+
+
+def meant_policy(kind: str) -> str | None:
+    """Return the kind of policy that was probably meant: ``LimitRange`` by ``limitrange``."""
+    return _POLICIES_BY_LOWER_CASE.get(kind.lower())
+
+
+def is_policy(kind: str, api_version: str) -> bool:
+    """Whether an object is a policy, or was probably meant to be one: kinds of custom groups are somebody else's."""
+    meant = meant_policy(kind)
+    group = group_of(api_version)
+    return meant is not None and (group == POLICY_GROUPS[meant] or not is_custom_group(group))
 
 
 def item_type(list_kind: str, api_version: str) -> tuple[str, str]:

@@ -17,10 +17,10 @@ from msgspec import Struct
 
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
-from podqos.manifest.kinds import POLICY_GROUPS, group_of, is_custom_group
+from podqos.manifest.kinds import POLICY_GROUPS, group_of, meant_policy
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding
-from podqos.model.pod import ObjectMeta, Toleration
+from podqos.model.pod import Toleration
 from podqos.model.policy import (
     ClusterResourceOverride,
     LimitRange,
@@ -69,7 +69,6 @@ _OTHER_FIELDS: dict[type[Struct], str] = {
 _FIELDS: dict[type, frozenset[str]] = {
     model: frozenset(model.__struct_encode_fields__).union(more.split()) for model, more in _OTHER_FIELDS.items()
 }
-_BY_LOWER_CASE = {kind.lower(): kind for kind in POLICY_GROUPS}
 # Of the override's configuration, what has nothing to do with resources.
 _BESIDE_OVERRIDE = frozenset({"apiVersion", "kind", "metadata", "status", "forceSelinuxRelabel"})
 _NOT_MODELLED = "cpuRequestToRequestPercent"
@@ -84,18 +83,10 @@ class PolicyReading(Struct, frozen=True):
     """From the object to what the policy was made of; findings of ``admission`` count from there."""
 
 
-def is_policy(kind: str, api_version: str) -> bool:
-    """Whether an object is a policy, or was probably meant to be one: kinds of custom groups are somebody else's."""
-    meant = _BY_LOWER_CASE.get(kind.lower())
-    if meant is None:
-        return False
-    group = group_of(api_version)
-    return group == POLICY_GROUPS[meant] or not is_custom_group(group)
-
-
 def read_policy(kind: str, api_version: str, value: Plain) -> PolicyReading:
-    """Return the policy that an object is, or everything wrong with it."""
-    meant = _BY_LOWER_CASE[kind.lower()]
+    """Return the policy that an object is, or everything wrong with it; ``kinds.is_policy`` tells which are."""
+    meant = meant_policy(kind)
+    assert meant is not None
     misnamed = _kind_finding(kind, meant, api_version)
     if misnamed is not None:
         return PolicyReading(None, (misnamed,))
@@ -149,8 +140,3 @@ def _read_override(kind: str, value: Plain) -> PolicyReading:
     if examination.findings:
         return PolicyReading(None, tuple(examination.findings))
     return PolicyReading(convert(cleaned, ClusterResourceOverride), path=path)
-
-
-def metadata_of(policy: Policy) -> ObjectMeta:
-    """Return who a policy is; the override is one for the whole cluster and has no name of its own."""
-    return ObjectMeta("cluster") if isinstance(policy, ClusterResourceOverride) else policy.metadata

@@ -16,11 +16,12 @@ from podqos.admission.changes import Change, FieldChange
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
 from podqos.admission.quota import QuotaDenied
-from podqos.admission.refusal import Code, Refusal
+from podqos.admission.refusal import Code, Refusal, joined
 from podqos.admission.workloads import Operation, WorkloadAdmission
 from podqos.manifest.contents import Refused
+from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
-from podqos.manifest.problems import Position
+from podqos.manifest.problems import Position, Severity
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.report import admission_words as words
@@ -183,10 +184,13 @@ def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> Admission
 def report_unread(refused: Refused, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
     """Render an object that is not in order: one that cannot be decoded, or, without a refusal, an invalid one."""
     name = refused.metadata.name or refused.metadata.generate_name
+    errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
     if refusal is None:
-        complaints = ", ".join(f"{problem.field}: {problem.what}" for problem in refused.problems)
-        refusal = Refusal(Code.INVALID, f'{refused.kind} "{name}" is invalid: {complaints}')
-    fields = (FieldReport(each.field, each.line, each.column, each.what) for each in refused.problems)
+        group = group_of(refused.api_version)
+        kind = f"{refused.kind}.{group}" if group else refused.kind
+        complaints = joined(f"{error.field}: {error.what}" for error in errors)
+        refusal = Refusal(Code.INVALID, f'{kind} "{name}" is invalid: {complaints}')
+    fields = (FieldReport(error.field, error.line, error.column, error.what) for error in errors)
     step = Step.DECODING if refusal.code is Code.BAD_REQUEST else Step.VALIDATION
     return AdmissionReport(
         kind=refused.kind,

@@ -39,6 +39,7 @@ _REASONS = {
     Why.MEMORY_REQUEST_FROM_LIMIT: "the override's percentage of the memory limit",
     Why.CPU_LIMIT_FROM_MEMORY: "the override's cores for the memory limit",
     Why.CPU_REQUEST_FROM_LIMIT: "the override's percentage of the cpu limit",
+    Why.RESIZED: "asked for",
 }
 
 

@@ -30,8 +30,7 @@ CSV_HEADER = (
 def text(item: AdmissionReport, style: Style) -> list[str]:
     """Return a block of lines: each step with what it changed, and the outcome."""
     lines = [f"{style.strong(_title(item))}  {_classes(item, style)}"]
-    for step in item.steps:
-        lines += _step_lines(step, style)
+    lines += _steps(item, style)
     if item.refusal is not None:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:
@@ -98,6 +97,20 @@ def _classes(item: AdmissionReport, style: Style) -> str:
     return after if item.qos_class is item.qos_class_as_written else f"{before} → {after}"
 
 
+def _steps(item: AdmissionReport, style: Style) -> list[str]:
+    """Return the steps in their order; those that changed nothing share a line."""
+    lines: list[str] = []
+    # A quota that let the first pods in and refuses the next speaks once, below.
+    passed = [step for step in item.steps if item.refusal is None or step.step != item.refusal.step]
+    for has_changes, group in groupby(passed, key=lambda step: bool(step.changes)):
+        if has_changes:
+            for step in group:
+                lines += _step_lines(step, style)
+        else:
+            lines += _labelled("passed", [", ".join(step.step for step in group)], style)
+    return lines
+
+
 def _step_lines(step: StepReport, style: Style) -> list[str]:
     paragraphs = [_change_line(list(group)) for _, group in groupby(step.changes, key=_same_line)]
     is_drift = step.qos_class_before is not step.qos_class_after
@@ -106,7 +119,7 @@ def _step_lines(step: StepReport, style: Style) -> list[str]:
         paragraphs.insert(0, f"{before} → {after}: {step.reason}")
     # What defaulting does belongs to what a manifest means.
     is_alarm = is_drift and step.step != Step.DEFAULTING
-    return _labelled(step.step, paragraphs or [_NOTHING], style, is_alarm=is_alarm)
+    return _labelled(step.step, paragraphs, style, is_alarm=is_alarm)
 
 
 def _same_line(change: ChangeReport) -> tuple[str, str]:
@@ -121,7 +134,11 @@ def _change_line(changes: Sequence[ChangeReport]) -> str:
         place = whose + first.path.rpartition(".")[2]
         what = ", ".join(f"{change.resource} {_became(change)}" for change in changes)
         return f"{place}: {what} ({first.reason})"
-    tolerated = [str(change.after) for change in changes if change.path.startswith("spec.tolerations")]
+    tolerated = [
+        str(change.after).removeprefix("node.kubernetes.io/")
+        for change in changes
+        if change.path.startswith("spec.tolerations")
+    ]
     others = [
         f"{change.path.removeprefix('spec.')} {_became(change)}"
         for change in changes
@@ -141,18 +158,16 @@ def _refusal_lines(item: AdmissionReport, refusal: RefusalReport, style: Style) 
     lines = _labelled(refusal.step, [f"{style.alarm(f'refused, {code}')}: {refusal.message}"], style, is_alarm=True)
     places = [f"{item.source}:{field.line}:{field.column}: {field.path}" for field in refusal.fields]
     lines += _labelled("", places, style)
-    notes = [refusal.hint] if refusal.hint else []
-    if refusal.holder_is_stored:
-        notes.append(words.stored_without_pods(item.kind))
     if item.outcome is Outcome.PARTLY_ALLOWED:
-        notes.insert(0, f"{item.pods_admitted} of {item.pods} pods allowed")
-    return lines + _labelled("outcome", notes or ["refused"], style)
+        lines += _labelled("outcome", [f"{item.pods_admitted} of {item.pods} pods allowed"], style)
+    stored = words.stored_without_pods(item.kind) if refusal.holder_is_stored else ""
+    return lines + _labelled("note", filter(None, (refusal.hint, stored)), style)
 
 
 def _allowed(item: AdmissionReport) -> str:
     if item.pods == 1:
-        return "allowed"
-    return f"all {item.pods} pods allowed" if item.pods else "would be allowed; no pods are asked for"
+        return "allowed, on every node" if item.kind == "DaemonSet" else "allowed"
+    return f"{item.pods} of {item.pods} pods allowed" if item.pods else "would be allowed; no pods are asked for"
 
 
 def _labelled(label: str, paragraphs: Iterable[str], style: Style, *, is_alarm: bool = False) -> list[str]:

@@ -1,0 +1,39 @@
+"""A file as a command holds it: what was read from it, and where something stands in it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from podqos.cli.inputs import read_bytes
+from podqos.errors import InputError
+from podqos.manifest.contents import Reading
+from podqos.manifest.lookup import Lookup
+from podqos.manifest.plain import FieldPath, format_path
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.reading import read
+from podqos.manifest.text import Place
+
+
+class Source:
+    """A file, or standard input. One that cannot be opened holds nothing but a problem."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._data = b""
+        try:
+            self._data = read_bytes(path)
+        except InputError as error:
+            problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
+            self.reading = Reading(path, [], [], problems=[problem])
+        else:
+            self.reading = read(path, self._data)
+
+    @cached_property
+    def lookup(self) -> Lookup:
+        """What the file says in full, and where."""
+        return Lookup(self._data)
+
+    def problem(self, place: Place, field: FieldPath, what: str, fix: str = "") -> Problem:
+        """Return an error about a field of the object at ``place``."""
+        line, column = self.lookup.locate(place, field)
+        return Problem(self.path, line, column, Severity.ERROR, format_path(field), what, fix)
