@@ -1,4 +1,4 @@
-"""Tell the story of a content platform: eight services on one node, who is what, and how one line was forgotten.
+"""Tell the story of a content platform: eight services on one node, who is what, and what was overlooked.
 
 Every chapter is a command that can be repeated by hand; its output is the command's own.
 """
@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 
-from podqos.cli.main import main
+from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
 from podqos.cli.scenarios import scenario_dir
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.report.style import wrapped
@@ -29,6 +29,10 @@ CHAPTERS = {
     """
     The same with those two lines. Now the kernel takes everything else first:
     """: ["explain", "-f", "accidental/article-service-fixed.yaml", *_NODE],
+    """
+    The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
+    log collector, which was to be BestEffort, the first to go:
+    """: ["admit", "-f", "log-collector.yaml", "--policies", "accidental/limit-range.yaml"],
 }
 
 
@@ -38,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every chapter; the demo fails if one of them does."""
+    """Run every chapter; the demo fails if one of them does. That there are findings is the point of some."""
     style = style_for(arguments.color)
     os.chdir(scenario_dir("content-platform"))
     for number, (story, command) in enumerate(CHAPTERS.items(), start=1):
@@ -47,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(style.faint(f"   $ podqos {' '.join(command)}"), end="\n\n")
         sys.stdout.flush()
         code = main([*command, "--color", arguments.color])
-        if code:
+        if code not in {EXIT_OK, EXIT_FINDINGS}:
             return code
         print()
-    print("Now your own: podqos explain -f FILE|DIRECTORY|-")
+    print("Now your own: podqos explain -f FILE|DIRECTORY|-, podqos admit -f FILE|DIRECTORY|-")
     return 0

@@ -5,8 +5,9 @@ Everything wrong becomes a problem with its place. Whether to go on in spite of 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.policies import OVERRIDE_NAME, Cluster, Policies, PolicyError, validate_policies
@@ -36,7 +37,7 @@ _Key = tuple[str, str, str]
 """Kind, namespace and name."""
 
 
-class _Found(NamedTuple):
+class _Found(Struct, frozen=True):
     """A policy and where it stands."""
 
     policy: Policy
@@ -93,7 +94,7 @@ class PolicyCollector:
         if first is None:
             self._found[key] = _Found(policy, source, other.place, read.path, is_stored)
         elif is_stored and not first.is_stored:
-            self._found[key] = first._replace(policy=_replacing(policy, first.policy))
+            self._found[key] = replace(first, policy=_replacing(policy, first.policy))
         else:
             line, column = first.source.lookup.locate(first.place, ())
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
