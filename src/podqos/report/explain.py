@@ -25,7 +25,11 @@ def text(item: Explanation, style: Style) -> list[str]:
         recorded = f"its status records {item.qos_class}, which the kubelet goes by; its resources give "
         lines += _labelled("note", [f"{recorded}{item.qos_class_computed}"], style)
     lines += _labelled("edit", _edit_lines(item), style)
-    lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style), ""]
+    lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
+    for container in item.containers:
+        flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
+        lines += _labelled("run", [f"{container.name}: {flags}"], style)
+    lines.append("")
     return lines
 
 

@@ -21,6 +21,7 @@ from podqos.qos.classes import (
 )
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.run_flags import ContainerFlags, Engine, run_flags
 from podqos.report import words
 
 
@@ -29,6 +30,7 @@ class Settings(Struct, frozen=True):
 
     cgroups: CgroupSettings
     profile: Profile = LATEST
+    engine: Engine = "docker"
 
     @property
     def node_memory_bytes(self) -> int:
@@ -64,6 +66,15 @@ def decide(workload: Workload, settings: Settings) -> Decision:
     )
 
 
+class FlagExplanation(Struct, frozen=True, rename="camel"):
+    """One flag of ``docker run`` or ``podman run``; ``value`` is null where it is left out."""
+
+    name: str
+    status: str
+    value: str | None
+    reason: str
+
+
 class ContainerExplanation(Struct, frozen=True, rename="camel"):
     """One container: what it asks for and what that makes it."""
 
@@ -76,6 +87,7 @@ class ContainerExplanation(Struct, frozen=True, rename="camel"):
     oom_score_adj: int
     oom_rule: str
     oom_reason: str
+    run_flags: tuple[FlagExplanation, ...]
 
 
 class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
@@ -159,8 +171,13 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
         reason=words.why_class(decision.classification),
         edits_to_guaranteed=tuple(_edit(edit, prefix) for edit in edits),
         containers=tuple(
-            _container(kind, container, score, settings)
-            for (kind, container), score in zip(_containers(pod), decision.oom_scores, strict=True)
+            _container(kind, container, score, flags, settings)
+            for (kind, container), score, flags in zip(
+                _containers(pod),
+                decision.oom_scores,
+                run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
+                strict=True,
+            )
         ),
         cgroups=tuple(
             _cgroup(cgroup) for cgroup in pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
@@ -180,7 +197,9 @@ def _containers(pod: Pod) -> list[tuple[str, Container]]:
     ]
 
 
-def _container(kind: str, container: Container, score: OOMScore, settings: Settings) -> ContainerExplanation:
+def _container(
+    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: Settings
+) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,
         type=kind,
@@ -190,6 +209,9 @@ def _container(kind: str, container: Container, score: OOMScore, settings: Setti
         oom_score_adj=score.value,
         oom_rule=score.rule,
         oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+        run_flags=tuple(
+            FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
+        ),
     )
 
 

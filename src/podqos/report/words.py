@@ -10,6 +10,7 @@ from podqos.qos.cgroup_values import Because, Rule
 from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
+from podqos.qos.run_flags import Flag, Note
 
 
 def why_class(classification: Classification) -> str:
@@ -97,6 +98,33 @@ def because_of(because: Because) -> str:
     containers = " and ".join(because.containers) or "the pod"
     text = _RULES[because.rule].format(amount=amount(because.amount), containers=containers)
     return f"{text} (the kernel's bound)" if because.clamped else text
+
+
+_NOTES = {
+    Note.OOM_SCORE: "the container's oom_score_adj",
+    Note.ROOTLESS_CLAMP: "rootless podman cannot go below its own value",
+    Note.BELOW_DOCKER_MINIMUM: "docker refuses less than 6 MiB",
+    Note.CGROUP_VALUE: "as in its cgroup",
+    Note.SOFT_LIMIT: "requests reach the kernel only with MemoryQoS",
+    Note.SWAP_NEEDS_LIMIT: "swap can be limited only together with memory",
+    Note.SWAP_UNKNOWN: "the kernel does not account swap",
+    Note.SWAPPINESS: "the kubelet leaves the node's swappiness alone",
+    Note.CPU_MANAGER: "a static CPU manager would choose whole CPUs when the container starts",
+    Note.SHARED_CPUS: "it shares the CPUs that nobody has to himself",
+    Note.MEMORY_MANAGER: "a static memory manager would choose NUMA nodes when the container starts",
+    Note.SHARED_MEMORY_NODES: "all NUMA nodes may be used",
+    Note.OOM_KILLER_STAYS: "Kubernetes counts on the OOM killer",
+    Note.NOT_ON_CGROUP_V2: "cgroup v2 has no such file",
+    Note.KERNEL_MEMORY: "gone: Linux 5.16, Docker 23.0, podman 4.0",
+}
+
+
+def flag_reason(flag: Flag) -> str:
+    """Return what became of a flag and why."""
+    parts = [because_of(flag.because) if flag.because is not None else _NOTES[flag.note]]
+    if flag.also is not None:
+        parts.append(_NOTES[flag.also])
+    return "; ".join(parts)
 
 
 def mebibytes(count: int) -> str:
