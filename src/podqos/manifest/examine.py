@@ -31,7 +31,9 @@ from podqos.model.quantity import Quantity
 def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[Finding, ...]]:
     """Return what is known about an object that holds a pod, without nulls, and everything wrong with it."""
     metadata = value.get("metadata")
-    is_live = isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("resourceVersion"))
+    is_live = isinstance(metadata, dict) and any(
+        metadata.get(name) for name in ("uid", "resourceVersion", "creationTimestamp")
+    )
     examination = Examination(is_live=is_live)
     cleaned: dict[str, Plain] = {"metadata": examination.clean(metadata, ObjectMeta, ("metadata",))}
     if metadata is None or (isinstance(metadata, dict) and not (metadata.get("name") or metadata.get("generateName"))):

@@ -46,6 +46,7 @@ class _PodList(Struct, frozen=True, rename="camel"):
 
 
 _POD_LIST_DECODER = msgspec.json.Decoder(_PodList, dec_hook=decode_hook, float_hook=str)
+_PODS_DECODER = msgspec.json.Decoder(list[_Item], dec_hook=decode_hook, float_hook=str)
 _OBJECT = re.compile(rb"[ \t\r\n]*+\{")
 _FIRST_KIND = re.compile(rb'"kind"[ \t\r\n]*+:[ \t\r\n]*+"(\w*)"')
 _PEEK_BYTES = 65_536
@@ -60,14 +61,29 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
         pods = _POD_LIST_DECODER.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return None
+    workloads = _live_workloads(pods.items, are_typed=pods.kind == "List")
+    if workloads is None:
+        return None
+    return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+
+
+def live_pods(items: memoryview) -> list[Workload] | None:
+    """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
+    try:
+        return _live_workloads(_PODS_DECODER.decode(items), are_typed=False)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _live_workloads(items: list[_Item], *, are_typed: bool) -> list[Workload] | None:
+    """Return workloads, or None if one of the items has to be looked at more closely."""
     workloads = []
-    for item in pods.items:
+    for item in items:
         metadata = item.metadata
-        is_typed = item.kind if pods.kind == "List" else True
-        if not (is_typed and (metadata.uid or metadata.resource_version) and item.spec.containers):
+        if not (metadata.is_live and item.spec.containers) or (are_typed and not item.kind):
             return None
         workloads.append(Workload("Pod", metadata, Pod(metadata, item.spec, item.status)))
-    return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+    return workloads
 
 
 class _ItemPlaces(Sequence[Place]):

@@ -127,8 +127,7 @@ def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
     template = _template(holder, value)
     spec = convert(template["spec"], PodSpec)
     if not holder.pod_path:
-        is_live = metadata.uid or metadata.resource_version
-        status = convert(value.get("status", {}), PodStatus) if is_live else PodStatus()
+        status = convert(value.get("status", {}), PodStatus) if metadata.is_live else PodStatus()
         return Workload(holder.kind, metadata, Pod(metadata, spec, status))
     own = convert(template.get("metadata", {}), ObjectMeta)
     pod_metadata = ObjectMeta(

@@ -6,7 +6,6 @@ nothing. Attribute names are the API's in snake case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
@@ -37,8 +36,14 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     uid: str = ""
     generate_name: str = ""
     resource_version: str = ""
+    creation_timestamp: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the object was read from an API server, which has already checked it."""
+        return bool(self.uid or self.resource_version or self.creation_timestamp)
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
@@ -142,13 +147,6 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
         """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
         return self.spec.priority_class_name == SYSTEM_NODE_CRITICAL and self.is_critical
 
-    def class_deciding_containers(self) -> Iterator[tuple[str, int, Container]]:
-        """Yield (list name, index, container) of those that count for the QoS class, in the order of the lists."""
-        for index, container in enumerate(self.spec.containers):
-            yield "containers", index, container
-        for index, container in enumerate(self.spec.init_containers):
-            yield "initContainers", index, container
-
 
 class Workload(Struct, frozen=True, gc=False):
     """A pod, or an object with a pod template, as found in a manifest."""
@@ -162,5 +160,5 @@ class Workload(Struct, frozen=True, gc=False):
 
     @property
     def is_live(self) -> bool:
-        """Whether the object was read from an API server, which has already checked it."""
-        return bool(self.metadata.uid or self.metadata.resource_version)
+        """Whether the object was read from an API server."""
+        return self.metadata.is_live
