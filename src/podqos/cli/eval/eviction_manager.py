@@ -52,7 +52,7 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
         state = result.state
         answers.append(
             {
-                "nodeConditions": state.conditions,
+                "nodeConditions": list(state.conditions),
                 "thresholdsMet": sorted(map(_named, state.thresholds_met)),
                 "reclaimAttempted": result.reclaiming.resource if result.reclaiming is not None else "",
                 **_actions(commands),
