@@ -56,6 +56,9 @@ def _empty_dir_excess(pod: Pod, stats: PodStats) -> LocalStorageExcess | None:
 
 
 def _pod_excess(pod: Pod, stats: PodStats) -> LocalStorageExcess | None:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    if not any(EPHEMERAL_STORAGE in container.resources.limits for container in containers):
+        return None
     limit = pod_limits(pod).get(EPHEMERAL_STORAGE)
     bytes_used = disk_bytes(stats.ephemeral_storage)
     if limit is not None and _exceeds(bytes_used, limit):

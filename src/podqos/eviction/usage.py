@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from podqos.eviction.signals import INODES, PIDS, DiskUse
-from podqos.model.effective import pod_level_is_set, pod_requests
+from podqos.model.effective import pod_level_is_set, sum_of_containers
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_pod_level
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_pod_level
 from podqos.model.stats import FsStats, MemoryStats, PodStats
 
 
@@ -47,9 +47,16 @@ def request_of(pod: Pod, resource: str, profile: Profile = LATEST) -> Quantity:
         assert spec.resources is not None
         request = spec.resources.requests.get(resource, ZERO) if is_pod_level(resource) else ZERO
     else:
-        request = pod_requests(pod, overhead=False, pod_level=False).get(resource, ZERO)
+        request = sum_of_containers(pod, lambda container: _only(container.resources.requests, resource)).get(
+            resource, ZERO
+        )
     overhead = spec.overhead.get(resource)
     return request + overhead if overhead is not None and request else request
+
+
+def _only(amounts: ResourceList, resource: str) -> ResourceList:
+    amount = amounts.get(resource)
+    return {} if amount is None else {resource: amount}
 
 
 def _disk_usage(pod: Pod, stats: PodStats, disk_use: Collection[DiskUse], *, inodes: bool) -> int:
