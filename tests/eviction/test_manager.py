@@ -204,6 +204,13 @@ class TestCleanUp:
         second = after_clean_up(manager(**DISK), self.first_phase(), self.left(120))
         assert "available: 99Mi. " in second.commands[0].message
 
+    def test_pods_are_ranked_by_the_figures_from_before_the_clean_up(self):
+        """Afterwards the statistics may have gaps, and who has none would go first."""
+        light = pod("light")
+        before = observed({Signal.NODEFS: (99 * MI, 1000 * MI)}, using(self.writer, rootfs=9), using(light, rootfs=1))
+        first = run(manager(**DISK), 0, before, light, self.writer)
+        assert victims(after_clean_up(manager(**DISK), first, self.left(99))) == ["writer"]
+
     def test_where_there_is_nothing_to_throw_away_pods_go_at_once(self):
         assert victims(self.first_phase(Layout.DEDICATED)) == ["writer"]
 

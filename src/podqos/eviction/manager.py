@@ -160,10 +160,11 @@ def after_clean_up(config: ManagerConfig, first_phase: Pass, observation: Observ
 
 def _look(config: ManagerConfig, state: ManagerState, now_us: int, observation: Observation) -> ManagerState:
     """Return the state after a look at the node: what is met, since when, and what the node reports."""
-    thresholds = watched = state.thresholds
-    if thresholds is None or watched is None:
+    if state.thresholds is None:
         derived = derive_containerfs(config.thresholds, config.layout)
         watched, thresholds = derived.in_place, derived.in_place + derived.added
+    else:
+        watched = thresholds = state.thresholds
     seen = observation.signals
     unresolved = conditions.thresholds_met(state.thresholds_met, seen, with_min_reclaim=True)
     met = conditions.merge(conditions.thresholds_met(watched, seen), unresolved)
