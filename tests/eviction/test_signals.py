@@ -52,7 +52,7 @@ def test_a_signal_stands_for_one_node_condition(prefix, condition):
         (Signal.MEMORY, Layout.SINGLE, set(), ()),
         (Signal.PID, Layout.DEDICATED, set(), ()),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_disk_use_and_clean_up_follow_the_layout(signal, layout, use, clean_up):
     assert set(SIGNALS[signal].disk_use[layout]) == use

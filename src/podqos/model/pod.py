@@ -173,7 +173,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_node_critical(self) -> bool:
         """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
-        return self.is_critical and self.spec.priority_class_name == SYSTEM_NODE_CRITICAL
+        return self.spec.priority_class_name == SYSTEM_NODE_CRITICAL and self.is_critical
 
     def class_deciding_containers(self) -> Iterator[tuple[str, int, Container]]:
         """Yield (list name, index, container) of those that count for the QoS class, in the order of the lists."""
