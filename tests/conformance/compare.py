@@ -60,7 +60,7 @@ def _key_difference(expected: dict, got: dict, key: str, *, texts: bool, where: 
         found = [difference(alternative, got, texts=texts, where=place) for alternative in value]
         return None if None in found else found[0]
     if key == "validation" and not texts:
-        return difference([len(messages) for messages in value], [len(messages) for messages in got[key]], where=place)
+        return difference(_counts(value), _counts(got[key]), where=place)
     if key not in got:
         return None if value in (None, [], {}, "", False) else f"{place}: missing, expected {value!r}"
     return difference(value, got[key], texts=texts, where=place)
@@ -70,6 +70,10 @@ def _with_ties(order: list[str], expected: dict) -> list[str]:
     """Replace every name by its group of equals, so that order inside a group is free."""
     group = {name: f"tie {index}" for index, names in enumerate(expected.get("tieGroups", ())) for name in names}
     return [group.get(name, name) for name in order]
+
+
+def _counts(validation: list[dict[str, list[str]]]) -> list[int]:
+    return [len(entry["errors"]) for entry in validation]
 
 
 def _first(differences) -> str | None:

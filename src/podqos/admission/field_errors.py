@@ -77,9 +77,3 @@ def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError
     """Return an error about a value that is not one of a few."""
     known = ", ".join(encode(name).decode() for name in supported)
     return FieldError(path, ErrorType.NOT_SUPPORTED, value, f"supported values: {known}")
-
-
-def joined(messages: Iterable[str]) -> str:
-    """Join messages as an aggregate error prints them: each once, in brackets when there are several."""
-    unique = list(dict.fromkeys(messages))
-    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -111,6 +111,12 @@ class PodResourceClaim(Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class PodOS(Struct, frozen=True, gc=False):
+    """The operating system a pod is made for."""
+
+    name: str = ""
+
+
 class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is made of."""
 
@@ -132,6 +138,8 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    os: PodOS = PodOS()
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
