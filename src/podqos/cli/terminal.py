@@ -1,0 +1,27 @@
+"""Who is reading: a person at a terminal, or a program at the other end of a pipe."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+from podqos.report.style import Style
+
+
+def add_colour_option(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--color``, spelled as other commands spell it."""
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour the output; auto: on a terminal, unless NO_COLOR is set (default: auto)",
+    )
+
+
+def style_for(colour: str) -> Style:
+    """Return how to write on standard output."""
+    terminal = sys.stdout.isatty()
+    wanted = colour == "always" or (colour == "auto" and terminal and not os.environ.get("NO_COLOR"))
+    return Style(colour=wanted, width=shutil.get_terminal_size().columns if terminal else None)
