@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
+from kernel.procfs import meminfo, zoneinfo
 from podqos.kernel.memory import (
     Watermarks,
     Zone,
@@ -44,7 +44,11 @@ def test_huge_pages_raise_what_is_kept_free():
 
 
 def test_a_small_machine_keeps_at_most_a_twentieth_free_for_huge_pages():
-    assert default_min_free_kib(x86_zones(500 * MI)) == 500 * 1024 // 20
+    assert default_min_free_kib(x86_zones(600 * MI)) == 600 * 1024 // 20
+
+
+def test_a_tiny_machine_has_no_huge_pages_to_keep_memory_for():
+    assert default_min_free_kib(x86_zones(400 * MI)) == 2560
 
 
 def test_the_lowest_zone_is_wholly_out_of_reach_of_ordinary_allocations():
@@ -77,6 +81,7 @@ def test_mem_available(free, file, expected):
     assert mem_available_bytes(marks, free_bytes=free, file_bytes=file) == expected
 
 
+@pytest.mark.skipif(not Path("/proc/zoneinfo").exists(), reason="/proc/zoneinfo is missing: this is not Linux")
 class TestAgainstProc:
     """The same arithmetic with this machine's own numbers."""
 
@@ -108,25 +113,3 @@ class TestAgainstProc:
             )
             distances.append(abs(computed - shown["MemAvailable"]))
         assert min(distances) <= MI
-
-
-def zoneinfo() -> tuple[ZoneWatermarks, ...]:
-    path = Path("/proc/zoneinfo")
-    if not path.exists():
-        pytest.skip("/proc/zoneinfo is missing: not Linux")
-    zones = []
-    for block in re.split(r"(?m)^(?=Node )", path.read_text()):
-        name = re.search(r"zone\s+(\w+)", block)
-        if not name or name[1] == "Device":
-            continue
-        low, high, least, managed = (
-            int(re.search(rf"(?m)^\s+{field}\s+(\d+)$", block)[1]) for field in ("low", "high", "min", "managed")
-        )
-        reserve = max(int(number) for number in re.search(r"protection: \((.*)\)", block)[1].split(","))
-        zones.append(ZoneWatermarks(Zone(name[1], managed), least, low, high, reserve))
-    return tuple(zones)
-
-
-def meminfo() -> dict[str, int]:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return {name: int(rest.split()[0]) * 1024 for name, rest in (line.split(":") for line in lines)}

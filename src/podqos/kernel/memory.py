@@ -25,6 +25,8 @@ WATERMARK_SCALE_FACTOR = 10
 LOWMEM_RESERVE_RATIO = {"DMA": 256, "DMA32": 256, "Normal": 32}
 """vm.lowmem_reserve_ratio: a lower zone keeps 1/ratio of the zones above it from allocations that could use those."""
 
+HUGE_PAGES_FROM_BYTES = 512 * 2**20
+
 DMA_PAGES = 3840
 DMA32_PAGES = 3 * 2**30 // PAGE_BYTES - DMA_PAGES
 """How an x86-64 machine's first 3 GiB divide, less what firmware and kernel image take."""
@@ -104,11 +106,12 @@ def x86_zones(total_bytes: int) -> tuple[Zone, ...]:
 def default_min_free_kib(zones: Sequence[Zone], *, huge_pages: bool = True) -> int:
     """Return vm.min_free_kbytes as a machine with these zones boots.
 
-    With transparent huge pages on (``madvise`` is enough) khugepaged raises it, to at most a twentieth of memory.
+    With transparent huge pages on (``madvise`` is enough) khugepaged raises it, to at most a twentieth of memory;
+    machines below 512 MiB have none.
     """
     pages = sum(zone.managed_pages for zone in zones)
     usual = min(max(isqrt(pages * PAGE_BYTES // 1024 * 16), 128), 262144)
-    if not huge_pages:
+    if not huge_pages or pages * PAGE_BYTES < HUGE_PAGES_FROM_BYTES:
         return usual
     populated = sum(1 for zone in zones if zone.managed_pages and zone.name != "Movable")
     # Two blocks per zone, and one for every pair of the three kinds of pages that may steal from each other.
