@@ -28,8 +28,10 @@ from podqos.kernel.oom import select as choose
 
 MI = 2**20
 HOG = Path(__file__).with_name("hog.py")
-# The kernel charges in batches and counts per CPU: what it will see when memory has run out is known to about 2 MiB.
-MARGIN_PAGES = 2 * MI // PAGE_BYTES
+# The kernel charges in batches and counts per CPU, so that what it will see when memory has run out is known to about
+# 1 MiB; of a whole machine, with its caches and reserves, to about 8 MiB. Whoever is nearer may die instead.
+MARGIN_PAGES = 1 * MI // PAGE_BYTES
+GLOBAL_MARGIN_PAGES = 8 * MI // PAGE_BYTES
 PATIENCE_SECONDS = 60
 
 
@@ -113,11 +115,15 @@ class Outcome:
     margin_pages: int | None
     by_the_kernels_numbers: bool | None
     """Whether the model chooses the same victim from the kernel's own table; None where the kernel told nothing."""
+    surprise_pages: int | None
+    """How much more the grower had by then than was foretold, by the same table."""
     numbers: tuple[str, ...]
 
     @property
     def is_close(self) -> bool:
-        return self.margin_pages is not None and self.margin_pages < MARGIN_PAGES
+        """Whether the first two were too near each other to tell beforehand."""
+        margin = GLOBAL_MARGIN_PAGES if self.domain == "/" else MARGIN_PAGES
+        return self.margin_pages is not None and self.margin_pages < margin
 
     @property
     def agrees(self) -> bool:
@@ -220,6 +226,7 @@ class _Stage:
             domain=oom.path,
             margin_pages=chosen.margin_pages,
             by_the_kernels_numbers=_agrees(account, oom),
+            surprise_pages=self._surprise(account, processes),
             numbers=tuple(f"{self._name(each.pid)} {each}" for each in processes),
         )
 
@@ -317,6 +324,11 @@ class _Stage:
         assert stdin is not None
         stdin.write(word)
         stdin.flush()
+
+    def _surprise(self, account: kmsg.Account | None, processes: Sequence[Process]) -> int | None:
+        rss = {each.pid: each.rss_pages for each in account.processes} if account else {}
+        (grower,) = (each for each in processes if self._name(each.pid) == self.grower)
+        return rss[grower.pid] - grower.rss_pages if grower.pid in rss else None
 
     def _two_deaths(self, selection: Selection, processes: Sequence[Process]) -> tuple[str, ...]:
         first = self._deaths(selection, processes)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kernel.trials import GLOBAL_MARGIN_PAGES, MARGIN_PAGES
 from podqos.kernel.charge import CHARGE_BATCH_PAGES, high_delay_usec
 from podqos.kernel.memory import Zone, zone_watermarks
 from podqos.kernel.psi import DECAYS, FIXED_1, decayed
@@ -28,8 +29,8 @@ def reports():
     """Everything the guest reported, by check; one boot for all tests."""
     if os.geteuid() != 0:
         pytest.skip("the virtual machine's files are fetched as root")
-    seed = random.randrange(10**6)  # noqa: S311 - nothing secret
-    print(f"seed {seed}")  # noqa: T201 - pytest shows it with a failure
+    seed = os.environ.get("PODQOS_TEST_SEED") or random.randrange(10**6)  # noqa: S311 - nothing secret
+    print(f"PODQOS_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
     try:
         found, console = run_in_vm(GUEST, str(seed), memory_mib=MEMORY_MIB, timeout_seconds=420)
     except Missing as reason:
@@ -54,6 +55,14 @@ def test_the_model_chooses_the_same_victim_from_the_kernels_own_numbers(reports,
     told = [each["outcome"]["by_the_kernels_numbers"] for each in reports[check]]
     assert False not in told
     assert True in told
+
+
+@pytest.mark.parametrize(("check", "margin_pages"), [("memcg", MARGIN_PAGES), ("global", GLOBAL_MARGIN_PAGES)])
+def test_memory_lasts_as_long_as_the_model_says(reports, check, margin_pages):
+    """The process that grew had, when memory ran out, what limits or watermarks and caches leave it."""
+    surprises = [each["outcome"]["surprise_pages"] for each in reports[check]]
+    print(f"{check}: {surprises} pages more than foretold")  # noqa: T201
+    assert all(abs(surprise) <= margin_pages for surprise in surprises if surprise is not None), surprises
 
 
 def test_watermarks_are_those_the_kernel_sets(reports):
