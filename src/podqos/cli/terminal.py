@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 
 from podqos.report.style import Style
@@ -24,4 +23,10 @@ def style_for(colour: str) -> Style:
     """Return how to write on standard output."""
     terminal = sys.stdout.isatty()
     wanted = colour == "always" or (colour == "auto" and terminal and not os.environ.get("NO_COLOR"))
-    return Style(colour=wanted, width=shutil.get_terminal_size().columns if terminal else None)
+    return Style(colour=wanted, width=_columns() if terminal else None)
+
+
+def _columns() -> int:
+    """Return the width of the terminal; ``COLUMNS`` has the first word, as for other commands."""
+    given = os.environ.get("COLUMNS", "")
+    return int(given) if given.isdigit() and int(given) else os.get_terminal_size(sys.stdout.fileno()).columns
