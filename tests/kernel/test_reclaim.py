@@ -47,6 +47,14 @@ def test_a_swap_limit_holds_for_everything_below():
     assert reclaimable_bytes(state, "/") == 10 * MI
 
 
+def test_others_swap_more_where_one_may_not():
+    state = memory(swap_bytes=100 * MI, a=limited(swap_max_bytes=4 * MI), a__x=limited(), a__y=limited(), b=limited())
+    for path in ("/a/x", "/a/y", "/b"):
+        holding(state, path, anon=50 * MI)
+    assert sum(each.size_bytes for each in reclaim(state, "/", 40 * MI)) == 40 * MI
+    assert state["/a"].swap_usage_bytes <= 4 * MI
+
+
 def test_cgroups_give_in_proportion_to_what_they_have():
     state = memory(a=limited(), b=limited())
     holding(holding(state, "/a", inactive_file=60 * MI), "/b", inactive_file=20 * MI)

@@ -63,11 +63,10 @@ def hierarchy() -> Hierarchy:
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup" and "memory" in options.split(","):
             return Hierarchy(1, Path(mount))
-        if kind == "cgroup2" and "memory" in _words(Path(mount) / "cgroup.controllers"):
-            if "memory" not in _words(Path(mount) / "cgroup.subtree_control"):
-                raise Missing("the memory controller is not handed down from the root cgroup")
+        # Handing it down ourselves would change a cgroup that is not ours.
+        if kind == "cgroup2" and "memory" in _words(Path(mount) / "cgroup.subtree_control"):
             return Hierarchy(2, Path(mount))
-    raise Missing("no memory controller is mounted")
+    raise Missing("no memory controller is mounted and handed down from the root cgroup")
 
 
 @dataclass(frozen=True)

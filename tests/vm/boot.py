@@ -55,6 +55,8 @@ def run_in_vm(
         except subprocess.TimeoutExpired:
             machine.kill()
             raw, _ = machine.communicate()
+        finally:
+            machine.kill()
     console = raw.decode(errors="replace").replace("\r", "")
     lines = (line.partition(MARKER) for line in console.splitlines())
     return [json.loads(text) for _, marker, text in lines if marker], console

@@ -42,6 +42,13 @@ def parts() -> Parts:
     """Find or fetch everything, or raise Missing."""
     if platform.machine() != "x86_64":
         raise Missing(f"the virtual machine is x86-64, this is {platform.machine()}")
+    try:
+        return _parts()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Missing(str(error)) from error
+
+
+def _parts() -> Parts:
     CACHE.mkdir(parents=True, exist_ok=True)
     if not KERNEL_FOLDER.exists():
         _fetch_kernel()
@@ -104,10 +111,12 @@ def _update() -> None:
 def _apt(command: str, *arguments: str, cwd: Path = CACHE) -> subprocess.CompletedProcess[str]:
     if shutil.which(command) is None or shutil.which("dpkg") is None:
         raise Missing(f"{command} is missing, and with it a way to get QEMU and a kernel")
+    (CACHE / "apt").mkdir(exist_ok=True)
     lists = CACHE / "lists"
     private = ["-o", f"Dir::State::lists={lists}"] if lists.exists() else []
     # Other programs may hold the package manager's lock; we only read.
-    options = ["-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root", *private]
+    own = ["-o", f"Dir::Cache={CACHE / 'apt'}", "-o", "APT::Sandbox::User=root"]
+    options = ["-o", "Debug::NoLocking=1", *own, *private]
     return subprocess.run(
         [command, *options, *arguments],
         cwd=cwd,

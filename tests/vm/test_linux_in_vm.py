@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import json
 import os
@@ -25,20 +26,35 @@ MEMORY_MIB = 400
 
 
 @pytest.fixture(scope="module")
-def reports():
-    """Everything the guest reported, by check; one boot for all tests."""
+def reports(tmp_path_factory, worker_id):
+    """Everything the guest reported, by check; one boot for all tests, whichever process runs them."""
     if os.geteuid() != 0:
         pytest.skip("the virtual machine's files are fetched as root")
-    seed = os.environ.get("PODQOS_TEST_SEED") or random.randrange(10**6)  # noqa: S311 - nothing secret
-    print(f"PODQOS_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared if worker_id == "master" else shared.parent
+    kept = shared / "vm.json"
+    with (shared / "vm.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_text(json.dumps(boot()))
+    result = json.loads(kept.read_text())
+    print(f"PODQOS_TEST_SEED={result['seed']}")  # noqa: T201 - pytest shows it with a failure
+    if result["missing"]:
+        pytest.skip(result["missing"])
+    assert "VM-RC 0" in result["console"], result["console"]
+    return {check: list(group) for check, group in itertools.groupby(result["reports"], key=lambda each: each["check"])}
+
+
+def boot() -> dict[str, object]:
+    """Run the guest; says what is missing where that cannot be done."""
+    seed = os.environ.get("PODQOS_TEST_SEED") or str(random.randrange(10**6))  # noqa: S311 - nothing secret
     try:
-        found, console = run_in_vm(GUEST, str(seed), memory_mib=MEMORY_MIB, timeout_seconds=420)
+        found, console = run_in_vm(GUEST, seed, memory_mib=MEMORY_MIB, timeout_seconds=420)
     except Missing as reason:
-        pytest.skip(f"no virtual machine: {reason}")
-    if not found:
-        pytest.skip(f"the virtual machine did not start: {console[-400:].strip() or 'it said nothing'}")
-    assert "VM-RC 0" in console, console[-4000:]
-    return {check: list(group) for check, group in itertools.groupby(found, key=lambda each: each["check"])}
+        return {"seed": seed, "missing": f"no virtual machine: {reason}"}
+    end = console[-4000:].strip()
+    missing = None if found else f"the virtual machine did not start: {end or 'it said nothing'}"
+    return {"seed": seed, "missing": missing, "console": end, "reports": found}
 
 
 @pytest.mark.parametrize(("check", "trials"), [("memcg", 6), ("global", 10)])

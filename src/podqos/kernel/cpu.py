@@ -72,10 +72,20 @@ class CpuShare(Struct, frozen=True, gc=False):
 class _Node:
     """A group on the way through the calculation."""
 
-    __slots__ = ("capacity_nano", "children", "demand_nano", "granted_nano", "group", "throttled_usec", "want_nano")
+    __slots__ = (
+        "capacity_nano",
+        "children",
+        "demand_nano",
+        "granted_nano",
+        "group",
+        "quota_nano",
+        "throttled_usec",
+        "want_nano",
+    )
 
     def __init__(self, group: CpuGroup) -> None:
         self.group = group
+        self.quota_nano = group.quota_nano
         self.children: list[_Node] = []
         self.demand_nano = 0
         self.want_nano = 0
@@ -120,7 +130,7 @@ def _want(node: _Node) -> None:
     else:
         threads = group.threads
         node.demand_nano = group.demand_nano if threads is None else min(group.demand_nano, threads * CORE_NANO)
-    quota = group.quota_nano
+    quota = node.quota_nano
     node.want_nano = node.demand_nano if quota is None else min(node.demand_nano, quota)
 
 
@@ -140,27 +150,29 @@ def _grant(node: _Node, parent: CpuShare | None, shares: dict[str, CpuShare]) ->
 def _bound(node: _Node, parent: CpuShare | None) -> tuple[CpuBound | None, str | None]:
     if node.granted_nano >= node.demand_nano:
         return None, None
-    if node.granted_nano == node.group.quota_nano:
+    if node.granted_nano == node.quota_nano:
         return CpuBound.QUOTA, node.group.path
-    if parent is None or parent.bound is None:
-        return CpuBound.CONTENTION, ROOT
-    return parent.bound, parent.bound_at
+    return (CpuBound.CONTENTION, ROOT) if parent is None else (parent.bound, parent.bound_at)
 
 
 def _fill(parent: _Node) -> None:
     """Share by weight: whoever wants less than its share gets what it wants, the rest divide what remains."""
-    left, weights = parent.granted_nano, sum(node.group.weight for node in parent.children)
-    # Ascending by want per weight; the sort is stable, so that equals keep the order of their paths.
-    hungry = sorted(parent.children, key=lambda node: (node.want_nano << 20) // node.group.weight)
-    for index, node in enumerate(hungry):
-        weight = node.group.weight
-        if node.want_nano * weights > left * weight:
-            for each in hungry[index:]:
-                each.granted_nano = min(each.want_nano, left * each.group.weight // weights)
-            break
-        node.granted_nano = node.want_nano
-        left -= node.want_nano
-        weights -= weight
+    if parent.granted_nano >= parent.demand_nano:
+        for node in parent.children:
+            node.granted_nano = node.want_nano
+    else:
+        left, weights = parent.granted_nano, sum(node.group.weight for node in parent.children)
+        # Ascending by want per weight; the sort is stable, so that equals keep the order of their paths.
+        hungry = sorted(parent.children, key=lambda node: (node.want_nano << 20) // node.group.weight)
+        for index, node in enumerate(hungry):
+            weight = node.group.weight
+            if node.want_nano * weights > left * weight:
+                for each in hungry[index:]:
+                    each.granted_nano = min(each.want_nano, left * each.group.weight // weights)
+                break
+            node.granted_nano = node.want_nano
+            left -= node.want_nano
+            weights -= weight
     idle_nano = max(0, parent.capacity_nano - sum(node.granted_nano for node in parent.children))
     for node in parent.children:
         node.capacity_nano = node.granted_nano + idle_nano
@@ -173,7 +185,7 @@ def _throttle(parent: _Node) -> None:
     that get all they want run at their demand throughout. Nobody runs faster than its own demand.
     """
     hungry = [node for node in parent.children if node.granted_nano < node.demand_nano]
-    stopped = [node for node in hungry if node.granted_nano == node.group.quota_nano]
+    stopped = [node for node in hungry if node.granted_nano == node.quota_nano]
     if not stopped:
         return
     stopped.sort(key=lambda node: (node.granted_nano << 20) // node.group.weight)

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memcg, Memory
-from podqos.kernel.protection import Protection, protections
+from podqos.kernel.protection import protections
 
 ORDER = (Kind.INACTIVE_FILE, Kind.ACTIVE_FILE, Kind.ANON)
 
@@ -80,6 +81,14 @@ class _Plan:
         return any(each.low_bytes > each.min_bytes for each in self._protection.values())
 
     def take(self, kind: Kind, wanted_bytes: int, *, below_low: bool) -> int:
+        """Take up to so much of one kind; returns how much that was."""
+        gained = 0
+        # One round is enough unless cgroups compete for the last of a swap limit.
+        while gained < wanted_bytes and (more := self._round(kind, wanted_bytes - gained, below_low=below_low)):
+            gained += more
+        return gained
+
+    def _round(self, kind: Kind, wanted_bytes: int, *, below_low: bool) -> int:
         givers = [(memcg, self._spare(memcg, kind, below_low=below_low)) for memcg in self._memcgs]
         givers = [(memcg, spare) for memcg, spare in givers if spare > 0]
         gained = 0
@@ -94,27 +103,26 @@ class _Plan:
         held = memcg.own[kind] - self._gone.get((memcg.path, kind), 0)
         if held <= 0 or (kind is Kind.ANON and memcg.settings.swappiness == 0):
             return 0
-        protection: Protection = self._protection[memcg.path]
+        protection = self._protection[memcg.path]
         kept = protection.min_bytes if below_low else protection.first_bytes
-        return min(held, memcg.usage_bytes - self._gone_in_all.get(memcg.path, 0) - kept)
+        spare = min(held, memcg.usage_bytes - self._gone_in_all.get(memcg.path, 0) - kept)
+        return min(spare, self._swap_room(memcg)) if kind is Kind.ANON else spare
+
+    def _swap_room(self, memcg: Memcg) -> int:
+        """Return what is left of swap: the machine's, and what each cgroup above may use."""
+        rooms = [self._memory.swap_free_bytes - self._swapped.get(ROOT, 0)]
+        for each in memcg.chain():
+            limit = each.settings.swap_max_bytes
+            if limit is not None:
+                rooms.append(limit - each.swap_usage_bytes - self._swapped.get(each.path, 0))
+        return max(0, min(rooms))
 
     def _swap_out(self, memcg: Memcg, wanted_bytes: int) -> int:
-        """Return how much still finds room in swap: the machine's, and what each cgroup above may use."""
-        size = wanted_bytes
-        for each in memcg.chain():
-            room = self._swap_room(each)
-            if room is not None:
-                size = min(size, room - self._swapped.get(each.path, 0))
-        size = max(0, size)
+        """Swap out as much as still finds room after the others of this round."""
+        size = min(wanted_bytes, self._swap_room(memcg))
         for each in memcg.chain():
             self._swapped[each.path] = self._swapped.get(each.path, 0) + size
         return size
-
-    def _swap_room(self, memcg: Memcg) -> int | None:
-        if memcg.parent is None:
-            return self._memory.swap_free_bytes
-        limit = memcg.settings.swap_max_bytes
-        return None if limit is None else limit - memcg.swap_usage_bytes
 
     def _note(self, path: str, kind: Kind, size_bytes: int, *, below_low: bool) -> None:
         self.taken.append(Taken(path, kind, size_bytes, below_low))
