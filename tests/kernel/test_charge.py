@@ -112,6 +112,13 @@ def test_with_v1_memory_and_swap_share_a_limit():
     assert (result.charged_bytes, result.out_of_memory.bound) == (20 * MI, Bound.MEMSW)
 
 
+def test_swapping_makes_no_room_below_a_limit_on_both():
+    settings = MemcgSettings(memsw_max_bytes=120 * MI)
+    state = holding(memory(swap_bytes=GI, version=1, a=settings), "/a", anon=100 * MI, inactive_file=5 * MI)
+    (_, both) = (with_reclaim(state, room) for room in rooms(state, "/a"))
+    assert (both.bound, both.free_bytes, both.reclaimable_bytes) == (Bound.MEMSW, 15 * MI, 5 * MI)
+
+
 @pytest.mark.parametrize(("version", "kills"), [(1, False), (2, True)])
 def test_only_v1_can_be_told_not_to_kill(version, kills):
     state = memory(version=version, a=limited(MI, oom_kill_disable=True))

@@ -74,6 +74,12 @@ def test_a_group_stands_still_when_its_quota_is_used_up(wants, quota, machine, t
     assert found["/a"].throttled_usec_per_period == throttled_msec * 1000
 
 
+def test_a_container_stands_still_however_deep_it_is():
+    """Two cores of quota for four threads, inside a pod without a quota, on a machine that is otherwise idle."""
+    found = cpu_shares([group("/pod"), group("/pod/c", wants=4, quota=2)], 8)
+    assert found["/pod/c"].throttled_usec_per_period == 50_000
+
+
 def test_groups_stop_one_after_another():
     """On one core, weights equal: b stops at 30 ms, c at 50 ms, a alone then uses the core until 75 ms."""
     groups = [group("/a", wants=1, quota=0.45), group("/b", wants=1, quota=0.1), group("/c", wants=1, quota=0.2)]
