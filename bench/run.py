@@ -81,7 +81,7 @@ def manifests() -> None:
 
 def start_up() -> None:
     """Explain one file, against importing the libraries it stands on."""
-    file = Path(__file__).parent.parent / "scenarios/content-platform/article-service.yaml"
+    file = Path(__file__).parent.parent / "scenarios/content-platform/platform/article-service.yaml"
     mine, other = best_of(
         [PODQOS, "explain", "-f", str(file)], [sys.executable, "-c", "import msgspec, argparse, ryml"], rounds=20
     )

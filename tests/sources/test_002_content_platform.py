@@ -114,7 +114,7 @@ def test_a_logging_sidecar_with_empty_resources_makes_it_burstable_and_the_limit
 
 
 def _limit_range_item() -> dict:
-    document = yaml.safe_load((scenario_dir("content-platform") / "02-limit-range.yaml").read_text())
+    document = yaml.safe_load((scenario_dir("content-platform") / "platform/02-limit-range.yaml").read_text())
     (item,) = document["spec"]["limits"]
     return item
 
@@ -153,7 +153,7 @@ def test_a_container_with_the_defaults_of_the_limit_range_is_burstable(admitted)
     ],
 )
 def test_configuration_matrix(service, expected, priority_class, value):
-    pod = _pod(f"{service}.yaml")
+    pod = _pod(f"platform/{service}.yaml")
 
     assert classify(pod).qos_class is expected
     assert (pod.spec.priority_class_name or _global_default()) == priority_class
@@ -161,7 +161,7 @@ def test_configuration_matrix(service, expected, priority_class, value):
 
 
 def _priority_classes() -> dict[str, dict]:
-    text = (scenario_dir("content-platform") / "01-priority-classes.yaml").read_text()
+    text = (scenario_dir("content-platform") / "platform/01-priority-classes.yaml").read_text()
     return {document["metadata"]["name"]: document for document in yaml.safe_load_all(text)}
 
 
@@ -172,7 +172,7 @@ def _global_default() -> str:
 
 def test_every_batch_workload_has_explicit_limits():
     for service in ("analytics-pipeline", "content-generator", "search-indexer"):
-        for container in _pod(f"{service}.yaml").spec.containers:
+        for container in _pod(f"platform/{service}.yaml").spec.containers:
             assert {"cpu", "memory"} <= container.resources.limits.keys()
 
 
@@ -181,7 +181,7 @@ def test_every_batch_workload_has_explicit_limits():
     [("article-service", "2", "4Gi"), ("search-api", "2", "2Gi"), ("cdn-origin", "2", "4Gi")],
 )
 def test_guaranteed_pods_reserve_exactly(service, cpu, memory):
-    (container,) = _pod(f"{service}.yaml").spec.containers
+    (container,) = _pod(f"platform/{service}.yaml").spec.containers
 
     assert container.resources.requests == {"cpu": Quantity.parse(cpu), "memory": Quantity.parse(memory)}
 
@@ -193,7 +193,7 @@ def test_guaranteed_pods_reserve_exactly(service, cpu, memory):
     ("service", "value"), [("article-service", -997), ("analytics-pipeline", 937), ("log-collector", 1000)]
 )
 def test_oom_score_adj_on_a_node_of_64gi(service, value):
-    pod = _pod(f"{service}.yaml")
+    pod = _pod(f"platform/{service}.yaml")
 
     assert {s.value for s in oom_scores(pod, classify(pod).qos_class, NODE_BYTES)} == {value}
 

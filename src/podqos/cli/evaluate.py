@@ -16,7 +16,18 @@ import msgspec
 from podqos.errors import PodqosError
 
 # family → the module under podqos.cli.eval that answers it
-FAMILIES = ("quantity", "qos", "oom", "cgroup", "limitrange", "priority", "admission")
+FAMILIES = (
+    "quantity",
+    "qos",
+    "oom",
+    "cgroup",
+    "limitrange",
+    "priority",
+    "admission",
+    "thresholds",
+    "eviction_rank",
+    "eviction_manager",
+)
 
 Evaluate = Callable[[dict[str, object]], dict[str, object]]
 

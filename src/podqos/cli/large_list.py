@@ -45,7 +45,7 @@ def cut(path: str, count: int) -> list[Part]:
             text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
         return []
-    end = max(text.rfind(tail, len(text) - _TAIL_BYTES) for tail in _TAILS)
+    end = max(text.rfind(tail, max(0, len(text) - _TAIL_BYTES)) for tail in _TAILS)
     if text[: len(_HEAD)] != _HEAD or end < 0:
         return []
     bounds = [len(_HEAD) - 1]

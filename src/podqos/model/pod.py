@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 
 # Priority from which a pod counts as critical (pkg/apis/scheduling/types.go: SystemCriticalPriority).
@@ -69,6 +70,45 @@ class Toleration(Struct, frozen=True, gc=False, rename="camel"):
     effect: str = ""
     toleration_seconds: int | None = None
 
+    def tolerates(self, key: str, value: str, effect: str) -> bool:
+        """Whether the taint does not bother the pod: what the toleration leaves out matches everything.
+
+        Source: staging/src/k8s.io/api/core/v1/toleration.go. Any operator but ``Exists`` and ``Equal`` matches nothing.
+        """
+        if self.effect not in {"", effect} or self.key not in {"", key}:
+            return False
+        return self.operator == "Exists" or (self.operator in {"", "Equal"} and self.value == value)
+
+
+class EmptyDir(Struct, frozen=True, gc=False, rename="camel"):
+    """A directory that lives as long as the pod."""
+
+    medium: str = ""
+    size_limit: Quantity | None = None
+
+
+class VolumeSource(Struct, frozen=True, gc=False):
+    """A source of which only the presence matters here."""
+
+
+class Volume(Struct, frozen=True, gc=False, rename="camel"):
+    """A volume. Only the sources are told apart that use the node's own disk."""
+
+    name: str = ""
+    empty_dir: EmptyDir | None = None
+    host_path: VolumeSource | None = None
+    git_repo: VolumeSource | None = None
+    config_map: VolumeSource | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what it holds counts as the pod's use of the node's disk.
+
+        Sources: pkg/kubelet/eviction/helpers.go (localVolumeNames), pkg/volume/util/util.go (IsLocalEphemeralVolume).
+        """
+        on_disk = self.empty_dir is not None and self.empty_dir.medium == ""
+        return on_disk or not (self.host_path is None and self.git_repo is None and self.config_map is None)
+
 
 class PodResourceClaim(Struct, frozen=True, gc=False):
     """A claim for a device, which containers refer to by name."""
@@ -91,6 +131,7 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     resources: ResourceRequirements | None = None
     """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    volumes: tuple[Volume, ...] = ()
     overhead: ResourceList = {}
     priority: int | None = None
     priority_class_name: str = ""
