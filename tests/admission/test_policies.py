@@ -102,6 +102,12 @@ def test_a_limit_range_must_make_sense(bounds, complaints):
     assert _complaints(limit_ranges=(limit_range("lr", **bounds),)) == [prefix + complaint for complaint in complaints]
 
 
+def test_complaints_about_what_nobody_wrote_are_known_as_echoes():
+    """The defaults were filled in from the maximum."""
+    errors = validate_policies(Policies(limit_ranges=(limit_range("lr", min="cpu=2", max="cpu=1"),)))
+    assert [error.is_echo for error in errors] == [False, True, True]
+
+
 def test_a_limit_range_has_one_item_of_each_type():
     """Two would hide each other's defaults."""
     twice = LimitRange(ObjectMeta("lr"), LimitRangeSpec((LimitRangeItem("Pod"), LimitRangeItem("Pod"))))

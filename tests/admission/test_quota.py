@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given as for_every
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from admission.pods import amounts, container, pod, quota, resources
-from podqos.admission.quota import Exceeded, check_quotas, counts, pod_usage
+from podqos.admission.quota import Exceeded, charge_more, check_quotas, counts, pod_usage
 from podqos.model.pod import PodStatus, QOSClass
 from podqos.model.policy import ScopeRequirement, ScopeSelector
 from podqos.model.quantity import Quantity
@@ -139,3 +141,40 @@ def test_a_resize_is_charged_for_the_difference_only():
     full = quota(hard="requests.cpu=2,requests.memory=1Gi", used="requests.cpu=1500m,requests.memory=1Gi")
     assert check_quotas(grown, [full], old=BURSTABLE).denied is None
     assert check_quotas(grown, [full]).denied is not None
+
+
+GROWN = pod(container(requests="cpu=1500m,memory=1Gi", limits="cpu=2,memory=2Gi"))
+QUOTAS = [
+    quota("all", hard="requests.cpu=7,pods=9", used="requests.cpu=500m,pods=2"),
+    quota("memory", hard="memory=5Gi,limits.memory=6Gi", used="memory=0,limits.memory=1Gi"),
+    quota("best-effort", hard="pods=1", used="pods=0", scopes=("BestEffort",)),
+    quota("burstable", hard="pods=4", used="pods=0", scopes=("NotBestEffort",)),
+    quota("full", hard="requests.memory=1Gi", used="requests.memory=2Gi"),
+    quota("things", hard="services=1", used="services=1"),
+]
+
+
+@for_every(
+    st.sampled_from([BURSTABLE, BEST_EFFORT, GROWN]),
+    st.lists(st.sampled_from(QUOTAS), unique_by=id),
+    st.integers(0, 12),
+    st.sampled_from([None, BURSTABLE, BEST_EFFORT]),
+)
+def test_charging_many_pods_at_once_is_charging_them_one_by_one(given, quotas, count, old):
+    """As long as each is like the first, which was let in."""
+    first = check_quotas(given, quotas, old)
+    if first.denied is not None:
+        return
+    one_by_one, denied, admitted = first.quotas, None, 0
+    while admitted < count:
+        decision = check_quotas(given, one_by_one, old)
+        denied = decision.denied
+        if denied is not None:
+            break
+        one_by_one, admitted = decision.quotas, admitted + 1
+
+    at_once, decision = charge_more(given, first.quotas, count, old)
+
+    assert at_once == admitted
+    assert decision.denied == denied
+    assert [each.status.used for each in decision.quotas] == [each.status.used for each in one_by_one]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
@@ -82,6 +83,8 @@ class PolicyError(Struct, frozen=True):
     kind: str
     metadata: ObjectMeta
     error: FieldError | str
+    is_echo: bool = False
+    """Whether it is about a field that nobody wrote, while another error is about one that somebody did."""
 
     def __str__(self) -> str:
         """Return one line: which object, what."""
@@ -94,9 +97,8 @@ def validate_policies(policies: Policies) -> tuple[PolicyError, ...]:
 
 
 def _errors(policies: Policies) -> Iterator[PolicyError]:
-    for limit_range in policies.stored_limit_ranges():
-        for error in validate_limit_range(limit_range):
-            yield PolicyError("LimitRange", limit_range.metadata, error)
+    for limit_range in policies.limit_ranges:
+        yield from _limit_range_errors(limit_range)
     for quota in policies.resource_quotas:
         for error in validate_quota(quota):
             yield PolicyError("ResourceQuota", quota.metadata, error)
@@ -110,3 +112,19 @@ def _errors(policies: Policies) -> Iterator[PolicyError]:
     if policies.override is not None:
         for error in validate_override(policies.override):
             yield PolicyError("ClusterResourceOverride", ObjectMeta(OVERRIDE_NAME), error)
+
+
+def _limit_range_errors(limit_range: LimitRange) -> Iterator[PolicyError]:
+    errors = validate_limit_range(defaulted_limit_range(limit_range))
+    filled_in = [_is_filled_in(error.path, limit_range) for error in errors]
+    for error, is_filled_in in zip(errors, filled_in, strict=True):
+        yield PolicyError("LimitRange", limit_range.metadata, error, is_filled_in and not all(filled_in))
+
+
+def _is_filled_in(path: str, limit_range: LimitRange) -> bool:
+    """Whether a field is not written: a LimitRange fills in some defaults of its own."""
+    matched = re.fullmatch(r"spec\.limits\[(\d+)\]\.(default|defaultRequest)\[(.+)\]", path)
+    if matched is None:
+        return False
+    item = limit_range.spec.limits[int(matched[1])]
+    return matched[3] not in (item.default if matched[2] == "default" else item.default_request)

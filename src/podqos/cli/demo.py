@@ -32,7 +32,7 @@ CHAPTERS = {
     """
     The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
     log collector, which was to be BestEffort, the first to go:
-    """: ["admit", "-f", "log-collector.yaml", "--policies", "accidental/limit-range.yaml"],
+    """: ["admit", "-f", "platform/log-collector.yaml", "--policies", "accidental/limit-range.yaml"],
 }
 
 

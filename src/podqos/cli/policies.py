@@ -19,6 +19,7 @@ from podqos.manifest.kinds import is_policy
 from podqos.manifest.plain import FieldPath, parse_path
 from podqos.manifest.problems import Problem
 from podqos.manifest.text import Place
+from podqos.model.pod import ObjectMeta
 from podqos.model.policy import (
     ClusterResourceOverride,
     LimitRange,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 _Key = tuple[str, str, str]
 """Kind, namespace and name."""
+_NAMESPACED = ("LimitRange", "ResourceQuota")
 
 
 class _Found(Struct, frozen=True):
@@ -75,7 +77,7 @@ class PolicyCollector:
             namespaces=tuple(each.policy for each in self._found.values() if isinstance(each.policy, Namespace)),
             knows_all_namespaces=self._knows_all_namespaces,
         )
-        self.problems += [self._located(error) for error in validate_policies(cluster.policies)]
+        self.problems += [self._located(error) for error in validate_policies(cluster.policies) if not error.is_echo]
         return cluster
 
     def _take(self, source: Source, other: Other, *, is_stored: bool) -> None:
@@ -88,7 +90,7 @@ class PolicyCollector:
         if read.policy is None:
             return
         policy = _in_namespace(read.policy, self._namespace)
-        key = _key(policy)
+        key = _key(type(policy).__name__, _metadata(policy))
         first = self._found.get(key)
         self._knows_all_namespaces |= is_stored and isinstance(policy, Namespace)
         if first is None:
@@ -115,7 +117,7 @@ class PolicyCollector:
 
     def _located(self, error: PolicyError) -> Problem:
         """Give a complaint about a policy its place in the file."""
-        found = self._found[error.kind, error.metadata.namespace, error.metadata.name or error.metadata.generate_name]
+        found = self._found[_key(error.kind, error.metadata)]
         if isinstance(error.error, str):
             # The one complaint that is not about a field by itself: a second global default.
             return found.source.problem(found.place, ("globalDefault",), error.error)
@@ -138,9 +140,10 @@ def _replacing(stored: Policy, applied: Policy) -> Policy:
     return replace(applied, status=ResourceQuotaStatus(hard, used))
 
 
-def _key(policy: Policy) -> _Key:
-    if isinstance(policy, ClusterResourceOverride):
-        return type(policy).__name__, "", OVERRIDE_NAME
-    metadata = policy.metadata
-    namespace = metadata.namespace if isinstance(policy, LimitRange | ResourceQuota) else ""
-    return type(policy).__name__, namespace, metadata.name or metadata.generate_name
+def _metadata(policy: Policy) -> ObjectMeta:
+    return ObjectMeta(OVERRIDE_NAME) if isinstance(policy, ClusterResourceOverride) else policy.metadata
+
+
+def _key(kind: str, metadata: ObjectMeta) -> _Key:
+    namespace = metadata.namespace if kind in _NAMESPACED else ""
+    return kind, namespace, metadata.name or metadata.generate_name
