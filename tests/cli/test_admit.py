@@ -383,7 +383,7 @@ BAD_POLICIES = {
         "Only one default can exist",
     ),
     "reserved name": (
-        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: system-x, namespace: n}\nvalue: 1\n",
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: system-x, namespace: x}\nvalue: 1\n",
         "3:12: error: metadata.name: Forbidden",
         "reserved for system use",
     ),
