@@ -1,0 +1,89 @@
+"""Bytes of a file to the pieces that are read one by one.
+
+Documents are separated by ``---`` lines before anything is parsed, as kubectl does it, so that a broken one does not
+take its neighbours along. Offsets are those of the normalised text: no byte order mark, one character at a line's end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from msgspec import Struct
+
+from podqos.manifest.plain import FieldPath
+from podqos.manifest.problems import Position, SyntaxProblem, position_at
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+
+# A separator (or the end of a document), together with the blank, comment and further separator lines after it.
+_MARK = rb"(?:---|\.\.\.)"
+_REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
+_FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
+_SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?+%b)*+\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
+# Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
+_NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*+")
+# kubectl, too, looks no further than the first brace.
+_JSON_START = re.compile(rb"""[ \t\r\n]*+(?:\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-])""")
+
+
+class Chunk(Struct, frozen=True):
+    """A part of a text that is read on its own: usually one document."""
+
+    start: int
+    end: int
+    notation: Literal["json", "yaml"]
+    origin: Position = (1, 1)
+    """Line and column where it begins."""
+
+
+class Place(Struct, frozen=True):
+    """Where an object stands in a text."""
+
+    chunk: Chunk
+    document: int = 0
+    """Which document of the chunk, from zero; there are more only where content follows ``---`` on its line."""
+    path: FieldPath = ()
+    """From the document to the object: empty, or the way through a list's items."""
+
+
+def normalise(data: bytes) -> bytes:
+    """Return the text as UTF-8 with simple line ends; raise ``SyntaxProblem`` if it is in another encoding."""
+    encoding = _OTHER_MARKS.get(data[:2])
+    if encoding is not None:
+        raise SyntaxProblem((1, 1), f"the file is {encoding}", "save it as UTF-8")
+    data = data.removeprefix(_UTF8_MARK)
+    return data.replace(b"\r\n", b"\n") if b"\r" in data else data
+
+
+def decode(text: bytes, origin: Position) -> str:
+    """Return a text that begins at ``origin``; raise ``SyntaxProblem`` where it is not UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        before = text[: error.start].decode()
+        raise SyntaxProblem(
+            position_at(before, len(before), origin),
+            f"byte 0x{text[error.start]:02x} is not UTF-8",
+            "save the file as UTF-8",
+        ) from None
+
+
+def chunks(text: bytes) -> Iterator[Chunk]:
+    """Yield the parts of a text that hold something."""
+    start, line = 0, 1
+    first = _FIRST_SEPARATOR.match(text)
+    if first is not None:
+        start = first.end()
+    for separator in _SEPARATOR.finditer(text, start):
+        yield from _chunk(text, start, separator.start() + 1, line)
+        line += text.count(b"\n", start, separator.end())
+        start = separator.end()
+    yield from _chunk(text, start, len(text), line)
+
+
+def _chunk(text: bytes, start: int, end: int, line: int) -> Iterator[Chunk]:
+    if _NOTHING.fullmatch(text, start, end) is None:
+        yield Chunk(start, end, "json" if _JSON_START.match(text, start, end) else "yaml", (line, 1))
