@@ -83,6 +83,7 @@ class Positions:
         self._text = text
         self._origin = origin
         self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
+        self._counted = (0, origin)  # an offset and its position, to count lines from
 
     def locate(self, path: FieldPath) -> Position:
         """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
@@ -92,7 +93,16 @@ class Positions:
             if step not in members:
                 break
             begin, value_begin = members[step]
-        return position_at(self._text, begin, self._origin)
+        return self._position(begin)
+
+    def _position(self, offset: int) -> Position:
+        """Return line and column of an offset, counting on from the last one: fields are asked for in order."""
+        counted, position = self._counted
+        if offset < counted:
+            return position_at(self._text, offset, self._origin)
+        position = position_at(self._text[counted:offset], offset - counted, position)
+        self._counted = (offset, position)
+        return position
 
     def _members_at(self, begin: int) -> dict[str | int, tuple[int, int]]:
         """Return, for the object or list at an offset, where each member (its key or item) and its value begin."""
