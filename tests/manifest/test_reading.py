@@ -216,3 +216,12 @@ def test_a_stream_of_json_is_read_to_its_end():
     reading = read("f", stream.encode())
     assert [workload.metadata.name for workload in reading.workloads] == ["ü0", "ü1", "ü2"]
     assert not reading.problems
+
+
+@pytest.mark.parametrize("depth", [100, 500, 950, 980, 990, 1000, 2000, 100_000])
+def test_deep_json_is_read_once_or_not_at_all(depth: int):
+    deep = {"kind": "Thing", "apiVersion": "v1", "metadata": {"name": "deep"}}
+    items = ",".join((json.dumps(VALUE), json.dumps(deep)[:-1] + ', "x": ' + "[" * depth + "]" * depth + "}"))
+    reading = read("f", f'{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}'.encode())
+    assert len(reading.workloads) <= 1
+    assert len(reading.workloads) + len(reading.problems) >= 1

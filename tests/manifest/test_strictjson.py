@@ -78,3 +78,12 @@ def test_positions_count_from_where_the_text_begins():
     positions = Positions('{"a":\n {"b": 1}}', (5, 11))
     assert positions.locate(("a",)) == (5, 12)
     assert positions.locate(("a", "b")) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": 1, "b": nonsense', '{"a": 1, "b" 2}', '{"a": 1,', '{"a": 1, "b": ' + "[" * 5000]
+)
+def test_up_to_where_a_text_is_broken_fields_are_located(text: str):
+    positions = Positions(text, (1, 1))
+    assert positions.locate(("a",)) == (1, 2)
+    assert positions.locate(("c",)) == (1, 1)

@@ -1,8 +1,8 @@
 """Reading JSON: one object, a list, or a stream of them.
 
 Lists of pods as ``kubectl get pods -o json`` prints them are large and were checked by an API server: they are decoded
-straight into the model, in one pass over the bytes. Everything else is decoded to plain values, list by list item
-by item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
+straight into the model, in one pass over the bytes. Everything else is decoded to plain values, a list item by
+item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
 """
 
 from __future__ import annotations
@@ -161,18 +161,18 @@ def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> None:
 
 
 def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
-    """Read one JSON value; if it is broken, raise what msgspec raises and take in nothing."""
-    locator = JSONLocator(text, chunk)
+    """Read one JSON value; if it is broken as a whole, raise what msgspec raises before anything is taken in."""
     parts = _parts(text[chunk.start : chunk.end])
     whole: Plain = None if parts[0].path else PLAIN_DECODER.decode(parts[0].raw)
+    locator = JSONLocator(text, chunk)
     collector.count_document()
     for part in parts:
         try:
             value = PLAIN_DECODER.decode(part.raw) if part.path else whole
+            doubled = _duplicate_keys(part, value)
         except REFUSALS as error:
-            collector.add_problem(Finding(part.path, f"broken JSON: {error}"), locator.locate(part.path))
+            collector.add_problem(Finding((), f"broken JSON: {error}"), locator.locate(part.path))
             continue
-        doubled = _duplicate_keys(part, value)
         for path in doubled:
             finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
             collector.add_problem(finding, locator.locate((*part.path, *path)))
