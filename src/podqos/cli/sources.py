@@ -24,7 +24,7 @@ class Source:
             self._data = read_bytes(path)
         except InputError as error:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
-            self.reading = Reading(path, [], [], problems=[problem])
+            self.reading = Reading(path, (), (), problems=(problem,))
         else:
             self.reading = read(path, self._data)
 

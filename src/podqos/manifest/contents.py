@@ -41,15 +41,15 @@ class Reading(Struct, frozen=True):
     """Everything in a text."""
 
     source: str
-    workloads: Sequence[Workload]
+    workloads: tuple[Workload, ...]
     places: Sequence[Place]
     """Where each workload stands."""
-    others: Sequence[Other] = ()
-    problems: Sequence[Problem] = ()
+    others: tuple[Other, ...] = ()
+    problems: tuple[Problem, ...] = ()
     """In the order of the text."""
     skipped: int = 0
     """Documents, or items of lists, that are no Kubernetes objects."""
-    refused: Sequence[Refused] = ()
+    refused: tuple[Refused, ...] = ()
     """What is not among the workloads because of its problems."""
 
 
@@ -73,9 +73,14 @@ class Collector:
 
     def reading(self) -> Reading:
         """Return what was collected."""
-        problems = sorted(self._problems)
         return Reading(
-            self._source, self._workloads, self._places, self._others, problems, self._skipped, self._refused
+            self._source,
+            tuple(self._workloads),
+            self._places,
+            tuple(self._others),
+            tuple(sorted(self._problems)),
+            self._skipped,
+            tuple(self._refused),
         )
 
     def count_document(self) -> None:
@@ -114,4 +119,6 @@ def _metadata(value: dict[str, Plain]) -> ObjectMeta:
     try:
         return convert(value.get("metadata", {}), ObjectMeta)
     except msgspec.ValidationError:
-        return ObjectMeta()
+        metadata = value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return ObjectMeta(name=name) if isinstance(name, str) else ObjectMeta()
