@@ -30,11 +30,15 @@ def test_named_modules_and_tests_exist(document):
     assert sorted(name for name in names if not any(list(home.glob(name)) for home in homes)) == []
 
 
-def test_the_sample_in_the_readme_is_what_the_command_prints(capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("document", "command", "code"),
+    [("README.md", "explain", 0), ("docs/admission.md", "admit", 1)],
+)
+def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch, document, command, code):
     monkeypatch.chdir(ROOT)
-    lines = (ROOT / "README.md").read_text().splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("    $ podqos explain"))
+    lines = (ROOT / document).read_text().splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith(f"    $ podqos {command}"))
     shown = list(takewhile(lambda line: not line or line.startswith("    "), lines[start + 1 :]))
-    assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
+    assert main(lines[start].removeprefix("    $ podqos ").split()) == code
     printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
     assert [line for line in shown if line] == [line for line in printed if line]

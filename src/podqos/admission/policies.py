@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, conflicting_defaults, defaulted_limit_range
@@ -47,8 +46,6 @@ class Policies(Struct, frozen=True):
 
 OVERRIDE_NAME = "cluster"
 """There is one override, and its object has this name."""
-# Namespaces that an API server creates itself.
-_ALWAYS_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 class Cluster(Struct, frozen=True):
@@ -59,22 +56,6 @@ class Cluster(Struct, frozen=True):
     namespaces: tuple[Namespace, ...] = ()
     knows_all_namespaces: bool = False
     """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
-
-    def policies_in(self, name: str) -> Policies:
-        """Return what decides about the pods of one namespace."""
-        return replace(
-            self.policies,
-            namespace=self._namespace(name),
-            limit_ranges=tuple(each for each in self.policies.limit_ranges if each.metadata.namespace == name),
-            resource_quotas=tuple(each for each in self.policies.resource_quotas if each.metadata.namespace == name),
-        )
-
-    def _namespace(self, name: str) -> Namespace | None:
-        for namespace in self.namespaces:
-            if namespace.metadata.name == name:
-                return namespace
-        is_missing = self.knows_all_namespaces and name not in _ALWAYS_THERE
-        return None if is_missing else Namespace(ObjectMeta(name))
 
 
 class PolicyError(Struct, frozen=True):

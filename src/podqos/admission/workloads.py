@@ -9,7 +9,9 @@ leaves those it was refused for later.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,10 +25,15 @@ from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.admission.validation import validate_pod
-from podqos.model.pod import Pod, QOSClass, Workload
+from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
+from podqos.model.policy import LimitRange, Namespace, ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
+T = TypeVar("T", LimitRange, ResourceQuota)
+
+# Namespaces that an API server creates itself.
+_ALWAYS_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
 _LIMIT_RANGE_DEFAULTS = (Why.LIMIT_RANGE_DEFAULT, Why.LIMIT_RANGE_DEFAULT_REQUEST)
 
 
@@ -94,6 +101,9 @@ class Admissions:
     def __init__(self, cluster: Cluster, profile: Profile = LATEST) -> None:
         self._cluster = cluster
         self._profile = profile
+        self._namespaces = {namespace.metadata.name: namespace for namespace in cluster.namespaces}
+        self._limit_ranges = _by_namespace(cluster.policies.limit_ranges)
+        self._resource_quotas = _by_namespace(cluster.policies.resource_quotas)
         self._policies: dict[str, Policies] = {}
 
     def create(self, workload: Workload) -> WorkloadAdmission:
@@ -108,10 +118,19 @@ class Admissions:
         return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), old)
 
     def _policies_of(self, workload: Workload) -> Policies:
-        namespace = workload.metadata.namespace
-        if namespace not in self._policies:
-            self._policies[namespace] = self._cluster.policies_in(namespace)
-        return self._policies[namespace]
+        name = workload.metadata.namespace
+        if name not in self._policies:
+            self._policies[name] = replace(
+                self._cluster.policies,
+                namespace=self._namespace(name),
+                limit_ranges=tuple(self._limit_ranges.get(name, ())),
+                resource_quotas=tuple(self._resource_quotas.get(name, ())),
+            )
+        return self._policies[name]
+
+    def _namespace(self, name: str) -> Namespace | None:
+        is_missing = self._cluster.knows_all_namespaces and name not in _ALWAYS_THERE
+        return self._namespaces.get(name, None if is_missing else Namespace(ObjectMeta(name)))
 
     def _count(self, outcome: WorkloadAdmission, old: Pod | None = None) -> WorkloadAdmission:
         """Charge the quotas of the namespace for every pod there is room for."""
@@ -127,6 +146,13 @@ class Admissions:
             return replace(outcome, admitted=pods)
         refusal = forbidden_pod(first.pod, decision.denied)
         return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
+
+
+def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for each in objects:
+        found.setdefault(each.metadata.namespace, []).append(each)
+    return found
 
 
 def _admit_first(workload: Workload, policies: Policies, profile: Profile) -> Admission:
