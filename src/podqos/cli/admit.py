@@ -102,7 +102,10 @@ def run(arguments: argparse.Namespace) -> int:
     inputs = read_inputs(arguments)
     tally = Tally(inputs)
     if tally.policies_are_sound:
-        _print(tally.counting(_reports(inputs, profile)), arguments, profile, inputs.cluster)
+        # Where results are printed as they come, they show themselves how far it is.
+        is_streamed = arguments.output in {"text", "csv"}
+        items = inputs.items if is_streamed else with_progress(inputs.items, "workload")
+        _print(tally.counting(_reports(items, inputs, profile)), arguments, profile, inputs.cluster)
     return tally.close()
 
 
@@ -224,10 +227,10 @@ def _in_namespace(workload: Workload, namespace: str) -> Workload:
 # ---- reports -----------------------------------------------------------------------------------------------------
 
 
-def _reports(inputs: Inputs, profile: Profile) -> Iterator[AdmissionReport]:
+def _reports(items: Iterable[Item], inputs: Inputs, profile: Profile) -> Iterator[AdmissionReport]:
     """Yield what becomes of each workload, in the order of the files."""
     admissions = Admissions(inputs.cluster, profile)
-    for item in with_progress(inputs.items, "workload"):
+    for item in items:
         if isinstance(item.what, Refused):
             yield _unread(item, item.what)
             continue
