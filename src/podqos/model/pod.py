@@ -12,6 +12,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
+from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
 
 # Priority from which a pod counts as critical (pkg/apis/scheduling/types.go: SystemCriticalPriority).
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
@@ -39,6 +40,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     resource_version: str = ""
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    deletion_timestamp: str = ""
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
@@ -48,6 +50,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     image: str = ""
     resources: ResourceRequirements = NO_RESOURCES
     restart_policy: str = ""
+    ports: tuple[ContainerPort, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
@@ -80,6 +83,9 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     runtime_class_name: str = ""
     node_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     restart_policy: str = ""
     host_network: bool = False
@@ -91,6 +97,7 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
 
     phase: str = ""
     qos_class: QOSClass | None = None
+    start_time: str = ""
 
 
 class Pod(Struct, frozen=True, gc=False, rename="camel"):

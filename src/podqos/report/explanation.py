@@ -141,7 +141,10 @@ def _containers(pod: Pod) -> list[tuple[str, Container]]:
     """Return all containers with their type, in the order of ``oom_scores``."""
     return [
         *(("container", container) for container in pod.spec.containers),
-        *(("sidecar" if container.is_sidecar else "initContainer", container) for container in pod.spec.init_containers),
+        *(
+            ("sidecar" if container.is_sidecar else "initContainer", container)
+            for container in pod.spec.init_containers
+        ),
         *(("ephemeralContainer", container) for container in pod.spec.ephemeral_containers),
     ]
 
