@@ -19,7 +19,7 @@ SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
 SYSTEM_NODE_CRITICAL = "system-node-critical"
 
 _CONFIG_SOURCE = "kubernetes.io/config.source"
-_CONFIG_MIRROR = "kubernetes.io/config.mirror"
+MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 
 
 class QOSClass(StrEnum):
@@ -68,6 +68,12 @@ class Toleration(Struct, frozen=True, gc=False, rename="camel"):
     toleration_seconds: int | None = None
 
 
+class PodResourceClaim(Struct, frozen=True, gc=False):
+    """A claim for a device, which containers refer to by name."""
+
+    name: str = ""
+
+
 class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is made of."""
 
@@ -76,6 +82,7 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     ephemeral_containers: tuple[Container, ...] = ()
     resources: ResourceRequirements | None = None
     """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     overhead: ResourceList = {}
     priority: int | None = None
     priority_class_name: str = ""
@@ -121,7 +128,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_mirror(self) -> bool:
         """Whether the pod is the API server's picture of a static pod."""
-        return _CONFIG_MIRROR in self.metadata.annotations
+        return MIRROR_ANNOTATION in self.metadata.annotations
 
     @property
     def is_critical(self) -> bool:

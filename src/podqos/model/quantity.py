@@ -40,6 +40,10 @@ _BINARY_SUFFIXES = ("", *_BINARY_EXPONENTS)
 _TEXT = re.compile(r"([+-]?)0*([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 
+# What upstream trims around an amount in JSON: white space, except what JSON writes as an escape (it trims before it
+# would unescape), such as tabs and line ends.
+_BLANKS = " \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+
 _ERROR_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _ERROR_SUFFIX = "unable to parse quantity's suffix"
 
@@ -55,7 +59,7 @@ class Quantity:
     Equality, order and hash go by the amount alone: ``1Gi == 1024Mi``.
     """
 
-    __slots__ = ("_text", "format", "milli_value", "nanos", "value")
+    __slots__ = ("_text", "finer_than_milli", "format", "milli_value", "nanos", "value")
 
     nanos: int
     format: Format
@@ -63,6 +67,8 @@ class Quantity:
     """Whole units, rounded away from zero (bytes, cores, things)."""
     milli_value: int
     """Thousandths, rounded away from zero (milli-CPUs)."""
+    finer_than_milli: bool
+    """Whether that rounding lost something."""
 
     def __init__(self, nanos: int, format: Format = "DecimalSI", text: str | None = None) -> None:  # noqa: A002
         self.nanos = nanos
@@ -70,6 +76,7 @@ class Quantity:
         self._text = text
         self.value = _away_from_zero(nanos, NANOS)
         self.milli_value = _away_from_zero(nanos, _NANOS_PER_MILLI)
+        self.finer_than_milli = self.milli_value * _NANOS_PER_MILLI != nanos
 
     @classmethod
     def parse(cls, text: str) -> Quantity:
@@ -81,6 +88,14 @@ class Quantity:
         if len(_parsed) < _PARSED_LIMIT:
             _parsed[text] = quantity
         return quantity
+
+    @classmethod
+    def from_json(cls, text: str) -> Quantity:
+        """Read a string value of a manifest: blanks around the number do not matter."""
+        try:
+            return _parsed[text]
+        except KeyError:
+            return cls.parse(text.strip(_BLANKS))
 
     @classmethod
     def of_units(cls, units: int, format: Format = "DecimalSI") -> Quantity:  # noqa: A002
@@ -135,7 +150,7 @@ class Quantity:
 
     def rounded_up_to_milli(self) -> Quantity:
         """Return the amount the API server stores: defaulting rounds every amount to whole thousandths."""
-        if self.nanos % _NANOS_PER_MILLI == 0:
+        if not self.finer_than_milli:
             return self
         return Quantity(self.milli_value * _NANOS_PER_MILLI, self.format)
 

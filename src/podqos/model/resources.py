@@ -65,6 +65,11 @@ def is_extended(name: str) -> bool:
     return not is_native(name) and not name.startswith("requests.")
 
 
+def is_overcommit_allowed(name: str) -> bool:
+    """Whether limits may exceed requests: of Kubernetes' own resources, all but huge pages."""
+    return is_native(name) and not is_hugepages(name)
+
+
 def sum_of(lists: Iterable[Mapping[str, Quantity]]) -> ResourceList:
     """Add resource lists name by name."""
     total: ResourceList = {}

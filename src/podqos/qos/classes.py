@@ -15,6 +15,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Format, Quantity
@@ -28,6 +29,11 @@ class Place(Struct, frozen=True, gc=False):
     """``spec.containers[0]``, ``spec.initContainers[1]`` or ``spec``."""
     container: str
     """The container's name; empty for the pod itself."""
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether this is the pod itself."""
+        return self.path == "spec"
 
 
 class Missing(Struct, frozen=True, gc=False):
@@ -142,18 +148,21 @@ def edits_to_guaranteed(pod: Pod, profile: Profile = LATEST) -> tuple[Edit, ...]
     that changes what is reserved, never what the container may use.
     """
     edits: list[Edit] = []
+    # A pod-level request that is left out becomes what the containers request together.
+    implied = sum_of_containers(pod, lambda container: container.resources.limits | container.resources.requests)
     for place, resources in deciding_resources(pod, profile):
         for name in QOS_RESOURCES:
-            request = resources.requests.get(name)
             limit = resources.limits.get(name)
+            written = resources.requests.get(name)
+            request = implied.get(name) if written is None and place.is_pod else written
             if not limit:
                 value = request or None
                 edits.append(Edit(f"{place.path}.resources.limits.{name}", value, limit))
                 if request is not None and not request:
-                    # An explicit zero would stay and differ from any limit.
-                    edits.append(Edit(f"{place.path}.resources.requests.{name}", value, request))
+                    # A zero would stay and differ from any limit.
+                    edits.append(Edit(f"{place.path}.resources.requests.{name}", value, written))
             elif request is not None and request != limit:
-                edits.append(Edit(f"{place.path}.resources.requests.{name}", limit, request))
+                edits.append(Edit(f"{place.path}.resources.requests.{name}", limit, written))
     return tuple(edits)
 
 

@@ -81,7 +81,7 @@ def _unequal_clauses(unequal: tuple[Unequal, ...]) -> Iterable[str]:
 
 
 def _named(place: Place) -> str:
-    if not place.container:
+    if place.is_pod:
         return "the pod"
     return f"init container {place.container}" if "initContainers" in place.path else place.container
 

@@ -1,0 +1,179 @@
+"""What the API server fills in before anybody else sees a pod, as far as resources go.
+
+Requests follow limits here: this is why a container that states only limits is Guaranteed. LimitRange defaults come
+later and are in ``limit_range``.
+
+Source: Kubernetes v1.36 pkg/apis/core/v1/defaults.go (SetDefaults_Pod, defaultHugePagePodLimits, defaultPodRequests,
+and SetDefaults_ResourceList, which the generated code runs last). Pod templates are not defaulted this way upstream;
+the pod made from one is, which is the one that counts.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.admission.changes import Change, Record, Why
+from podqos.model.effective import sum_of_containers
+from podqos.model.pod import Container, Pod, PodSpec
+from podqos.model.resources import (
+    NO_RESOURCES,
+    ResourceList,
+    ResourceRequirements,
+    is_hugepages,
+    is_overcommit_allowed,
+    is_pod_level,
+)
+
+
+def defaulted(pod: Pod, record: Record = None) -> Pod:
+    """Return the pod as the API server stores it; the same object when there is nothing to fill in.
+
+    ``record`` collects the changes with their reasons.
+    """
+    if _is_complete(pod.spec):
+        return pod
+    spec = pod.spec
+    containers = _with_requests(spec.containers, "spec.containers", record)
+    init_containers = _with_requests(spec.init_containers, "spec.initContainers", record)
+    if containers is not spec.containers or init_containers is not spec.init_containers:
+        spec = replace(spec, containers=containers, init_containers=init_containers)
+        pod = replace(pod, spec=spec)
+    if spec.resources is not None and (spec.resources.limits or spec.resources.requests):
+        resources = _pod_level(pod, spec.resources, record)
+        if resources is not spec.resources:
+            spec = replace(spec, resources=resources)
+    spec = _rounded(spec, record)
+    return pod if spec is pod.spec else replace(pod, spec=spec)
+
+
+def _is_complete(spec: PodSpec) -> bool:
+    """Whether there is clearly nothing to do. Most pods of a live cluster come through here, so it is written flat."""
+    if spec.resources is not None or spec.ephemeral_containers or spec.overhead:
+        return False
+    for containers in (spec.containers, spec.init_containers):
+        for container in containers:
+            resources = container.resources
+            if resources is NO_RESOURCES:
+                continue
+            requests, limits = resources.requests, resources.limits
+            for name, amount in limits.items():
+                if name not in requests or amount.finer_than_milli:
+                    return False
+            for amount in requests.values():
+                if amount.finer_than_milli:
+                    return False
+    return True
+
+
+def _with_requests(containers: tuple[Container, ...], path: str, record: Record) -> tuple[Container, ...]:
+    """Give each container that states a limit the request it leaves out."""
+    if all(container.resources.limits.keys() <= container.resources.requests.keys() for container in containers):
+        return containers
+    filled = []
+    for index, container in enumerate(containers):
+        resources = container.resources
+        missing = [name for name in resources.limits if name not in resources.requests]
+        if missing:
+            requests = resources.requests | {name: resources.limits[name] for name in missing}
+            if record is not None:
+                place = f"{path}[{index}].resources.requests"
+                record.extend(
+                    Change(place, name, None, requests[name], Why.REQUEST_FROM_LIMIT) for name in sorted(missing)
+                )
+            container = replace(container, resources=replace(resources, requests=requests))  # noqa: PLW2901
+        filled.append(container)
+    return tuple(filled)
+
+
+def _pod_level(pod: Pod, resources: ResourceRequirements, record: Record) -> ResourceRequirements:
+    """Fill in the pod's own requests, and its limits of huge pages, where they are partly stated."""
+    limits = _pod_hugepages_limits(pod, resources, record)
+    requests = _pod_requests(pod, limits, resources.requests, record) if limits else resources.requests
+    if limits is resources.limits and requests is resources.requests:
+        return resources
+    return replace(resources, limits=limits, requests=requests)
+
+
+def _pod_hugepages_limits(pod: Pod, resources: ResourceRequirements, record: Record) -> ResourceList:
+    found = {
+        name: amount
+        for name, amount in sum_of_containers(pod, lambda container: container.resources.limits).items()
+        if is_hugepages(name) and name not in resources.requests and name not in resources.limits
+    }
+    if not found:
+        return resources.limits
+    _note(record, "spec.resources.limits", found, Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS)
+    return resources.limits | found
+
+
+def _pod_requests(pod: Pod, limits: ResourceList, requests: ResourceList, record: Record) -> ResourceList:
+    from_containers = {
+        name: amount
+        for name, amount in sum_of_containers(pod, lambda container: container.resources.requests).items()
+        if name not in requests and is_pod_level(name) and is_overcommit_allowed(name)
+    }
+    from_limits = {
+        name: amount
+        for name, amount in limits.items()
+        if name not in requests and name not in from_containers and is_pod_level(name)
+    }
+    if not from_containers and not from_limits:
+        return requests
+    _note(record, "spec.resources.requests", from_containers, Why.POD_REQUEST_FROM_CONTAINERS)
+    _note(record, "spec.resources.requests", from_limits, Why.POD_REQUEST_FROM_LIMIT)
+    return requests | from_containers | from_limits
+
+
+def _note(record: Record, path: str, added: ResourceList, why: Why) -> None:
+    if record is not None:
+        record.extend(Change(path, name, None, added[name], why) for name in sorted(added))
+
+
+def _rounded(spec: PodSpec, record: Record) -> PodSpec:
+    """Round every amount of the pod up to whole thousandths. It comes last: sums are taken of the amounts as given."""
+    changed: dict[str, object] = {}
+    for field, path, containers in (
+        ("containers", "spec.containers", spec.containers),
+        ("init_containers", "spec.initContainers", spec.init_containers),
+        ("ephemeral_containers", "spec.ephemeralContainers", spec.ephemeral_containers),
+    ):
+        if any(_needs_rounding(container.resources) for container in containers):
+            changed[field] = tuple(
+                replace(
+                    container,
+                    resources=_rounded_requirements(container.resources, f"{path}[{index}].resources", record),
+                )
+                for index, container in enumerate(containers)
+            )
+    if spec.resources is not None and _needs_rounding(spec.resources):
+        changed["resources"] = _rounded_requirements(spec.resources, "spec.resources", record)
+    if spec.overhead and _any_finer_than_milli(spec.overhead):
+        changed["overhead"] = _rounded_list(spec.overhead, "spec.overhead", record)
+    return replace(spec, **changed) if changed else spec
+
+
+def _needs_rounding(resources: ResourceRequirements) -> bool:
+    return _any_finer_than_milli(resources.requests) or _any_finer_than_milli(resources.limits)
+
+
+def _any_finer_than_milli(amounts: ResourceList) -> bool:
+    return any(amount.finer_than_milli for amount in amounts.values())
+
+
+def _rounded_requirements(resources: ResourceRequirements, path: str, record: Record) -> ResourceRequirements:
+    return replace(
+        resources,
+        requests=_rounded_list(resources.requests, f"{path}.requests", record),
+        limits=_rounded_list(resources.limits, f"{path}.limits", record),
+    )
+
+
+def _rounded_list(amounts: ResourceList, path: str, record: Record) -> ResourceList:
+    rounded = {name: amount.rounded_up_to_milli() for name, amount in amounts.items()}
+    if record is not None:
+        record.extend(
+            Change(path, name, amounts[name], rounded[name], Why.ROUNDED_UP_TO_MILLI)
+            for name in sorted(amounts)
+            if rounded[name] != amounts[name]
+        )
+    return rounded

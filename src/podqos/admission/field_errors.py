@@ -1,0 +1,85 @@
+"""Field errors: what the API server reports about one field of an object, in its own shape and words.
+
+The text is part of Kubernetes' interface (people search for it), so it is made here and not in ``report``.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/field/errors.go.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+
+from msgspec import Struct
+
+
+class ErrorType(StrEnum):
+    """The kinds of field errors, as ``causes[].reason`` of a Status names them."""
+
+    INVALID = "FieldValueInvalid"
+    REQUIRED = "FieldValueRequired"
+    FORBIDDEN = "FieldValueForbidden"
+    DUPLICATE = "FieldValueDuplicate"
+    NOT_FOUND = "FieldValueNotFound"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+    TOO_LONG = "FieldValueTooLong"
+
+
+_WORDS = {
+    ErrorType.INVALID: "Invalid value",
+    ErrorType.REQUIRED: "Required value",
+    ErrorType.FORBIDDEN: "Forbidden",
+    ErrorType.DUPLICATE: "Duplicate value",
+    ErrorType.NOT_FOUND: "Not found",
+    ErrorType.NOT_SUPPORTED: "Unsupported value",
+    ErrorType.TOO_LONG: "Too long",
+}
+
+
+class FieldError(Struct, frozen=True, gc=False):
+    """One complaint about one field."""
+
+    path: str
+    type: ErrorType
+    value: str | int | None = None
+    """The offending value; None where the error is not about a value."""
+    detail: str = ""
+
+    def __str__(self) -> str:
+        """Return the API server's words."""
+        value = "" if self.value is None else f": {json.dumps(self.value, ensure_ascii=False)}"
+        detail = f": {self.detail}" if self.detail else ""
+        return f"{self.path}: {_WORDS[self.type]}{value}{detail}"
+
+
+def invalid(path: str, value: str | int, detail: str) -> FieldError:
+    """Return an error about a value that makes no sense."""
+    return FieldError(path, ErrorType.INVALID, value, detail)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    """Return an error about a value that is missing."""
+    return FieldError(path, ErrorType.REQUIRED, None, detail)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    """Return an error about a value that must not be there."""
+    return FieldError(path, ErrorType.FORBIDDEN, None, detail)
+
+
+def duplicate(path: str, value: str) -> FieldError:
+    """Return an error about a value that is there twice."""
+    return FieldError(path, ErrorType.DUPLICATE, value)
+
+
+def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError:
+    """Return an error about a value that is not one of a few."""
+    known = ", ".join(json.dumps(name) for name in supported)
+    return FieldError(path, ErrorType.NOT_SUPPORTED, value, f"supported values: {known}")
+
+
+def joined(messages: Iterable[str]) -> str:
+    """Join messages as an aggregate error prints them: each once, in brackets when there are several."""
+    unique = list(dict.fromkeys(messages))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

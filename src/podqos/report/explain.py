@@ -1,0 +1,97 @@
+"""``podqos explain`` for people: a block of text per pod, one line per pod, or one line per container.
+
+Each function takes explanations (the documented value) and a style, and returns lines. The machine formats are the
+value itself and need no code here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podqos.report.explanation import ContainerExplanation, Explanation
+from podqos.report.style import Style, columns, wrapped
+
+_LABEL = 8  # columns of a label, such as "why", within a block
+
+
+def text(item: Explanation, style: Style) -> list[str]:
+    """Return a block of lines that explains one pod."""
+    lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
+    lines += _labelled("why", [item.reason], style)
+    if item.qos_class_as_written != item.qos_class_computed:
+        drift = f"as written it would be {item.qos_class_as_written}; the API server copies limits to missing requests"
+        lines += _labelled("note", [drift], style)
+    if item.qos_class != item.qos_class_computed:
+        recorded = f"its status records {item.qos_class}, which the kubelet goes by; its resources give "
+        lines += _labelled("note", [f"{recorded}{item.qos_class_computed}"], style)
+    lines += _labelled("edit", _edit_lines(item), style)
+    lines += ["", *_container_table(item.containers, style), ""]
+    return lines
+
+
+def table(items: Sequence[Explanation], style: Style) -> list[str]:
+    """Return one line per pod, or workload."""
+    rows = [
+        (
+            item.namespace,
+            f"{item.kind}/{item.name}",
+            style.qos_class(item.qos_class),
+            _scores(item.containers),
+            item.reason,
+        )
+        for item in items
+    ]
+    return columns(("NAMESPACE", "NAME", "CLASS", "OOM_SCORE_ADJ", "WHY"), rows, style)
+
+
+def title(item: Explanation) -> str:
+    """Return the name by which a person knows the object."""
+    count = f" × {item.replicas}" if item.replicas is not None and item.replicas != 1 else ""
+    return f"{item.kind} {item.namespace}/{item.name}{count}"
+
+
+def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
+    indent = " " * (2 + _LABEL)
+    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, indent)]
+    if lines:
+        lines[0] = f"  {style.faint(label.ljust(_LABEL))}{lines[0][len(indent) :]}"
+    return lines
+
+
+def _edit_lines(item: Explanation) -> list[str]:
+    edits = item.edits_to_guaranteed
+    if not edits:
+        return []
+    several = f"these {len(edits)} lines make" if len(edits) > 1 else "this line makes"
+    return [f"{several} it Guaranteed:"] + [
+        f"  {edit.path}: {edit.value or '<choose>'}" + (f"   # was {edit.replaces}" if edit.replaces else "")
+        for edit in edits
+    ]
+
+
+def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:
+    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "BECAUSE")
+    rows = [
+        (
+            container.name if container.type == "container" else f"{container.name} ({container.type})",
+            asked(container, "cpu"),
+            asked(container, "memory"),
+            str(container.oom_score_adj),
+            container.oom_reason,
+        )
+        for container in containers
+    ]
+    return columns(headers, rows, style, indent="  ")
+
+
+def asked(container: ContainerExplanation, resource: str) -> str:
+    """Return ``request / limit``; without a limit the node's whole capacity is the ceiling."""
+    request, limit = container.requests.get(resource), container.limits.get(resource)
+    if request is None and limit is None:
+        return "–"
+    return f"{request or '–'} / {limit or 'node'}"
+
+
+def _scores(containers: Sequence[ContainerExplanation]) -> str:
+    values = sorted({container.oom_score_adj for container in containers})
+    return f"{values[0]} … {values[-1]}" if len(values) > 1 else "".join(map(str, values))

@@ -1,0 +1,69 @@
+"""Generators of Kubernetes values for property tests."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
+from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceRequirements
+
+SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+6")
+
+
+def quantity_texts() -> st.SearchStrategy[str]:
+    """Texts that Kubernetes accepts as amounts, in every notation."""
+    digits = st.text("0123456789", min_size=1, max_size=12)
+    fraction = st.one_of(st.just(""), st.just("."), st.text("0123456789", min_size=1, max_size=12).map(".{}".format))
+    return st.builds("{}{}{}{}".format, st.sampled_from(("", "+", "-")), digits, fraction, st.sampled_from(SUFFIXES))
+
+
+def quantities() -> st.SearchStrategy[Quantity]:
+    """Amounts, in every notation."""
+    return quantity_texts().map(Quantity.parse)
+
+
+def amounts() -> st.SearchStrategy[Quantity]:
+    """Amounts as people write them in manifests, zero among them."""
+    return st.sampled_from(("0", "1", "2", "100m", "250m", "500m", "1500m", "64Mi", "128Mi", "1Gi", "4Gi")).map(
+        Quantity.parse
+    )
+
+
+def resource_lists() -> st.SearchStrategy[dict[str, Quantity]]:
+    """Resource lists with any of cpu, memory and two resources that do not decide the class."""
+    return st.dictionaries(
+        st.sampled_from(("cpu", "memory", "ephemeral-storage", "example.com/dongle")), amounts(), max_size=4
+    )
+
+
+def resource_requirements() -> st.SearchStrategy[ResourceRequirements]:
+    """Draw requests and limits apart (so often invalid) or equal."""
+    apart = st.builds(ResourceRequirements, requests=resource_lists(), limits=resource_lists())
+    equal = resource_lists().map(lambda amounts: ResourceRequirements(amounts, amounts))
+    return st.one_of(apart, equal)
+
+
+def containers(restart_policies: tuple[str, ...] = ("",)) -> st.SearchStrategy[Container]:
+    """Containers without names; ``pods`` names them."""
+    return st.builds(Container, resources=resource_requirements(), restart_policy=st.sampled_from(restart_policies))
+
+
+@st.composite
+def pods(draw: st.DrawFn, *, pod_level: bool = True) -> Pod:
+    """Pods with containers, init containers, sidecars and, where wanted, pod-level resources."""
+    regular = draw(st.lists(containers(), min_size=1, max_size=3))
+    init = draw(st.lists(containers(("", "Always")), max_size=3))
+    return Pod(
+        metadata=ObjectMeta(name="pod", namespace="default"),
+        spec=PodSpec(
+            containers=tuple(_named(container, f"c{index}") for index, container in enumerate(regular)),
+            init_containers=tuple(_named(container, f"i{index}") for index, container in enumerate(init)),
+            resources=draw(st.none() | resource_requirements()) if pod_level else None,
+            overhead=draw(st.just({}) | resource_lists()),
+        ),
+    )
+
+
+def _named(container: Container, name: str) -> Container:
+    return Container(name, container.image, container.resources, container.restart_policy)
