@@ -1,0 +1,110 @@
+"""Where a pod's cgroups are: names and directories below the cgroup mount.
+
+QoS class → pod → container. The kubelet names the first two, the container runtime the third. With the systemd driver
+every level is a unit whose name repeats its ancestors (``a-b.slice`` lies in ``a.slice``), so a dash inside a name
+has to become an underscore; with cgroupfs names are directories as they are.
+
+Sources: Kubernetes v1.36 pkg/kubelet/cm/{cgroup_manager_linux,pod_container_manager_linux,helpers_linux}.go,
+pkg/kubelet/config/common.go (static pods); containerd internal/cri/server/podsandbox/helpers_linux.go and
+pkg/oci/spec.go; cri-o internal/config/cgmgr; moby daemon/oci_linux.go.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.pod import Pod, QOSClass
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, Runtime
+
+# What stands where a manifest cannot say: both are given out when the pod runs.
+UNKNOWN_UID = "<uid>"
+UNKNOWN_ID = "<id>"
+
+_KUBEPODS = "kubepods"
+_CONFIG_HASH = "kubernetes.io/config.hash"
+
+# The first part of a container's name: in a systemd scope, and as a plain directory.
+_SCOPE_PREFIX = {Runtime.CONTAINERD: "cri-containerd", Runtime.CRIO: "crio", Runtime.DOCKER: "docker"}
+_CGROUPFS_PREFIX = {Runtime.CONTAINERD: "", Runtime.CRIO: "crio-", Runtime.DOCKER: ""}
+
+# Where a runtime puts a container when the kubelet names no parent. containerd falls back to a path that the
+# systemd driver of runc and crun refuses ("expected cgroupsPath to be of format slice:prefix:name").
+_OWN_PARENT = {
+    (Runtime.CONTAINERD, CgroupDriver.CGROUPFS): "/k8s.io",
+    (Runtime.CRIO, CgroupDriver.CGROUPFS): "/crio",
+    (Runtime.CRIO, CgroupDriver.SYSTEMD): "/system.slice",
+    (Runtime.DOCKER, CgroupDriver.CGROUPFS): "/docker",
+    (Runtime.DOCKER, CgroupDriver.SYSTEMD): "/system.slice",
+}
+
+
+class ContainerLocation(Struct, frozen=True, gc=False):
+    """Where a container's cgroup is."""
+
+    path: str | None
+    """The directory; None where the runtime would refuse to start the container."""
+    oci_path: str
+    """What the OCI runtime is given as ``cgroupsPath``: with systemd ``slice:prefix:id``, which is no directory."""
+
+
+def node_path(settings: CgroupSettings) -> str:
+    """Return the cgroup that holds all pods: ``kubepods``, or the root itself without QoS cgroups."""
+    return _path(_node_parts(settings), settings.cgroup_driver)
+
+
+def qos_path(qos_class: QOSClass, settings: CgroupSettings) -> str:
+    """Return the cgroup of a class; Guaranteed pods lie beside the other two classes, directly below ``kubepods``."""
+    return _path(_qos_parts(qos_class, settings), settings.cgroup_driver)
+
+
+def pod_path(uid: str, qos_class: QOSClass, settings: CgroupSettings) -> str | None:
+    """Return the cgroup of a pod; None without QoS cgroups, because the kubelet makes no cgroups for pods then."""
+    if not settings.cgroups_per_qos:
+        return None
+    return _path((*_qos_parts(qos_class, settings), f"pod{uid}"), settings.cgroup_driver)
+
+
+def container_location(parent: str | None, container_id: str, settings: CgroupSettings) -> ContainerLocation:
+    """Return where the runtime puts a container below its pod's cgroup, or on its own where there is none."""
+    runtime, driver = settings.runtime, settings.cgroup_driver
+    if parent is None:
+        parent = _OWN_PARENT.get((runtime, driver))
+    if parent is None:
+        return ContainerLocation(None, f"/k8s.io/{container_id}")
+    if driver is CgroupDriver.CGROUPFS:
+        path = f"{parent}/{_CGROUPFS_PREFIX[runtime]}{container_id}"
+        return ContainerLocation(path, path)
+    prefix = _SCOPE_PREFIX[runtime]
+    slice_name = parent.rpartition("/")[2]
+    return ContainerLocation(f"{parent}/{prefix}-{container_id}.scope", f"{slice_name}:{prefix}:{container_id}")
+
+
+def cgroup_uid(pod: Pod) -> str:
+    """Return the uid in the name of a pod's cgroup, or a visible placeholder.
+
+    For a static pod that is the hash the kubelet made of its manifest, not the uid of the mirror the API server shows.
+    """
+    if pod.is_static or pod.is_mirror:
+        config_hash = pod.metadata.annotations.get(_CONFIG_HASH)
+        if config_hash:
+            return config_hash
+    return pod.metadata.uid or UNKNOWN_UID
+
+
+def _node_parts(settings: CgroupSettings) -> tuple[str, ...]:
+    root = tuple(part for part in settings.cgroup_root.split("/") if part)
+    return (*root, _KUBEPODS) if settings.cgroups_per_qos else root
+
+
+def _qos_parts(qos_class: QOSClass, settings: CgroupSettings) -> tuple[str, ...]:
+    node = _node_parts(settings)
+    if qos_class is QOSClass.GUARANTEED or not settings.cgroups_per_qos:
+        return node
+    return (*node, qos_class.lower())
+
+
+def _path(parts: tuple[str, ...], driver: CgroupDriver) -> str:
+    if driver is CgroupDriver.CGROUPFS:
+        return "/" + "/".join(parts)
+    escaped = [part.replace("-", "_") for part in parts]
+    return "/" + "/".join("-".join(escaped[: depth + 1]) + ".slice" for depth in range(len(escaped)))
