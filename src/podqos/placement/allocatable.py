@@ -66,17 +66,16 @@ def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Al
     hard = threshold_amounts(config.hard_thresholds, capacity)
     withheld = {name: ZERO + _of(system, name) + _of(kube, name) + _of(hard, name) for name in capacity}
     reservation = {name: amount for name, amount in withheld.items() if amount}
-    reported = {name: amount for name, amount in capacity.items() if name != PODS}
-    reported[PODS] = Quantity.of_units(_pod_count(capacity, config))
-    allocatable = _without_hugepages(
-        {name: _less(amount, _of(reservation, name)) for name, amount in reported.items()}, reported
-    )
+    reported = _reported(capacity, config)
+    allocatable = {name: _less(amount, _of(reservation, name)) for name, amount in reported.items()}
+    if MEMORY in allocatable:
+        allocatable[MEMORY] = _without_hugepages(allocatable[MEMORY], capacity)
     enforced = {name: _at_least_zero(amount - _of(system, name) - _of(kube, name)) for name, amount in capacity.items()}
     return Allocatable(
         capacity=reported,
         allocatable=allocatable,
         reservation=reservation,
-        enforced=_without_hugepages(enforced, enforced),
+        enforced=enforced,
         over_reserved=tuple(sorted(name for name, amount in reservation.items() if amount > capacity[name])),
         soft_coverage=_soft_coverage(capacity, allocatable, config),
     )
@@ -106,21 +105,26 @@ def _float32(number: float) -> float:
     return rounded
 
 
+def _reported(capacity: ResourceList, config: KubeletConfiguration) -> ResourceList:
+    """Return the capacity as the node's status states it: memory in binary units, and a number of pods."""
+    reported = {name: amount for name, amount in capacity.items() if name != PODS}
+    if MEMORY in reported:
+        reported[MEMORY] = Quantity.of_units(reported[MEMORY].value, "BinarySI")
+    return {**reported, PODS: Quantity.of_units(_pod_count(capacity, config))}
+
+
 def _pod_count(capacity: ResourceList, config: KubeletConfiguration) -> int:
     if not config.pods_per_core:
         return config.max_pods
     return min(capacity.get("cpu", ZERO).value * config.pods_per_core, config.max_pods)
 
 
-def _without_hugepages(amounts: ResourceList, hugepages: ResourceList) -> ResourceList:
+def _without_hugepages(memory: Quantity, capacity: ResourceList) -> Quantity:
     """Take every huge page out of ``memory``: the kernel has set it aside already."""
-    if MEMORY not in amounts:
-        return amounts
-    memory = amounts[MEMORY]
-    for name in sorted(hugepages):
+    for name in sorted(capacity):
         if is_hugepages(name):
-            memory = _less(memory, hugepages[name])
-    return {**amounts, MEMORY: memory}
+            memory = _less(memory, capacity[name])
+    return memory
 
 
 def _soft_coverage(
