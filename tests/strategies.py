@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from podqos.admission.defaulting import defaulted
+from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
-from podqos.model.resources import ResourceRequirements
+from podqos.model.resources import ResourceRequirements, largest_of
 
 SUFFIXES = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E-2", "e+6")
 
@@ -63,6 +66,40 @@ def pods(draw: st.DrawFn, *, pod_level: bool = True) -> Pod:
             overhead=draw(st.just({}) | resource_lists()),
         ),
     )
+
+
+def _requests_within_limits() -> st.SearchStrategy[ResourceRequirements]:
+    def ordered(drawn: dict[str, tuple[Quantity | None, Quantity | None]]) -> ResourceRequirements:
+        requests, limits = {}, {}
+        for name, (low, high) in drawn.items():
+            if low is not None:
+                requests[name] = low if high is None else min(low, high)
+            if high is not None:
+                limits[name] = high if low is None else max(low, high)
+        return ResourceRequirements(requests, limits)
+
+    either = st.none() | amounts()
+    return st.dictionaries(st.sampled_from(("cpu", "memory")), st.tuples(either, either)).map(ordered)
+
+
+@st.composite
+def accepted_pods(draw: st.DrawFn) -> Pod:
+    """Pods that the API server accepts, as it stores them: requests within limits, the pod's own above the sums."""
+    regular = draw(st.lists(_requests_within_limits(), min_size=1, max_size=3))
+    init = draw(st.lists(st.tuples(_requests_within_limits(), st.sampled_from(("", "Always"))), max_size=3))
+    pod = defaulted(
+        Pod(
+            spec=PodSpec(
+                containers=tuple(Container(f"c{index}", "app", each) for index, each in enumerate(regular)),
+                init_containers=tuple(Container(f"i{index}", "app", *each) for index, each in enumerate(init)),
+            )
+        )
+    )
+    if draw(st.booleans()):
+        requests = pod_requests(pod)
+        limits = largest_of((requests, pod_limits(pod), draw(_requests_within_limits()).limits))
+        pod = defaulted(replace(pod, spec=replace(pod.spec, resources=ResourceRequirements(requests, limits))))
+    return pod
 
 
 def _named(container: Container, name: str) -> Container:

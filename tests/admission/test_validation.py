@@ -4,8 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from admission.pods import amounts, container, pod, resources
+from podqos.admission.pod_validation import validate_new_pod
 from podqos.admission.validation import validate_pod, validate_resources
-from podqos.model.pod import MIRROR_ANNOTATION, Container, ObjectMeta, PodResourceClaim
+from podqos.model.pod import MIRROR_ANNOTATION, Container, ObjectMeta, PodOS, PodResourceClaim, Toleration
 from podqos.model.resources import ResourceClaim, ResourceRequirements
 
 PLACE = "spec.containers[0].resources"
@@ -181,3 +182,36 @@ def test_a_mirror_pod_must_name_its_node():
     mirror = replace(pod(container()), metadata=ObjectMeta(annotations={MIRROR_ANNOTATION: "x"}))
     assert [error.path for error in validate_pod(mirror)] == [f"metadata.annotations[{MIRROR_ANNOTATION}]"]
     assert validate_pod(replace(mirror, spec=replace(mirror.spec, node_name="n"))) == ()
+
+
+def test_windows_pods_have_no_pod_level_resources():
+    """Nothing more is said about them then."""
+    given = pod(container(), resources=resources("cpu=2", "cpu=1"), os=PodOS("windows"))
+    (error,) = validate_resources(given)
+    assert str(error) == "spec.resources: Forbidden: may not be set for a windows pod"
+
+
+def test_a_container_needs_a_name():
+    """Of at least one character."""
+    assert [str(error) for error in validate_pod(pod(container("")))] == ["spec.containers[0].name: Required value"]
+
+
+TOLERATIONS = [
+    pytest.param(Toleration("a", "Exists"), [], id="fine"),
+    pytest.param(Toleration("", "Exists"), [], id="everything"),
+    pytest.param(Toleration("a b", "Exists"), ["key"], id="bad-key"),
+    pytest.param(Toleration("", "Equal", "x"), ["operator"], id="no-key"),
+    pytest.param(Toleration("a", "Exists", "x"), ["operator"], id="exists-with-value"),
+    pytest.param(Toleration("a", "Equal", "not a label"), ["operator"], id="bad-value"),
+    pytest.param(Toleration("a", "", "x" * 64), ["operator"], id="long-value"),
+    pytest.param(Toleration("a", "Lt", "5"), ["operator"], id="unknown-operator"),
+    pytest.param(Toleration("a", "Exists", "", "NoSuchEffect"), ["effect"], id="unknown-effect"),
+    pytest.param(Toleration("a", "Exists", "", "NoSchedule", 5), ["effect"], id="seconds-without-no-execute"),
+]
+
+
+@pytest.mark.parametrize(("toleration", "fields"), TOLERATIONS)
+def test_tolerations_of_a_new_pod_are_checked(toleration, fields):
+    """The paths say which and what about it."""
+    errors = validate_new_pod(pod(container(), tolerations=(toleration,)))
+    assert [error.path for error in errors] == [f"spec.tolerations[0].{field}" for field in fields]

@@ -43,10 +43,14 @@ def _key_difference(expected: dict, got: dict, key: str, *, texts: bool, where: 
         missing = key in ERRORS and value and not got.get(key)
         return f"{place}: expected an error" if missing else None
     if key == "validation" and not texts:
-        return difference([len(messages) for messages in value], [len(messages) for messages in got[key]], where=place)
+        return difference(_counts(value), _counts(got[key]), where=place)
     if key not in got:
         return None if value in (None, [], {}, "", False) else f"{place}: missing, expected {value!r}"
     return difference(value, got[key], texts=texts, where=place)
+
+
+def _counts(validation: list[dict[str, list[str]]]) -> list[int]:
+    return [len(entry["errors"]) for entry in validation]
 
 
 def _first(differences) -> str | None:

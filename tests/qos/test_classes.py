@@ -12,7 +12,8 @@ from podqos.model.pod import Container, Pod, PodSpec, QOSClass
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
-from podqos.qos.classes import class_per_resource, classify, edits_to_guaranteed
+from podqos.qos.classes import class_per_resource, classify
+from podqos.qos.edits import edits_to_guaranteed
 from strategies import pods
 
 RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}

@@ -11,6 +11,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceList
 
 
 class Why(StrEnum):
@@ -24,8 +25,32 @@ class Why(StrEnum):
     """A missing pod-level request that no container states is the pod-level limit."""
     POD_HUGEPAGES_LIMIT_FROM_CONTAINERS = "PodHugePagesLimitFromContainers"
     """A missing pod-level limit of huge pages is what the containers add up to."""
+    POD_LEVEL_RESOURCES_UNKNOWN = "PodLevelResourcesUnknown"
+    """This version of Kubernetes drops resources that are set for the pod as a whole."""
     ROUNDED_UP_TO_MILLI = "RoundedUpToMilli"
     """The API server keeps no more than three decimals."""
+    LIMIT_RANGE_DEFAULT = "LimitRangeDefault"
+    """A LimitRange fills in a limit that the container leaves out."""
+    LIMIT_RANGE_DEFAULT_REQUEST = "LimitRangeDefaultRequest"
+    """A LimitRange fills in a request that the container leaves out and that no limit of its own implied."""
+    RUNTIME_CLASS_OVERHEAD = "RuntimeClassOverhead"
+    """What the runtime class costs on top of the containers."""
+    PRIORITY_FROM_CLASS = "PriorityFromClass"
+    """The priority class that the pod names."""
+    PRIORITY_FROM_GLOBAL_DEFAULT = "PriorityFromGlobalDefault"
+    """The pod names no class, and one class is the default for such pods."""
+    PRIORITY_WITHOUT_CLASS = "PriorityWithoutClass"
+    """The pod names no class, and no class is the default."""
+    TOLERATION_OF_LOST_NODES = "TolerationOfLostNodes"
+    """Pods stay five minutes on a node that is not ready or unreachable, unless they say otherwise."""
+    RUNTIME_CLASS_SCHEDULING = "RuntimeClassScheduling"
+    """Where pods of the runtime class may run."""
+    MEMORY_REQUEST_FROM_LIMIT = "MemoryRequestFromLimit"
+    """The override sets the memory request to a percentage of the memory limit."""
+    CPU_LIMIT_FROM_MEMORY = "CPULimitFromMemory"
+    """The override sets the cpu limit by the memory limit."""
+    CPU_REQUEST_FROM_LIMIT = "CPURequestFromLimit"
+    """The override sets the cpu request to a percentage of the cpu limit."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -37,6 +62,24 @@ class Change(Struct, frozen=True, gc=False):
     before: Quantity | None
     after: Quantity
     why: Why
+    source: str = ""
+    """The name of the policy object that asked for it, where there is one."""
 
 
-Record = list[Change] | None
+class FieldChange(Struct, frozen=True, gc=False):
+    """One field other than an amount that a step wrote into a pod."""
+
+    path: str
+    before: str | int | None
+    after: str | int | None
+    why: Why
+    source: str = ""
+
+
+Record = list[Change | FieldChange] | None
+
+
+def note(record: Record, path: str, amounts: ResourceList, why: Why, source: str = "") -> None:
+    """Record amounts that were not there before, in the order of their names."""
+    if record is not None:
+        record.extend(Change(path, name, None, amounts[name], why, source) for name in sorted(amounts))

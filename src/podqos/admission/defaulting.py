@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.admission.changes import Change, Record, Why
+from podqos.admission.changes import Change, Record, Why, note
 from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.model.resources import (
@@ -72,15 +72,10 @@ def _with_requests(containers: tuple[Container, ...], path: str, record: Record)
     filled = []
     for index, container in enumerate(containers):
         resources = container.resources
-        missing = [name for name in resources.limits if name not in resources.requests]
+        missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
         if missing:
-            requests = resources.requests | {name: resources.limits[name] for name in missing}
-            if record is not None:
-                place = f"{path}[{index}].resources.requests"
-                record.extend(
-                    Change(place, name, None, requests[name], Why.REQUEST_FROM_LIMIT) for name in sorted(missing)
-                )
-            container = replace(container, resources=replace(resources, requests=requests))  # noqa: PLW2901
+            note(record, f"{path}[{index}].resources.requests", missing, Why.REQUEST_FROM_LIMIT)
+            container = replace(container, resources=replace(resources, requests=resources.requests | missing))  # noqa: PLW2901
         filled.append(container)
     return tuple(filled)
 
@@ -102,7 +97,7 @@ def _pod_hugepages_limits(pod: Pod, resources: ResourceRequirements, record: Rec
     }
     if not found:
         return resources.limits
-    _note(record, "spec.resources.limits", found, Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS)
+    note(record, "spec.resources.limits", found, Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS)
     return resources.limits | found
 
 
@@ -119,14 +114,9 @@ def _pod_requests(pod: Pod, limits: ResourceList, requests: ResourceList, record
     }
     if not from_containers and not from_limits:
         return requests
-    _note(record, "spec.resources.requests", from_containers, Why.POD_REQUEST_FROM_CONTAINERS)
-    _note(record, "spec.resources.requests", from_limits, Why.POD_REQUEST_FROM_LIMIT)
+    note(record, "spec.resources.requests", from_containers, Why.POD_REQUEST_FROM_CONTAINERS)
+    note(record, "spec.resources.requests", from_limits, Why.POD_REQUEST_FROM_LIMIT)
     return requests | from_containers | from_limits
-
-
-def _note(record: Record, path: str, added: ResourceList, why: Why) -> None:
-    if record is not None:
-        record.extend(Change(path, name, None, added[name], why) for name in sorted(added))
 
 
 def _rounded(spec: PodSpec, record: Record) -> PodSpec:
@@ -168,8 +158,13 @@ def _rounded_requirements(resources: ResourceRequirements, path: str, record: Re
     )
 
 
+def rounded_list(amounts: ResourceList) -> ResourceList:
+    """Return the amounts as the API server keeps them, in whole thousandths."""
+    return {name: amount.rounded_up_to_milli() for name, amount in amounts.items()}
+
+
 def _rounded_list(amounts: ResourceList, path: str, record: Record) -> ResourceList:
-    rounded = {name: amount.rounded_up_to_milli() for name, amount in amounts.items()}
+    rounded = rounded_list(amounts)
     if record is not None:
         record.extend(
             Change(path, name, amounts[name], rounded[name], Why.ROUNDED_UP_TO_MILLI)

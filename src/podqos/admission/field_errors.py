@@ -7,11 +7,11 @@ Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/fie
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.json import encode
 
 
 class ErrorType(StrEnum):
@@ -48,7 +48,7 @@ class FieldError(Struct, frozen=True, gc=False):
 
     def __str__(self) -> str:
         """Return the API server's words."""
-        value = "" if self.value is None else f": {json.dumps(self.value, ensure_ascii=False)}"
+        value = "" if self.value is None else f": {encode(self.value).decode()}"
         detail = f": {self.detail}" if self.detail else ""
         return f"{self.path}: {_WORDS[self.type]}{value}{detail}"
 
@@ -75,11 +75,5 @@ def duplicate(path: str, value: str) -> FieldError:
 
 def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError:
     """Return an error about a value that is not one of a few."""
-    known = ", ".join(json.dumps(name) for name in supported)
+    known = ", ".join(encode(name).decode() for name in supported)
     return FieldError(path, ErrorType.NOT_SUPPORTED, value, f"supported values: {known}")
-
-
-def joined(messages: Iterable[str]) -> str:
-    """Join messages as an aggregate error prints them: each once, in brackets when there are several."""
-    unique = list(dict.fromkeys(messages))
-    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"

@@ -63,4 +63,4 @@ def qualified_name_complaints(name: str) -> list[str]:
 
 
 def _too_long(name: str, longest: int) -> list[str]:
-    return [f"must be no more than {longest} bytes"] if len(name.encode()) > longest else []
+    return [f"must be no more than {longest} characters"] if len(name.encode()) > longest else []

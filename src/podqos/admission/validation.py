@@ -44,8 +44,8 @@ from podqos.model.resources import (
 
 Errors = Iterator[FieldError]
 
-_CONTAINER_RESOURCES = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
-_OBJECT_COUNTS = frozenset(
+CONTAINER_RESOURCES = frozenset((CPU, MEMORY, EPHEMERAL_STORAGE))
+OBJECT_COUNTS = frozenset(
     (
         "pods",
         "resourcequotas",
@@ -60,9 +60,9 @@ _OBJECT_COUNTS = frozenset(
 )
 # Names without a domain that mean something somewhere in the API, if not in a container.
 _STANDARD_RESOURCES = (
-    _CONTAINER_RESOURCES
-    | _OBJECT_COUNTS
-    | {f"{side}.{name}" for side in ("requests", "limits") for name in _CONTAINER_RESOURCES}
+    CONTAINER_RESOURCES
+    | OBJECT_COUNTS
+    | {f"{side}.{name}" for side in ("requests", "limits") for name in CONTAINER_RESOURCES}
     | {"storage", "requests.storage"}
 )
 
@@ -83,11 +83,11 @@ def _resource_errors(pod: Pod) -> Errors:
     if not spec.containers:
         yield required("spec.containers")
     for path, container in _containers(pod):
-        yield from _requirements(container.resources, f"{path}.resources", _container_resource_name, claims)
+        yield from _requirements(container.resources, f"{path}.resources", container_resource_name_errors, claims)
     yield from _pod_level(pod, claims)
     if spec.overhead:
         overhead = ResourceRequirements(limits=spec.overhead)
-        yield from _requirements(overhead, "spec.overhead", _container_resource_name, frozenset())
+        yield from _requirements(overhead, "spec.overhead", container_resource_name_errors, frozenset())
 
 
 def _pod_errors(pod: Pod) -> Errors:
@@ -122,10 +122,12 @@ def _requirements(
     """Check names, amounts, requests against limits, and claims."""
     for name, amount in sorted(resources.limits.items()):
         yield from check_name(name, f"{path}.limits[{name}]")
-        yield from _amount(name, amount, f"{path}.limits[{name}]")
+        yield from amount_errors(name, amount, f"{path}.limits[{name}]")
+        yield from _page_errors(name, amount, f"{path}.limits[{name}]")
     for name, amount in sorted(resources.requests.items()):
         yield from check_name(name, f"{path}.requests[{name}]")
-        yield from _amount(name, amount, f"{path}.requests[{name}]")
+        yield from amount_errors(name, amount, f"{path}.requests[{name}]")
+        yield from _page_errors(name, amount, f"{path}.requests[{name}]")
         yield from _request_against_limit(name, amount, resources.limits.get(name), path)
     names = (*resources.limits, *resources.requests)
     if any(map(is_hugepages, names)) and not any(name in QOS_RESOURCES for name in names):
@@ -133,7 +135,8 @@ def _requirements(
     yield from _claims(resources.claims, f"{path}.claims", claims)
 
 
-def _resource_name(name: str, path: str) -> Errors:
+def resource_name_errors(name: str, path: str) -> Errors:
+    """Check that a resource's name means something somewhere: it is known, or it has a domain."""
     complaints = qualified_name_complaints(name)
     if not complaints and "/" not in name and not _is_standard(name):
         complaints = ["must be a standard resource type or fully qualified"]
@@ -141,17 +144,18 @@ def _resource_name(name: str, path: str) -> Errors:
         yield invalid(path, name, complaint)
 
 
-def _container_resource_name(name: str, path: str) -> Errors:
-    yield from _resource_name(name, path)
+def container_resource_name_errors(name: str, path: str) -> Errors:
+    """Check that a container can ask for the resource."""
+    yield from resource_name_errors(name, path)
     if "/" not in name:
-        if name not in _CONTAINER_RESOURCES and not is_hugepages(name):
+        if name not in CONTAINER_RESOURCES and not is_hugepages(name):
             yield invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not _is_valid_extended(name):
         yield invalid(path, name, "doesn't follow extended resource name standard")
 
 
 def _pod_resource_name(name: str, path: str) -> Errors:
-    errors = tuple(_resource_name(name, path))
+    errors = tuple(resource_name_errors(name, path))
     yield from errors
     if not errors and not is_pod_level(name):
         yield not_supported(path, name, sorted((CPU, MEMORY, HUGEPAGES_PREFIX)))
@@ -166,11 +170,15 @@ def _is_valid_extended(name: str) -> bool:
     return is_extended(name) and not qualified_name_complaints(f"requests.{name}")
 
 
-def _amount(name: str, amount: Quantity, path: str) -> Errors:
+def amount_errors(name: str, amount: Quantity, path: str) -> Errors:
+    """Check that an amount is not negative, and whole where only whole ones make sense."""
     if amount.nanos < 0:
         yield invalid(path, str(amount), "must be greater than or equal to 0")
-    if amount.milli_value % 1000 and (name in _OBJECT_COUNTS or _is_valid_extended(name)):
+    if amount.milli_value % 1000 and (name in OBJECT_COUNTS or _is_valid_extended(name)):
         yield invalid(path, str(amount), "must be an integer")
+
+
+def _page_errors(name: str, amount: Quantity, path: str) -> Errors:
     if is_hugepages(name) and not _is_multiple_of_page_size(name, amount):
         yield invalid(path, str(amount), f"{amount} is not positive integer multiple of {name}")
 
@@ -226,6 +234,9 @@ def _pod_level(pod: Pod, claims: frozenset[str]) -> Errors:
     if resources is None:
         return
     path = "spec.resources"
+    if pod.spec.os.name == "windows":
+        yield forbidden(path, "may not be set for a windows pod")
+        return
     if resources.claims:
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     yield from _requirements(resources, path, _pod_resource_name, claims)

@@ -74,6 +74,12 @@ class PodResourceClaim(Struct, frozen=True, gc=False):
     name: str = ""
 
 
+class PodOS(Struct, frozen=True, gc=False):
+    """The operating system a pod is made for."""
+
+    name: str = ""
+
+
 class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     """What a pod is made of."""
 
@@ -97,6 +103,8 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    os: PodOS = PodOS()
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -139,7 +147,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_node_critical(self) -> bool:
         """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
-        return self.is_critical and self.spec.priority_class_name == SYSTEM_NODE_CRITICAL
+        return self.spec.priority_class_name == SYSTEM_NODE_CRITICAL and self.is_critical
 
     def class_deciding_containers(self) -> Iterator[tuple[str, int, Container]]:
         """Yield (list name, index, container) of those that count for the QoS class, in the order of the lists."""

@@ -25,6 +25,7 @@ from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion, MemoryQoS,
 from podqos.qos.cpu import MIN_SHARES, quota_from_milli, shares_from_milli
 
 _PAGE_BYTES = 4096
+_LARGEST_BYTES = 2**63 - 1
 
 
 class Rule(StrEnum):
@@ -340,9 +341,10 @@ def _memory_high(container: Container, settings: CgroupSettings) -> Value | None
     if not limit.value:
         ceiling, because = memory.node_allocatable_bytes, Because(Rule.THROTTLING_ALLOCATABLE)
     # In floating point and in this order, because the value has to be upstream's to the page.
-    exact = float(request.value) + (float(ceiling) - float(request.value)) * memory.throttling_factor
-    high = int(math.floor(exact) / _PAGE_BYTES) * _PAGE_BYTES
-    return Value(high, because) if ceiling and high > request.value else None
+    low, high = float(min(request.value, _LARGEST_BYTES)), float(min(ceiling, _LARGEST_BYTES))
+    exact = low + (high - low) * memory.throttling_factor
+    whole_pages = int(math.floor(exact) / _PAGE_BYTES) * _PAGE_BYTES
+    return Value(whole_pages, because) if ceiling and whole_pages > request.value else None
 
 
 def _swap(pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings) -> Value | None:

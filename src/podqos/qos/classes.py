@@ -1,8 +1,7 @@
 """The QoS class of a pod, and the facts that decided it.
 
-One pass over the containers finds three facts: which cpu and memory limits are missing, and what requests and
-limits add up to over the pod. The class follows from them and from nothing else, so the facts *are* the reasons;
-wording them is the business of ``report``.
+The class follows from two facts: which cpu and memory limits are missing, and what requests and limits add up to over
+the pod. So the facts *are* the reasons; wording them is the business of ``report``.
 
 Source: Kubernetes v1.36 pkg/apis/core/v1/helper/qos/qos.go. A pod is used as given; the API server's defaulting
 (requests from limits) comes before and is in ``admission.defaulting``.
@@ -15,11 +14,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import ZERO, Format, Quantity
-from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
+from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -62,108 +60,104 @@ class Unequal(Struct, frozen=True, gc=False):
 
 
 class Classification(Struct, frozen=True, gc=False):
-    """The class of a pod with the facts that decided it."""
+    """The class of a pod with the facts that decided it; the facts are gathered only when somebody asks."""
 
     qos_class: QOSClass
-    decided_by: Literal["containers", "pod"]
-    """Pod-level resources, where present, take the decision away from the containers."""
-    missing_limits: tuple[Missing, ...] = ()
-    unequal: tuple[Unequal, ...] = ()
+    pod: Pod
+    profile: Profile
+
+    @property
+    def decided_by(self) -> Literal["containers", "pod"]:
+        """Who decides: pod-level resources, where present, take the decision away from the containers."""
+        return "pod" if self.profile.pod_level_resources and self.pod.spec.resources is not None else "containers"
+
+    @property
+    def missing_limits(self) -> tuple[Missing, ...]:
+        """Every cpu and memory limit that Guaranteed would need and that is not there."""
+        return tuple(
+            Missing(place, name, resources.requests.get(name))
+            for place, resources in deciding_resources(self.pod, self.profile)
+            for name in QOS_RESOURCES
+            if not _nanos(resources.limits, name)
+        )
+
+    @property
+    def unequal(self) -> tuple[Unequal, ...]:
+        """The resources whose requests and limits add up to different amounts; empty for BestEffort."""
+        if self.qos_class is QOSClass.BEST_EFFORT:
+            return ()
+        asked = list(deciding_resources(self.pod, self.profile))
+        found = (_unequal(asked, name) for name in QOS_RESOURCES)
+        return tuple(unequal for unequal in found if unequal.requests != unequal.limits)
 
 
 def classify(pod: Pod, profile: Profile = LATEST) -> Classification:
-    """Return the class of ``pod`` exactly as written, with its reasons."""
-    decided_by: Literal["containers", "pod"] = "containers"
-    if profile.pod_level_resources and pod.spec.resources is not None:
-        decided_by = "pod"
+    """Return the class of ``pod`` exactly as written, with its reasons.
 
+    Only amounts above zero count. Guaranteed needs both limits everywhere, and equal *sums* of requests and limits:
+    containers are not compared one by one.
+    """
     nothing_set = True
-    missing: list[Missing] = []
-    request_sums = {CPU: 0, MEMORY: 0}
-    limit_sums = {CPU: 0, MEMORY: 0}
-    for place, resources in deciding_resources(pod, profile):
+    limits_everywhere = True
+    cpu_balance = memory_balance = 0  # limits less requests, in nanos
+    for _, _, _, resources in _deciding(pod, profile):
         requests, limits = resources.requests, resources.limits
-        for name in QOS_RESOURCES:
-            request = requests.get(name)
-            limit = limits.get(name)
-            if request is not None and request.nanos > 0:
-                nothing_set = False
-                request_sums[name] += request.nanos
-            if limit is not None and limit.nanos > 0:
-                nothing_set = False
-                limit_sums[name] += limit.nanos
-            else:
-                missing.append(Missing(place, name, request))
+        cpu_limit, memory_limit = _nanos(limits, CPU), _nanos(limits, MEMORY)
+        cpu_request, memory_request = _nanos(requests, CPU), _nanos(requests, MEMORY)
+        if cpu_limit or memory_limit or cpu_request or memory_request:
+            nothing_set = False
+        if not cpu_limit or not memory_limit:
+            limits_everywhere = False
+        cpu_balance += cpu_limit - cpu_request
+        memory_balance += memory_limit - memory_request
 
     if nothing_set:
-        return Classification(QOSClass.BEST_EFFORT, decided_by, tuple(missing))
-    if not missing and request_sums == limit_sums:
-        return Classification(QOSClass.GUARANTEED, decided_by)
-    unequal = tuple(
-        _unequal(pod, name, request_sums[name], limit_sums[name], profile)
-        for name in QOS_RESOURCES
-        if request_sums[name] != limit_sums[name]
-    )
-    return Classification(QOSClass.BURSTABLE, decided_by, tuple(missing), unequal)
+        return Classification(QOSClass.BEST_EFFORT, pod, profile)
+    if limits_everywhere and not cpu_balance and not memory_balance:
+        return Classification(QOSClass.GUARANTEED, pod, profile)
+    return Classification(QOSClass.BURSTABLE, pod, profile)
 
 
-def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Place, ResourceRequirements]]:
-    """Yield the resources that decide the class, with their places.
+def _nanos(amounts: ResourceList, name: str) -> int:
+    """Return an amount that counts for the class: none, zero and less all count as nothing."""
+    amount = amounts.get(name)
+    return amount.nanos if amount is not None and amount.nanos > 0 else 0
+
+
+def _deciding(pod: Pod, profile: Profile) -> Iterator[tuple[str, int, str, ResourceRequirements]]:
+    """Yield (list, index, container, resources) of what decides the class.
 
     Ephemeral containers never count; init containers since 1.16; the pod's own resources, where present, count alone.
     """
     spec = pod.spec
     if profile.pod_level_resources and spec.resources is not None:
-        yield Place("spec", ""), spec.resources
+        yield "", 0, "", spec.resources
         return
     for index, container in enumerate(spec.containers):
-        yield Place(f"spec.containers[{index}]", container.name), container.resources
+        yield "containers", index, container.name, container.resources
     if profile.init_containers_decide_class:
         for index, container in enumerate(spec.init_containers):
-            yield Place(f"spec.initContainers[{index}]", container.name), container.resources
+            yield "initContainers", index, container.name, container.resources
 
 
-def _unequal(pod: Pod, name: str, request_nanos: int, limit_nanos: int, profile: Profile) -> Unequal:
+def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Place, ResourceRequirements]]:
+    """Yield the resources that decide the class, with their places."""
+    for list_name, index, container, resources in _deciding(pod, profile):
+        yield Place(f"spec.{list_name}[{index}]" if list_name else "spec", container), resources
+
+
+def _unequal(asked: list[tuple[Place, ResourceRequirements]], name: str) -> Unequal:
     notation: Format = "BinarySI" if name == MEMORY else "DecimalSI"
-    differences = tuple(
-        Difference(place, resources.requests.get(name), resources.limits.get(name))
-        for place, resources in deciding_resources(pod, profile)
-        if resources.requests.get(name, ZERO) != resources.limits.get(name, ZERO)
+    return Unequal(
+        resource=name,
+        requests=Quantity(sum(_nanos(resources.requests, name) for _, resources in asked), notation),
+        limits=Quantity(sum(_nanos(resources.limits, name) for _, resources in asked), notation),
+        differences=tuple(
+            Difference(place, resources.requests.get(name), resources.limits.get(name))
+            for place, resources in asked
+            if resources.requests.get(name, ZERO) != resources.limits.get(name, ZERO)
+        ),
     )
-    return Unequal(name, Quantity(request_nanos, notation), Quantity(limit_nanos, notation), differences)
-
-
-class Edit(Struct, frozen=True, gc=False):
-    """One line of a manifest to write: ``path`` becomes ``value``; no value means one has to be chosen."""
-
-    path: str
-    value: Quantity | None
-    replaces: Quantity | None = None
-
-
-def edits_to_guaranteed(pod: Pod, profile: Profile = LATEST) -> tuple[Edit, ...]:
-    """Return the fewest lines that make the pod Guaranteed once the API server has defaulted it.
-
-    A limit alone is enough, because the request follows it. Where request and limit differ the request is raised:
-    that changes what is reserved, never what the container may use.
-    """
-    edits: list[Edit] = []
-    # A pod-level request that is left out becomes what the containers request together.
-    implied = sum_of_containers(pod, lambda container: container.resources.limits | container.resources.requests)
-    for place, resources in deciding_resources(pod, profile):
-        for name in QOS_RESOURCES:
-            limit = resources.limits.get(name)
-            written = resources.requests.get(name)
-            request = implied.get(name) if written is None and place.is_pod else written
-            if not limit:
-                value = request or None
-                edits.append(Edit(f"{place.path}.resources.limits.{name}", value, limit))
-                if request is not None and not request:
-                    # A zero would stay and differ from any limit.
-                    edits.append(Edit(f"{place.path}.resources.requests.{name}", value, written))
-            elif request is not None and request != limit:
-                edits.append(Edit(f"{place.path}.resources.requests.{name}", limit, written))
-    return tuple(edits)
 
 
 def class_per_resource(resources: ResourceRequirements) -> dict[str, QOSClass]:

@@ -20,6 +20,8 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 
 BEST_EFFORT_OOM_SCORE_ADJ = 1000
+# The kernel's own: a process with this adjustment is never chosen.
+EXEMPT_OOM_SCORE_ADJ = -1000
 
 # Fixed values, by who sets them. The sandbox ("pause") process is the runtime's own.
 COMPONENT_OOM_SCORE_ADJ = {
@@ -66,23 +68,17 @@ def oom_scores(
         value, rule = fixed
         return tuple(OOMScore(container.name, value, rule) for container in containers)
 
-    unclaimed = _unclaimed_request_share(pod) if profile.pod_level_resources else 0
-    smallest_regular = min((_memory_request(container) for container in spec.containers), default=0)
-    sidecars = {id(container) for container in spec.init_containers if container.is_sidecar}
-    scores = []
-    for container in containers:
-        request = _memory_request(container)
-        is_sidecar = profile.sidecar_oom_score and id(container) in sidecars
-        lent = is_sidecar and smallest_regular > request
-        scores.append(
-            _burstable_score(
-                container.name,
-                (smallest_regular if lent else request) + unclaimed,
-                node_memory_bytes,
-                OOMRule.SIDECAR if lent else OOMRule.BURSTABLE,
-                1000 + profile.guaranteed_oom_score_adj,
-            )
-        )
+    unclaimed = _unclaimed_request_share(pod) if profile.pod_level_resources and spec.resources is not None else 0
+    floor = 1000 + profile.guaranteed_oom_score_adj
+    scores = [
+        _burstable_score(container.name, _memory_request(container) + unclaimed, node_memory_bytes, floor)
+        for container in containers
+    ]
+    if profile.sidecar_oom_score and spec.init_containers and spec.containers:
+        smallest = max(scores[: len(spec.containers)], key=lambda score: score.value)
+        for index, container in enumerate(spec.init_containers, start=len(spec.containers)):
+            if container.is_sidecar and smallest.value < scores[index].value:
+                scores[index] = OOMScore(container.name, smallest.value, OOMRule.SIDECAR, smallest.request_bytes)
     return tuple(scores)
 
 
@@ -92,11 +88,21 @@ def pod_qos_class(pod: Pod, computed: QOSClass) -> QOSClass:
 
 
 def shown_oom_score(badness_pages: int, total_pages: int) -> int:
-    """Return what ``/proc/PID/oom_score`` shows for a badness, on Linux 5.8 and later (fs/proc/base.c).
+    """Return what ``/proc/PID/oom_score`` shows for a badness, on Linux 5.9 and later (fs/proc/base.c).
 
     The scale is moved so that it never shows a negative number: an idle process at adjustment 0 shows about 666.
     """
     return max(0, _truncated((1000 + _truncated(badness_pages * 1000, total_pages)) * 2, 3))
+
+
+def process_oom_score(oom_score_adj: int, used_pages: int, total_pages: int) -> int:
+    """Return what ``/proc/PID/oom_score`` shows for a process that uses so many pages (mm/oom_kill.c: oom_badness).
+
+    Used are resident, swapped and page table pages; total are memory and swap of the machine. -1000 is exempt.
+    """
+    if oom_score_adj == EXEMPT_OOM_SCORE_ADJ:
+        return 0
+    return shown_oom_score(used_pages + oom_score_adj * (total_pages // 1000), total_pages)
 
 
 def _fixed_score(pod: Pod, qos_class: QOSClass, profile: Profile) -> tuple[int, OOMRule] | None:
@@ -114,8 +120,9 @@ def _fixed_score(pod: Pod, qos_class: QOSClass, profile: Profile) -> tuple[int, 
     return None
 
 
-def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, rule: OOMRule, floor: int) -> OOMScore:
+def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, floor: int) -> OOMScore:
     value = 1000 - _truncated(1000 * request_bytes, node_memory_bytes)
+    rule = OOMRule.BURSTABLE
     if value < floor:
         value, rule = floor, OOMRule.FLOOR
     elif value == BEST_EFFORT_OOM_SCORE_ADJ:
@@ -124,7 +131,8 @@ def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, rule
 
 
 def _memory_request(container: Container) -> int:
-    return container.resources.requests.get(MEMORY, ZERO).value
+    request = container.resources.requests.get(MEMORY)
+    return request.value if request is not None else 0
 
 
 def _unclaimed_request_share(pod: Pod) -> int:
@@ -140,5 +148,7 @@ def _unclaimed_request_share(pod: Pod) -> int:
 
 def _truncated(numerator: int, denominator: int) -> int:
     """Divide as Go and C do: towards zero."""
+    if numerator >= 0 and denominator > 0:
+        return numerator // denominator
     quotient = abs(numerator) // abs(denominator)
     return quotient if (numerator < 0) == (denominator < 0) else -quotient

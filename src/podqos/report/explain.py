@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podqos.report.explanation import ContainerExplanation, Explanation
+from podqos.report.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.style import Style, columns, wrapped
 
 _LABEL = 8  # columns of a label, such as "why", within a block
@@ -25,7 +25,11 @@ def text(item: Explanation, style: Style) -> list[str]:
         recorded = f"its status records {item.qos_class}, which the kubelet goes by; its resources give "
         lines += _labelled("note", [f"{recorded}{item.qos_class_computed}"], style)
     lines += _labelled("edit", _edit_lines(item), style)
-    lines += ["", *_container_table(item.containers, style), ""]
+    lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
+    for container in item.containers:
+        flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
+        lines += _labelled("run", [f"{container.name}: {flags}"], style)
+    lines.append("")
     return lines
 
 
@@ -42,6 +46,30 @@ def table(items: Sequence[Explanation], style: Style) -> list[str]:
         for item in items
     ]
     return columns(("NAMESPACE", "NAME", "CLASS", "OOM_SCORE_ADJ", "WHY"), rows, style)
+
+
+def wide(items: Sequence[Explanation], style: Style) -> list[str]:
+    """Return one line per container, with its cgroup."""
+    rows = []
+    for item in items:
+        cgroups = {cgroup.container: cgroup for cgroup in item.cgroups if cgroup.level == "container"}
+        rows += [
+            (
+                item.namespace,
+                f"{item.kind}/{item.name}",
+                container.name,
+                container.type,
+                style.qos_class(item.qos_class),
+                asked(container, "cpu"),
+                asked(container, "memory"),
+                str(container.oom_score_adj),
+                _files(cgroups[container.name]),
+                cgroups[container.name].path or "–",
+            )
+            for container in item.containers
+        ]
+    headers = ("NAMESPACE", "NAME", "CONTAINER", "TYPE", "CLASS", "CPU", "MEMORY", "OOM_SCORE_ADJ", "VALUES", "CGROUP")
+    return columns(headers, rows, style)
 
 
 def title(item: Explanation) -> str:
@@ -82,6 +110,27 @@ def _container_table(containers: Sequence[ContainerExplanation], style: Style) -
         for container in containers
     ]
     return columns(headers, rows, style, indent="  ")
+
+
+def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
+    lines = []
+    parent = ""
+    for cgroup in item.cgroups:
+        if cgroup.level == "sandbox":
+            continue
+        path = cgroup.path or "(refused by the runtime)"
+        if cgroup.level == "pod":
+            parent = path
+            lines += _labelled("cgroup", [path, f"  {_files(cgroup)}"], style)
+        else:
+            shown = path.removeprefix(f"{parent}/") if parent else path
+            lines += wrapped(f"{cgroup.container}: {shown}", style, " " * (2 + _LABEL))
+            lines += wrapped(_files(cgroup), style, " " * (4 + _LABEL))
+    return lines
+
+
+def _files(cgroup: CgroupExplanation) -> str:
+    return ", ".join(f"{file.name}={file.value}" for file in cgroup.files if file.value is not None) or "nothing set"
 
 
 def asked(container: ContainerExplanation, resource: str) -> str:

@@ -12,22 +12,30 @@ from podqos.admission.defaulting import defaulted
 from podqos.model.pod import Container, Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.qos.cgroup import Cgroup, pod_cgroups
+from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import (
     Classification,
-    Edit,
     class_per_resource,
     classify,
-    edits_to_guaranteed,
 )
+from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.run_flags import ContainerFlags, Engine, run_flags
 from podqos.report import words
 
 
 class Settings(Struct, frozen=True):
     """The node and the Kubernetes version a pod is explained for."""
 
-    node_memory_bytes: int
+    cgroups: CgroupSettings
     profile: Profile = LATEST
+    engine: Engine = "docker"
+
+    @property
+    def node_memory_bytes(self) -> int:
+        """The node's memory, which enters Burstable's oom score."""
+        return self.cgroups.node_memory_bytes
 
 
 class Decision(Struct, frozen=True, gc=False):
@@ -58,6 +66,15 @@ def decide(workload: Workload, settings: Settings) -> Decision:
     )
 
 
+class FlagExplanation(Struct, frozen=True, rename="camel"):
+    """One flag of ``docker run`` or ``podman run``; ``value`` is null where it is left out."""
+
+    name: str
+    status: str
+    value: str | None
+    reason: str
+
+
 class ContainerExplanation(Struct, frozen=True, rename="camel"):
     """One container: what it asks for and what that makes it."""
 
@@ -70,6 +87,28 @@ class ContainerExplanation(Struct, frozen=True, rename="camel"):
     oom_score_adj: int
     oom_rule: str
     oom_reason: str
+    run_flags: tuple[FlagExplanation, ...]
+
+
+class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
+    """One file; ``value`` is null where nothing is written and the kernel's default stays."""
+
+    name: str
+    value: str | None
+    rule: str
+    reason: str
+
+
+class CgroupExplanation(Struct, frozen=True, rename="camel"):
+    """One directory of the pod."""
+
+    level: str
+    """``pod``, ``sandbox`` or ``container``."""
+    container: str
+    path: str | None
+    oci_path: str
+    """What the OCI runtime is given; with systemd it is not a directory."""
+    files: tuple[CgroupFileExplanation, ...]
 
 
 class EditExplanation(Struct, frozen=True, rename="camel"):
@@ -97,6 +136,7 @@ class Explanation(Struct, frozen=True, rename="camel"):
     reason: str
     edits_to_guaranteed: tuple[EditExplanation, ...]
     containers: tuple[ContainerExplanation, ...]
+    cgroups: tuple[CgroupExplanation, ...]
 
 
 class ExplanationList(Struct, frozen=True, rename="camel"):
@@ -131,8 +171,16 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
         reason=words.why_class(decision.classification),
         edits_to_guaranteed=tuple(_edit(edit, prefix) for edit in edits),
         containers=tuple(
-            _container(kind, container, score, settings)
-            for (kind, container), score in zip(_containers(pod), decision.oom_scores, strict=True)
+            _container(kind, container, score, flags, settings)
+            for (kind, container), score, flags in zip(
+                _containers(pod),
+                decision.oom_scores,
+                run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
+                strict=True,
+            )
+        ),
+        cgroups=tuple(
+            _cgroup(cgroup) for cgroup in pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
         ),
     )
 
@@ -149,7 +197,9 @@ def _containers(pod: Pod) -> list[tuple[str, Container]]:
     ]
 
 
-def _container(kind: str, container: Container, score: OOMScore, settings: Settings) -> ContainerExplanation:
+def _container(
+    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: Settings
+) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,
         type=kind,
@@ -159,6 +209,22 @@ def _container(kind: str, container: Container, score: OOMScore, settings: Setti
         oom_score_adj=score.value,
         oom_rule=score.rule,
         oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+        run_flags=tuple(
+            FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
+        ),
+    )
+
+
+def _cgroup(cgroup: Cgroup) -> CgroupExplanation:
+    return CgroupExplanation(
+        level=cgroup.level,
+        container=cgroup.container,
+        path=cgroup.path,
+        oci_path=cgroup.oci_path,
+        files=tuple(
+            CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
+            for file in cgroup.files
+        ),
     )
 
 

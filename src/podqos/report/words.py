@@ -6,8 +6,11 @@ from collections.abc import Iterable
 
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
-from podqos.qos.classes import Classification, Edit, Missing, Place, Unequal
+from podqos.qos.cgroup_values import Because, Rule
+from podqos.qos.classes import Classification, Missing, Place, Unequal
+from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
+from podqos.qos.run_flags import Flag, Note
 
 
 def why_class(classification: Classification) -> str:
@@ -51,6 +54,77 @@ def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
             return f"{formula}, raised above every Guaranteed"
         case OOMRule.CEILING:
             return f"{formula}, lowered below every BestEffort"
+
+
+# A cgroup value in words; {amount} and {containers} are filled in from the decision.
+_RULES = {
+    Rule.REQUEST: "request {amount}",
+    Rule.LIMIT: "limit {amount}",
+    Rule.LIMIT_AS_REQUEST: "no cpu request, so its limit {amount} counts",
+    Rule.POD_LEVEL_LIMIT: "the pod's limit {amount}, as it has none of its own",
+    Rule.POD_REQUEST: "the pod requests {amount}",
+    Rule.POD_LIMIT: "the pod's limit {amount}",
+    Rule.NO_REQUEST: "nothing is requested",
+    Rule.NO_LIMIT: "no limit: {containers} has none",
+    Rule.BEST_EFFORT: "BestEffort",
+    Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
+    Rule.POD_PIDS_LIMIT: "podPidsLimit",
+    Rule.NOT_REQUESTED_SIZE: "pages of this size are not requested",
+    Rule.UNBOUNDED: "unbounded; the levels below decide",
+    Rule.OOM_GROUP: "the container dies as a whole",
+    Rule.RESERVATION: "MemoryQoS keeps the request {amount} from being reclaimed",
+    Rule.NO_RESERVATION: "MemoryQoS, nothing to protect",
+    Rule.THROTTLING: "MemoryQoS slows it down before its limit",
+    Rule.THROTTLING_ALLOCATABLE: "MemoryQoS slows it down before the node's allocatable memory",
+    Rule.NO_SWAP: "no swap",
+    Rule.SWAP_SHARE: "its share of the node's swap by request {amount}",
+    Rule.SWAP_NOT_BURSTABLE: "only Burstable pods swap",
+    Rule.SWAP_CRITICAL: "critical pods do not swap",
+    Rule.SWAP_NO_REQUEST: "no swap without a memory request",
+    Rule.SWAP_FIXED: "no swap where request equals limit",
+    Rule.SWAP_REQUEST_TOO_LARGE: "no swap for a request larger than the node",
+    Rule.NODE_ALLOCATABLE: "the node's allocatable",
+    Rule.NODE_CAPACITY: "the node's capacity",
+    Rule.TIER_REQUESTS: "the requests of the class, {amount}",
+    Rule.TIER_LEAST: "the least share for all BestEffort pods together",
+    Rule.PROTECTED_REQUESTS: "what the pods below protect",
+    Rule.QOS_RESERVED: "qosReserved leaves {amount} to this class",
+    Rule.SANDBOX: "the runtime's own value",
+}
+
+
+def because_of(because: Because) -> str:
+    """Return why a cgroup file holds what it holds."""
+    containers = " and ".join(because.containers) or "the pod"
+    text = _RULES[because.rule].format(amount=amount(because.amount), containers=containers)
+    return f"{text} (the kernel's bound)" if because.clamped else text
+
+
+_NOTES = {
+    Note.OOM_SCORE: "the container's oom_score_adj",
+    Note.ROOTLESS_CLAMP: "rootless podman cannot go below its own value",
+    Note.BELOW_DOCKER_MINIMUM: "docker refuses less than 6 MiB",
+    Note.CGROUP_VALUE: "as in its cgroup",
+    Note.SOFT_LIMIT: "requests reach the kernel only with MemoryQoS",
+    Note.SWAP_NEEDS_LIMIT: "swap can be limited only together with memory",
+    Note.SWAP_UNKNOWN: "the kernel does not account swap",
+    Note.SWAPPINESS: "the kubelet leaves the node's swappiness alone",
+    Note.CPU_MANAGER: "a static CPU manager would choose whole CPUs when the container starts",
+    Note.SHARED_CPUS: "it shares the CPUs that nobody has to himself",
+    Note.MEMORY_MANAGER: "a static memory manager would choose NUMA nodes when the container starts",
+    Note.SHARED_MEMORY_NODES: "all NUMA nodes may be used",
+    Note.OOM_KILLER_STAYS: "Kubernetes counts on the OOM killer",
+    Note.NOT_ON_CGROUP_V2: "cgroup v2 has no such file",
+    Note.KERNEL_MEMORY: "gone: Linux 5.16, Docker 23.0, podman 4.0",
+}
+
+
+def flag_reason(flag: Flag) -> str:
+    """Return what became of a flag and why."""
+    parts = [because_of(flag.because) if flag.because is not None else _NOTES[flag.note]]
+    if flag.also is not None:
+        parts.append(_NOTES[flag.also])
+    return "; ".join(parts)
 
 
 def mebibytes(count: int) -> str:

@@ -1,4 +1,4 @@
-"""The ``cgroup`` family: pods, QoS tiers and CPU unit conversions.
+"""``podqos eval cgroup``: pods, QoS tiers and CPU unit conversions.
 
 A field that the kubelet leaves unset has no key in the answer, as in the vectors; 0 and -1 are its own words for "no
 limit" and come back here, where its interface is spoken.
@@ -11,7 +11,8 @@ from typing import Literal
 import msgspec
 
 from podqos.admission.defaulting import defaulted
-from podqos.admission.validation import validate_resources
+from podqos.cli.eval.qos import api_validation_errors
+from podqos.cli.eval.resources import pod_of
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList
@@ -42,7 +43,7 @@ class MemoryQoSInput(msgspec.Struct, rename="camel"):
 class PodInput(msgspec.Struct, rename="camel"):
     """A question of kind ``pod``."""
 
-    pod: dict[str, object]
+    pod: object
     node_memory_capacity: int
     cpu_period: int
     cgroup_root: str
@@ -57,7 +58,7 @@ class PodInput(msgspec.Struct, rename="camel"):
 class TierInput(msgspec.Struct, rename="camel"):
     """A question of kind ``qosTier``."""
 
-    pods: list[dict[str, object]]
+    pods: list[object]
     node_allocatable: dict[str, str | int | float]
     qos_reserved_memory_percent: int | None = None
 
@@ -70,24 +71,23 @@ class ConvertInput(msgspec.Struct, rename="camel"):
     cpu_weight: int
 
 
-def evaluate(question: dict[str, object]) -> dict[str, object]:
-    """Answer one question of the family."""
-    match question["kind"]:
+def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the word of the interface
+    """Answer one line of the family ``cgroup``."""
+    match input["kind"]:
         case "pod":
-            return _pod(msgspec.convert(question, PodInput))
+            return _pod(msgspec.convert(input, PodInput))
         case "qosTier":
-            return _tiers(msgspec.convert(question, TierInput))
+            return _tiers(msgspec.convert(input, TierInput))
         case "convert":
-            return _conversions(msgspec.convert(question, ConvertInput))
+            return _conversions(msgspec.convert(input, ConvertInput))
         case kind:
             raise ValueError(f"unknown kind {kind!r}")
 
 
 def _pod(question: PodInput) -> dict[str, object]:
-    pod = _convert_pod(question.pod)
-    errors = validate_resources(defaulted(pod))
-    if question.apply_defaults:
-        pod = defaulted(pod)
+    given = pod_of(question.pod)
+    after_defaulting = defaulted(given)
+    pod = after_defaulting if question.apply_defaults else given
     settings = _settings(question)
     qos_class = pod_qos_class(pod, classify(pod).qos_class)
     paths = {
@@ -101,7 +101,7 @@ def _pod(question: PodInput) -> dict[str, object]:
         "podCgroupPath": paths[question.cgroup_driver],
         "podCgroupPathCgroupfs": paths[CgroupDriver.CGROUPFS],
         "podCgroupPathSystemd": paths[CgroupDriver.SYSTEMD],
-        "apiValidationErrors": sorted({f"{error.path}: {error.type}" for error in errors}),
+        "apiValidationErrors": api_validation_errors(after_defaulting),
     }
 
 
@@ -185,14 +185,14 @@ def _amount(value: Value | None) -> int:
 
 def _tiers(question: TierInput) -> dict[str, object]:
     allocatable: ResourceList = {
-        name: Quantity.parse(str(amount)) for name, amount in question.node_allocatable.items()
+        name: Quantity.from_json(str(amount)) for name, amount in question.node_allocatable.items()
     }
     settings = CgroupSettings(
         node_memory_bytes=0,
         node_allocatable=allocatable,
         qos_reserved_memory_percent=question.qos_reserved_memory_percent,
     )
-    tiers = tier_values(tier_requests(_convert_pod(pod) for pod in question.pods), settings)
+    tiers = tier_values(tier_requests(pod_of(pod) for pod in question.pods), settings)
     return {
         "tiers": {
             qos_class: _shares_answer(values)
@@ -214,7 +214,3 @@ def _conversions(question: ConvertInput) -> dict[str, object]:
         "milliCPUFromQuota": milli_from_quota(quota_us, question.cpu_period) or 0,
         "sharesFromWeight": shares_from_weight(question.cpu_weight),
     }
-
-
-def _convert_pod(manifest: dict[str, object]) -> Pod:
-    return msgspec.convert(manifest, Pod, dec_hook=lambda _, text: Quantity.parse(str(text)))

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList, ResourceRequirements
 
+T = TypeVar("T")
+
 
 def pod_of(value: object) -> Pod:
     """Read a pod of a line's input."""
     return msgspec.convert(value, Pod, dec_hook=_quantity, strict=True)
+
+
+def list_of(kind: type[T], values: object) -> tuple[T, ...]:
+    """Read a list of objects of a line's input; absent is empty."""
+    return msgspec.convert(values or (), tuple[kind, ...], dec_hook=_quantity)  # type: ignore[valid-type]
 
 
 def _quantity(kind: type, value: object) -> Quantity:

@@ -1,0 +1,107 @@
+"""All benchmarks, each as a ratio within one run: ``make bench``. Figures worth keeping go to bench/RESULTS.md.
+
+Every measurement alternates ours and theirs and takes the best of several rounds, so that a busy machine hurts both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import generate
+
+DATA = Path(__file__).parent / "data"
+PODQOS = str(Path(sys.executable).with_name("podqos"))
+ROUNDS = 5
+
+
+def seconds(command: list[str]) -> float:
+    """Run a command and return how long it took."""
+    started = time.perf_counter()
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - started
+
+
+def peak_bytes(command: list[str]) -> int:
+    """Run a command in a process of its own and return the peak memory of it and its children together."""
+    script = (
+        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *command], capture_output=True, text=True, check=True)
+    return int(done.stdout) * 1024
+
+
+def best_of(ours: list[str], theirs: list[str], rounds: int = ROUNDS) -> tuple[float, float]:
+    """Return the best time of each, measured alternately."""
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
+    return min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+
+
+def report(name: str, ours: float, theirs: float, target: str) -> None:
+    """Print one line of figures."""
+    print(f"{name:<44} {ours:8.3f} s against {theirs:8.3f} s: ratio {ours / theirs:.2f} (target {target})", flush=True)
+
+
+def pod_list() -> None:
+    """(a) explain a PodList of 20,000 pods, against merely loading it with the standard library."""
+    file = DATA / "pods.json"
+    if not file.exists():
+        generate.pod_list(file)
+    ours = [PODQOS, "explain", "-f", str(file), "-o", "csv"]
+    theirs = [sys.executable, "-c", f"import gc, json; gc.disable(); json.load(open({str(file)!r}))"]
+    mine, other = best_of(ours, theirs)
+    report("explain 20,000 pods / json.load", mine, other, "at most 0.45")
+    size = file.stat().st_size
+    peak = peak_bytes(ours)
+    print(
+        f"{'  peak memory / file size':<44} {peak / 1e6:8.1f} MB of {size / 1e6:8.1f} MB: ratio {peak / size:.2f} (target at most 2)"
+    )
+
+
+def manifests() -> None:
+    """(b) explain a repository of YAML manifests, against merely loading it with PyYAML's C loader."""
+    folder = DATA / "manifests"
+    if not folder.exists():
+        generate.manifests(folder)
+    load = (
+        "import sys, yaml, pathlib\n"
+        "for file in sorted(pathlib.Path(sys.argv[1]).rglob('*.yaml')):\n"
+        "    for _ in yaml.load_all(file.read_bytes(), Loader=yaml.CSafeLoader): pass\n"
+    )
+    ours = [PODQOS, "explain", "-f", str(folder), "-o", "csv"]
+    mine, other = best_of(ours, [sys.executable, "-c", load, str(folder)], rounds=3)
+    report("explain 10 MB of YAML / CSafeLoader", mine, other, "at most 0.167, six times faster")
+
+
+def start_up() -> None:
+    """(c) explain one file, against importing the libraries it stands on."""
+    file = Path(__file__).parent.parent / "scenarios/content-platform/article-service.yaml"
+    mine, other = best_of(
+        [PODQOS, "explain", "-f", str(file)], [sys.executable, "-c", "import msgspec, argparse, ryml"], rounds=20
+    )
+    report("explain one file / importing libraries", mine, other, "at most 1.6")
+
+
+BENCHES: dict[str, Callable[[], None]] = {"pod-list": pod_list, "manifests": manifests, "start-up": start_up}
+
+
+def main() -> None:
+    """Run the chosen benchmarks, or all."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[[], *BENCHES], metavar="NAME", help=f"of {', '.join(BENCHES)}")
+    names = parser.parse_args().names or list(BENCHES)
+    DATA.mkdir(exist_ok=True)
+    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} cores, page size {resource.getpagesize()}")
+    for name in names:
+        BENCHES[name]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""LimitRange bounds: what a namespace will not have, once everything has been filled in.
+
+Nothing is changed here; the defaults are in ``limit_range``.
+
+Source: Kubernetes v1.36 plugin/pkg/admission/limitranger/admission.go (PodValidateLimitFunc,
+PersistentVolumeClaimValidateLimitFunc). Upstream walks maps in random order; here bounds come min, max, ratio, and by
+the names of the resources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.admission.limit_range import CLAIM, CONTAINER, POD
+from podqos.admission.refusal import Denied, joined
+from podqos.model.effective import sum_of_containers
+from podqos.model.pod import Pod
+from podqos.model.policy import LimitRange, LimitRangeItem
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import QOS_RESOURCES, ResourceList, ResourceRequirements
+
+# Above this many units upstream compares whole units, because thousandths would not fit 64 bits.
+_MAX_VALUE = 2**63 - 1
+_MAX_MILLI_VALUE = _MAX_VALUE // 1000
+
+
+class Bound(StrEnum):
+    """Which bound was broken."""
+
+    MIN = "min"
+    MAX = "max"
+    MAX_LIMIT_REQUEST_RATIO = "maxLimitRequestRatio"
+
+
+class Fault(StrEnum):
+    """What breaks it."""
+
+    NO_REQUEST = "no request"
+    NO_LIMIT = "no limit"
+    REQUEST = "request"
+    LIMIT = "limit"
+    RATIO = "ratio"
+
+
+class Subject(Struct, frozen=True, gc=False):
+    """What is held against the bounds of which LimitRange."""
+
+    limit_range: str
+    type: str
+    """``Container``, ``Pod`` or ``PersistentVolumeClaim``."""
+    container: str = ""
+
+
+class Violation(Struct, frozen=True, gc=False):
+    """A bound that a container, a pod or a claim breaks."""
+
+    subject: Subject
+    bound: Bound
+    resource: str
+    allowed: Quantity
+    fault: Fault
+    found: Quantity | None = None
+    ratio: float | None = None
+
+    def __str__(self) -> str:
+        """Return the API server's words."""
+        kind = self.subject.type
+        if self.bound is Bound.MAX_LIMIT_REQUEST_RATIO:
+            because = f"provided ratio is {self.ratio:f}" if self.ratio is not None else self._missing()
+            return f"{self.resource} max limit to request ratio per {kind} is {self.allowed}, but {because}"
+        usage = f"{self.bound}imum {self.resource} usage per {kind} is {self.allowed}"
+        if self.found is None:
+            return f"{usage}.  {self.fault.capitalize()} is specified"
+        return f"{usage}, but {self.fault} is {self.found}"
+
+    def _missing(self) -> str:
+        return f"{self.fault} is specified or {self.fault.removeprefix('no ')} is 0"
+
+
+def violations(pod: Pod, limit_range: LimitRange) -> tuple[Violation, ...]:
+    """Return every bound of ``limit_range`` that the pod or one of its containers breaks."""
+    found: list[Violation] = []
+    name = limit_range.metadata.name
+    for item in limit_range.spec.limits:
+        if item.type == CONTAINER:
+            for container in (*pod.spec.containers, *pod.spec.init_containers):
+                found += _broken(item, Subject(name, CONTAINER, container.name), container.resources)
+        elif item.type == POD:
+            found += _broken(item, Subject(name, POD), _pod_sums(pod))
+    return tuple(found)
+
+
+class LimitRangeDenied(Denied, frozen=True, gc=False):
+    """The refusal of a LimitRange, with the bounds that were broken."""
+
+    violations: tuple[Violation, ...] = ()
+
+
+def first_denial(pod: Pod, limit_ranges: Sequence[LimitRange]) -> LimitRangeDenied | None:
+    """Return the refusal of the first LimitRange with complaints: it speaks for all that follow."""
+    for limit_range in limit_ranges:
+        found = violations(pod, limit_range)
+        if found:
+            return LimitRangeDenied(joined(str(violation) for violation in found), found)
+    return None
+
+
+def claim_violations(requests: ResourceList, limit_range: LimitRange) -> tuple[Violation, ...]:
+    """Return every bound that a persistent volume claim with these requests breaks. A claim has no limits."""
+    found: list[Violation | None] = []
+    subject = Subject(limit_range.metadata.name, CLAIM)
+    for item in limit_range.spec.limits:
+        if item.type == CLAIM:
+            for name, least in sorted(item.min.items()):
+                found.append(_below(subject, name, least, requests.get(name), None))
+            for name, most in sorted(item.max.items()):
+                found.append(_claim_above(subject, name, most, requests.get(name)))
+    return tuple(violation for violation in found if violation is not None)
+
+
+def _pod_sums(pod: Pod) -> ResourceRequirements:
+    """Return what the containers add up to, replaced by the pod's own cpu and memory; overhead is left out."""
+    requests = sum_of_containers(pod, lambda container: container.resources.requests)
+    limits = sum_of_containers(pod, lambda container: container.resources.limits)
+    own = pod.spec.resources
+    if own is not None:
+        requests |= {name: own.requests[name] for name in QOS_RESOURCES if name in own.requests}
+        limits |= {name: own.limits[name] for name in QOS_RESOURCES if name in own.limits}
+    return ResourceRequirements(requests, limits)
+
+
+def _broken(item: LimitRangeItem, subject: Subject, resources: ResourceRequirements) -> Iterator[Violation]:
+    for amounts, check in (
+        (item.min, _below),
+        (item.max, _above),
+        (item.max_limit_request_ratio, _beyond_ratio),
+    ):
+        for name, bound in sorted(amounts.items()):
+            violation = check(subject, name, bound, resources.requests.get(name), resources.limits.get(name))
+            if violation is not None:
+                yield violation
+
+
+def _below(
+    subject: Subject, name: str, least: Quantity, request: Quantity | None, limit: Quantity | None
+) -> Violation | None:
+    """Check a minimum: the request must be there and reach it; so must a limit, if there is one."""
+    asked, ceiling, bound = _comparable(request, limit, least)
+    if request is None:
+        return Violation(subject, Bound.MIN, name, least, Fault.NO_REQUEST)
+    if asked < bound:
+        return Violation(subject, Bound.MIN, name, least, Fault.REQUEST, request)
+    if limit is not None and ceiling < bound:
+        return Violation(subject, Bound.MIN, name, least, Fault.LIMIT, limit)
+    return None
+
+
+def _above(
+    subject: Subject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
+) -> Violation | None:
+    """Check a maximum: the limit must be there and keep to it; so must the request."""
+    asked, ceiling, bound = _comparable(request, limit, most)
+    if limit is None:
+        return Violation(subject, Bound.MAX, name, most, Fault.NO_LIMIT)
+    if ceiling > bound:
+        return Violation(subject, Bound.MAX, name, most, Fault.LIMIT, limit)
+    if request is not None and asked > bound:
+        return Violation(subject, Bound.MAX, name, most, Fault.REQUEST, request)
+    return None
+
+
+def _claim_above(subject: Subject, name: str, most: Quantity, request: Quantity | None) -> Violation | None:
+    """Check a claim's maximum: it is the request that must be there and keep to it."""
+    asked, _, bound = _comparable(request, None, most)
+    if request is None:
+        return Violation(subject, Bound.MAX, name, most, Fault.NO_REQUEST)
+    return Violation(subject, Bound.MAX, name, most, Fault.REQUEST, request) if asked > bound else None
+
+
+def _beyond_ratio(
+    subject: Subject, name: str, most: Quantity, request: Quantity | None, limit: Quantity | None
+) -> Violation | None:
+    """Check a ratio: both must be there and not zero, and the limit at most so many times the request."""
+    asked, ceiling, _ = _comparable(request, limit, most)
+    if request is None or asked == 0:
+        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_REQUEST)
+    if limit is None or ceiling == 0:
+        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.NO_LIMIT)
+    ratio = ceiling / asked  # in floating point, as upstream
+    in_milli = most.value <= _MAX_MILLI_VALUE
+    if (ratio * 1000 > most.milli_value) if in_milli else (ratio > most.value):
+        return Violation(subject, Bound.MAX_LIMIT_REQUEST_RATIO, name, most, Fault.RATIO, limit, ratio)
+    return None
+
+
+def _comparable(request: Quantity | None, limit: Quantity | None, bound: Quantity) -> tuple[int, int, int]:
+    """Return the amounts in thousandths, or in whole units where one is too large for that."""
+    request, limit = request or ZERO, limit or ZERO
+    if max(request.value, limit.value, bound.value) <= _MAX_MILLI_VALUE:
+        return request.milli_value, limit.milli_value, bound.milli_value
+    return min(request.value, _MAX_VALUE), min(limit.value, _MAX_VALUE), min(bound.value, _MAX_VALUE)

@@ -1,0 +1,70 @@
+"""How the API server says no: HTTP status, text, fields.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/api/errors/errors.go (NewInvalid, NewForbidden,
+NewNotFound), pkg/util/errors/errors.go (aggregates). The texts are part of Kubernetes' interface.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+from msgspec import Struct
+
+from podqos.admission.field_errors import FieldError
+from podqos.model.pod import Pod
+
+
+class Code(IntEnum):
+    """The HTTP status of a refusal."""
+
+    BAD_REQUEST = 400
+    """The object cannot be read."""
+    FORBIDDEN = 403
+    """A plug-in refuses it."""
+    NOT_FOUND = 404
+    """Its namespace does not exist."""
+    INVALID = 422
+    """Its fields make no sense."""
+
+
+class Denied(Struct, frozen=True, gc=False):
+    """A plug-in's refusal, in its own words."""
+
+    message: str
+
+
+class Refusal(Struct, frozen=True, gc=False):
+    """The API server's answer to an object it does not take."""
+
+    code: Code
+    message: str
+    field_errors: tuple[FieldError, ...] = ()
+    denied: Denied | None = None
+    """The plug-in's own refusal, with its reasons as data where it has any."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The paths of the fields at fault, each once, sorted."""
+        return tuple(sorted({error.path for error in self.field_errors}))
+
+
+def forbidden_pod(pod: Pod, denied: Denied) -> Refusal:
+    """Return a plug-in's refusal of a pod."""
+    return Refusal(Code.FORBIDDEN, f'pods "{_name(pod)}" is forbidden: {denied.message}', denied=denied)
+
+
+def invalid_pod(pod: Pod, errors: Sequence[FieldError]) -> Refusal:
+    """Return validation's refusal of a pod."""
+    message = f'Pod "{_name(pod)}" is invalid: {joined(str(error) for error in errors)}'
+    return Refusal(Code.INVALID, message, tuple(errors))
+
+
+def joined(messages: Iterable[str]) -> str:
+    """Join messages as an aggregate error prints them: each once, in brackets when there are several."""
+    unique = list(dict.fromkeys(messages))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]"
+
+
+def _name(pod: Pod) -> str:
+    return pod.metadata.name or pod.metadata.generate_name

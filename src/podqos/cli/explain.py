@@ -1,0 +1,269 @@
+"""Explain every pod in manifests: its QoS class, why, and what follows from it.
+
+That is the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the same
+as flags of `docker run` and `podman run`.
+
+Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. What cannot be read is
+reported on standard error as file:line:column, and the rest is explained all the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+from msgspec import Struct
+
+from podqos.admission.validation import validate_resources
+from podqos.cli.fan_out import fan_out
+from podqos.cli.inputs import find_files, machine_memory_bytes, read_bytes
+from podqos.cli.terminal import add_colour_option, style_for
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.reading import read
+from podqos.model.pod import QOSClass
+from podqos.model.profile import NEWEST, parse_version
+from podqos.model.quantity import Quantity
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
+from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
+from podqos.report.style import Style
+
+_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos explain``."""
+    parser.add_argument(
+        "-f",
+        "--filename",
+        dest="files",
+        metavar="FILE|DIR|-",
+        action="append",
+        help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "table", "wide", "csv", "json", "yaml"),
+        default="text",
+        help="text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
+        "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything (default: text)",
+    )
+    parser.add_argument(
+        "--node-memory",
+        metavar="QUANTITY",
+        help="memory of the node, which enters Burstable's oom score (default: this machine's)",
+    )
+    newest = ".".join(map(str, NEWEST))
+    parser.add_argument(
+        "--kubernetes-version", metavar="X.Y", default=newest, help=f"whose rules to use (default: {newest})"
+    )
+    parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
+    parser.add_argument(
+        "--driver", choices=list(CgroupDriver), default="systemd", help="cgroup driver (default: systemd)"
+    )
+    parser.add_argument(
+        "--runtime", choices=list(Runtime), default="containerd", help="container runtime (default: containerd)"
+    )
+    parser.add_argument(
+        "--engine", choices=("docker", "podman"), default="docker", help="whose run flags to show (default: docker)"
+    )
+    parser.add_argument(
+        "--require",
+        metavar="CLASS",
+        choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
+        help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
+    )
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
+    add_colour_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain, print, and return the exit code."""
+    if arguments.schema:
+        return _print_schema()
+    settings = _settings(arguments)
+    tally = Tally()
+    task = partial(explain_file, settings=settings, output=arguments.output)
+    outcomes = tally.counting(fan_out(task, _files(arguments.files)))
+    if arguments.output == "csv":
+        _print_csv(outcomes)
+    elif arguments.output == "text":
+        _print_text(outcomes, style_for(arguments.color))
+    else:
+        _print_whole([item for outcome in outcomes for item in outcome.explanations], arguments, settings)
+    return tally.close(arguments)
+
+
+# ---- one file ----------------------------------------------------------------------------------------------------
+
+
+class Outcome(Struct):
+    """What one file gave."""
+
+    explanations: list[Explanation] = []
+    rows: str = ""
+    """For ``-o csv``, which is for many pods: the finished lines instead of explanations."""
+    classes: list[QOSClass] = []
+    problems: list[Problem] = []
+    others: int = 0
+    """Objects that hold no pod, and documents that are no Kubernetes objects."""
+
+
+def explain_file(path: str, settings: Settings, output: str) -> Outcome:
+    """Read one file and explain the pods in it."""
+    try:
+        data = read_bytes(path)
+    except InputError as error:
+        return Outcome(problems=[Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)])
+    reading = read(path, data)
+    decisions: list[Decision] = []
+    problems = list(reading.problems)
+    for found in reading.workloads:
+        # What comes from an API server has passed its validation.
+        refused = () if found.is_live else validate_resources(found.pod)
+        problems += [reading.problem(found, error.path, str(error)) for error in refused]
+        if not refused:
+            decisions.append(decide(found, settings))
+    return Outcome(
+        explanations=[] if output == "csv" else [explain(decision, path, settings) for decision in decisions],
+        rows=_rows(decisions) if output == "csv" else "",
+        classes=[decision.qos_class for decision in decisions],
+        problems=sorted(problems),
+        others=reading.others_count,
+    )
+
+
+def _rows(decisions: list[Decision]) -> str:
+    from csv import writer
+    from io import StringIO
+
+    text = StringIO()
+    rows = writer(text, lineterminator="\n")
+    for decision in decisions:
+        metadata = decision.workload.metadata
+        namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
+        qos_class = decision.qos_class.value
+        rows.writerows([(namespace, name, score.container, qos_class, score.value) for score in decision.oom_scores])
+    return text.getvalue()
+
+
+# ---- options -----------------------------------------------------------------------------------------------------
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    return Settings(
+        cgroups=CgroupSettings(
+            node_memory_bytes=_node_memory_bytes(arguments.node_memory),
+            cgroup_version=CgroupVersion(arguments.cgroup),
+            cgroup_driver=CgroupDriver(arguments.driver),
+            runtime=Runtime(arguments.runtime),
+        ),
+        profile=parse_version(arguments.kubernetes_version),
+        engine=arguments.engine,
+    )
+
+
+def _node_memory_bytes(text: str | None) -> int:
+    if text is None:
+        memory = machine_memory_bytes()
+        if memory is None:
+            raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
+        return memory
+    try:
+        amount = Quantity.parse(text)
+    except InvalidQuantity as error:
+        raise InvalidOption(f"{text!r}: {error}", where="--node-memory", fix="for example 64Gi") from error
+    if amount.value <= 0:
+        raise InvalidOption(f"{text!r} is no amount of memory", where="--node-memory", fix="for example 64Gi")
+    return amount.value
+
+
+def _files(given: list[str] | None) -> list[str]:
+    if not given:
+        if sys.stdin.isatty():
+            raise InvalidOption("nothing to explain", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
+        given = ["-"]
+    files = list(find_files(given))
+    if not files:
+        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+    return files
+
+
+# ---- output ------------------------------------------------------------------------------------------------------
+
+
+def _print_csv(outcomes: Iterable[Outcome]) -> None:
+    sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
+    for outcome in outcomes:
+        sys.stdout.write(outcome.rows)
+
+
+def _print_text(outcomes: Iterable[Outcome], style: Style) -> None:
+    from podqos.report.explain import text
+
+    for outcome in outcomes:
+        for item in outcome.explanations:
+            print("\n".join(text(item, style)))
+
+
+def _print_whole(items: list[Explanation], arguments: argparse.Namespace, settings: Settings) -> None:
+    """Print a format that needs everything at once: tables for their widths, JSON and YAML for their brackets."""
+    if arguments.output in {"table", "wide"}:
+        from podqos.report import explain as lines
+
+        render = lines.table if arguments.output == "table" else lines.wide
+        print("\n".join(render(items, style_for(arguments.color))))
+        return
+    import msgspec
+
+    version = ".".join(map(str, settings.profile.version))
+    whole = ExplanationList(tuple(items), version, settings.node_memory_bytes)
+    if arguments.output == "json":
+        print(msgspec.json.format(msgspec.json.encode(whole), indent=2).decode())
+    else:
+        print(msgspec.yaml.encode(whole).decode(), end="")
+
+
+def _print_schema() -> int:
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(ExplanationList)), indent=2).decode())
+    return 0
+
+
+class Tally:
+    """What was found over all files. Problems are printed as they come, the sum at the end."""
+
+    def __init__(self) -> None:
+        self.classes: dict[QOSClass, int] = {}
+        self.errors = 0
+        self.others = 0
+
+    def counting(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Pass the outcomes on and count what is in them."""
+        for outcome in outcomes:
+            for qos_class in outcome.classes:
+                self.classes[qos_class] = self.classes.get(qos_class, 0) + 1
+            for problem in outcome.problems:
+                self.errors += problem.severity is Severity.ERROR
+                print(problem, file=sys.stderr)
+            self.others += outcome.others
+            yield outcome
+
+    def close(self, arguments: argparse.Namespace) -> int:
+        """Say in a line what was left out, and return the exit code."""
+        found = sum(self.classes.values())
+        left_out = []
+        if self.others:
+            left_out.append(f"{self.others} without pods skipped")
+        if self.errors:
+            left_out.append(f"{self.errors} error{'s' if self.errors > 1 else ''}")
+        if left_out or not found:
+            print(f"{found or 'no'} pod{'s' if found != 1 else ''} explained; {', '.join(left_out)}", file=sys.stderr)
+        if self.errors or not found:
+            return 2
+        required = arguments.require and _RANK[arguments.require]
+        return 1 if required and any(_RANK[qos_class] < required for qos_class in self.classes) else 0

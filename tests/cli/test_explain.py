@@ -1,0 +1,217 @@
+"""``podqos explain`` as a user meets it: outputs, options, bad input, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+GOOD = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: article-service, namespace: production}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers:
+        - name: app
+          image: app
+          resources:
+            requests: {cpu: "2", memory: 4Gi}
+            limits: {cpu: "2", memory: 4Gi}
+        - name: envoy-sidecar
+          image: envoy
+          resources:
+            requests: {cpu: 100m, memory: 128Mi}
+"""
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    file = tmp_path / "good.yaml"
+    file.write_text(GOOD)
+    return file
+
+
+def explain(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["explain", *map(str, arguments), "--node-memory", "64Gi"])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_text_names_class_reason_edit_scores_cgroups_and_flags(capsys, good):
+    code, out, err = explain(capsys, "-f", good)
+    assert (code, err) == (0, "")
+    assert "Deployment production/article-service × 2  Burstable" in out
+    assert "envoy-sidecar has no cpu limit and no memory limit" in out
+    assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
+    assert "spec.template.spec.containers[1].resources.limits.memory: 128Mi" in out
+    assert "100m / node" in out
+    assert "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice" in out
+    assert "--oom-score-adj=938" in out
+
+
+def test_csv_has_one_row_per_container(capsys, good):
+    _, out, _ = explain(capsys, "-f", good, "-o", "csv")
+    assert list(csv.reader(io.StringIO(out))) == [
+        ["namespace", "pod", "container", "class", "oom_score_adj"],
+        ["production", "article-service", "app", "Burstable", "938"],
+        ["production", "article-service", "envoy-sidecar", "Burstable", "999"],
+    ]
+
+
+def test_json_and_yaml_say_the_same(capsys, good):
+    _, as_json, _ = explain(capsys, "-f", good, "-o", "json")
+    _, as_yaml, _ = explain(capsys, "-f", good, "-o", "yaml")
+    whole = json.loads(as_json)
+    assert whole == yaml.safe_load(as_yaml)
+    assert whole["kind"] == "ExplanationList"
+    (item,) = whole["items"]
+    assert item["qosClass"] == "Burstable"
+    assert [edit["value"] for edit in item["editsToGuaranteed"]] == ["100m", "128Mi"]
+    assert [container["oomScoreAdj"] for container in item["containers"]] == [938, 999]
+
+
+def test_the_published_schema_is_the_one_of_the_output(capsys):
+    main(["explain", "--schema"])
+    published = Path(__file__).parents[2] / "docs" / "schema" / "explain.json"
+    assert published.read_text() == capsys.readouterr().out
+
+
+def test_table_and_wide_have_a_line_per_pod_and_per_container(capsys, good):
+    _, table, _ = explain(capsys, "-f", good, "-o", "table")
+    _, wide, _ = explain(capsys, "-f", good, "-o", "wide")
+    assert len(table.splitlines()) == 2
+    assert len(wide.splitlines()) == 3
+    assert "memory.max=4294967296" in wide
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--cgroup", "v1"], "memory.limit_in_bytes=4294967296"),
+        (["--driver", "cgroupfs"], "/kubepods/burstable/pod<uid>"),
+        (["--runtime", "cri-o"], "crio-<id>.scope"),
+        (["--engine", "podman"], "--cpu-shares=2048"),
+    ],
+)
+def test_the_node_can_be_described(capsys, good, options, expected):
+    _, out, _ = explain(capsys, "-f", good, *options)
+    assert expected in out
+
+
+def test_older_kubernetes_has_other_scores(capsys, tmp_path):
+    file = tmp_path / "pod.yaml"
+    limits = "limits: {cpu: 1, memory: 1Gi}"
+    file.write_text(
+        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: c, resources: {{{limits}}}}}]}}\n"
+    )
+    assert explain(capsys, "-f", file, "-o", "csv")[1].endswith("Guaranteed,-997\n")
+    assert explain(capsys, "-f", file, "-o", "csv", "--kubernetes-version", "1.19")[1].endswith("Guaranteed,-998\n")
+
+
+@pytest.mark.parametrize(("required", "code"), [("Burstable", 0), ("Guaranteed", 1)])
+def test_a_class_below_the_required_one_is_a_finding(capsys, good, required, code):
+    assert explain(capsys, "-f", good, "--require", required)[0] == code
+
+
+def test_colour_only_on_request_or_on_a_terminal(capsys, good, monkeypatch):
+    assert "\x1b[" not in explain(capsys, "-f", good)[1]
+    assert "\x1b[" in explain(capsys, "-f", good, "--color", "always")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert "\x1b[" in explain(capsys, "-f", good)[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = explain(capsys, "-f", good, "-o", "table")[1]
+    assert "\x1b[" not in plain
+    assert max(map(len, plain.splitlines())) <= 60
+
+
+BAD = {
+    "misspelt": ("resources: {request: {cpu: 1}}", "did you mean requests?"),
+    "quantity": ("resources: {requests: {memory: 128mi}}", "128Mi"),
+    "request above limit": (
+        "resources: {requests: {cpu: 2}, limits: {cpu: 1}}",
+        "must be less than or equal to cpu limit",
+    ),
+    "wrong type": ("resources: none", "resources"),
+    "misspelt resources": ("resource: {requests: {cpu: 1}}", "did you mean resources?"),
+}
+
+
+@pytest.mark.parametrize("line", BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_with_its_place_and_the_rest_is_explained(capsys, tmp_path, line):
+    text, hint = line
+    file = tmp_path / "mixed.yaml"
+    file.write_text(
+        GOOD + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec:\n  containers:\n"
+        f"    - name: c\n      image: i\n      {text}\n"
+    )
+    code, out, err = explain(capsys, "-f", file, "-o", "csv")
+    assert code == 2
+    assert "article-service" in out
+    first, *rest = err.splitlines()
+    line_number = len(GOOD.splitlines()) + 9
+    assert first.startswith(f"{file}:{line_number}:")
+    assert hint in first
+    assert len(rest) == 1, err  # the sum at the end
+    assert "1 pod explained" in rest[0]
+
+
+def test_files_that_cannot_be_read_are_told_and_the_rest_is_explained(capsys, good):
+    code, out, err = explain(capsys, "-f", good, "-f", good.parent / "missing.yaml", "-o", "csv")
+    assert code == 2
+    assert "article-service" in out
+    assert "missing.yaml" in err
+    assert "check the path" in err
+
+
+def test_documents_without_pods_are_skipped_and_counted(capsys, good):
+    (good.parent / "values.yaml").write_text(
+        "replicaCount: 1\n---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n"
+    )
+    code, _, err = explain(capsys, "-f", good.parent, "-o", "csv")
+    assert code == 0
+    assert "2 without pods skipped" in err
+
+
+def test_no_pods_at_all_is_bad_input(capsys, tmp_path):
+    (tmp_path / "service.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
+    assert explain(capsys, "-f", tmp_path)[0] == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--node-memory", "lots"], ["--node-memory", "0"], ["--kubernetes-version", "1.99"]],
+    ids=" ".join,
+)
+def test_bad_options_are_one_line(capsys, good, options):
+    code = main(["explain", "-f", str(good), *options])
+    err = capsys.readouterr().err
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert options[0] in err
+
+
+def test_a_reader_that_goes_away_is_no_error(good):
+    command = f"{sys.executable} -m podqos explain -f {good} -o wide | true"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_standard_input_is_read_for_a_dash(good):
+    command = [sys.executable, "-m", "podqos", "explain", "-f", "-", "-o", "csv"]
+    done = subprocess.run(command, input=GOOD, capture_output=True, text=True, check=True)
+    assert "production,article-service,app,Burstable" in done.stdout
