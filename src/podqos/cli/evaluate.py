@@ -16,7 +16,7 @@ import msgspec
 from podqos.errors import PodqosError
 
 # family → the module under podqos.cli.eval that answers it
-FAMILIES = ("quantity", "qos", "oom", "cgroup", "limitrange", "priority", "admission")
+FAMILIES = ("quantity", "qos", "oom", "cgroup", "limitrange", "priority", "admission", "allocatable", "scheduling_fit")
 
 Evaluate = Callable[[dict[str, object]], dict[str, object]]
 

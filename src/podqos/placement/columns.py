@@ -8,7 +8,7 @@ integers, and a rounded quotient never crosses a whole number while no amount ex
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,8 @@ from podqos.placement.pod_view import Shape
 from podqos.placement.score import MAX_NODE_SCORE, score
 from podqos.placement.taints import UNSCHEDULABLE, first_untolerated, is_tolerated, refusing_condition
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 # 64 TiB of memory; a hundred times that is still exact, and so is what many pods without requests add up to.
 LARGEST_AMOUNT = 2**46

@@ -11,7 +11,7 @@ from podqos.model.pod import PodSpec
 from podqos.model.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from podqos.placement.reasons import AffinityMismatch, Reasons, SelectorMismatch
 
-_FIELD_NAME = "metadata.name"
+FIELD_NAME = "metadata.name"
 
 
 def required_terms(spec: PodSpec) -> NodeSelector | None:
@@ -59,7 +59,7 @@ def named_nodes(spec: PodSpec) -> frozenset[str] | None:
         listed = [
             frozenset(requirement.values)
             for requirement in term.match_fields
-            if requirement.key == _FIELD_NAME and requirement.operator == "In"
+            if requirement.key == FIELD_NAME and requirement.operator == "In"
         ]
         if not listed:
             return None
@@ -72,7 +72,7 @@ def _first_failing(term: NodeSelectorTerm, node: Node) -> NodeSelectorRequiremen
         if not _meets(requirement, node.labels.get(requirement.key)):
             return requirement
     for requirement in term.match_fields:
-        if requirement.key != _FIELD_NAME or not _meets(requirement, node.name):
+        if requirement.key != FIELD_NAME or not _meets(requirement, node.name):
             return requirement
     return None
 
