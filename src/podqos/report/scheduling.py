@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from podqos.placement.outcome import Refusal
+from podqos.placement.preemption import NoCandidate
 from podqos.placement.reasons import (
     PODS,
     AffinityMismatch,
@@ -22,6 +24,7 @@ from podqos.placement.reasons import (
     NotNamed,
     PortTaken,
     Reason,
+    Reasons,
     SelectorMismatch,
     SkewTooLarge,
     UnderPressure,
@@ -29,6 +32,12 @@ from podqos.placement.reasons import (
     UntoleratedTaint,
 )
 
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+_NO_CANDIDATE = {
+    NoCandidate.NOT_HELPFUL: "Preemption is not helpful for scheduling",
+    NoCandidate.NO_VICTIMS: "No preemption victims found for incoming pod",
+}
 _OF_CONDITION = {
     "MemoryPressure": "node(s) had memory pressure",
     "DiskPressure": "node(s) had disk pressure",
@@ -65,6 +74,30 @@ def reason_text(reason: Reason) -> str:
             return "node(s) didn't match pod anti-affinity rules"
         case ExistingAntiAffinity():
             return "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+def refusal_message(refusal: Refusal) -> str:
+    """Return the whole message of the FailedScheduling event."""
+    if not refusal.nodes:
+        return "no nodes available to schedule pods"
+    reasons = (reason_text(reason) for node in refusal.nodes for reason in node.first)
+    filtered = no_node_message(len(refusal.nodes), reasons)
+    # The first half is the dynamic resource allocation plug-in's, which is always asked and here never has claims.
+    return f"{filtered} no new claims to deallocate, preemption: {_preemption_message(refusal)}"
+
+
+def _preemption_message(refusal: Refusal) -> str:
+    failure = refusal.preemption
+    if not failure.is_eligible:
+        return "not eligible due to preemptionPolicy=Never."
+    texts = (text for found in failure.nodes.values() for text in _failure_texts(found))
+    return no_node_message(len(refusal.nodes), texts)
+
+
+def _failure_texts(found: NoCandidate | Reasons) -> tuple[str, ...]:
+    if isinstance(found, NoCandidate):
+        return (_NO_CANDIDATE[found],)
+    return tuple(map(reason_text, found))
 
 
 def no_node_message(node_count: int, texts: Iterable[str]) -> str:
