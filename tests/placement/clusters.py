@@ -74,15 +74,16 @@ def pod(
     started: str = "",
     ports: tuple[ContainerPort, ...] = (),
     phase: str = "",
+    leaving: str = "",
     **spec: object,
 ) -> Pod:
-    """Return a pod of one container; ``on`` binds it to a node."""
+    """Return a pod of one container; ``on`` binds it to a node, ``leaving`` is when it was told to go."""
     requests = {key: text for key, text in (("cpu", cpu), ("memory", memory)) if text is not None}
     container = Container(
         name="c", resources=ResourceRequirements(amounts(**requests), amounts(**(limits or {}))), ports=ports
     )
     return Pod(
-        ObjectMeta(name=name, namespace=namespace, labels=labels or {}),
+        ObjectMeta(name=name, namespace=namespace, labels=labels or {}, deletion_timestamp=leaving),
         PodSpec(containers=(container,), priority=priority, node_name=on, **spec),
         PodStatus(start_time=started, phase=phase),
     )
@@ -226,7 +227,7 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
     if draw(st.integers(0, 3)) == 0:
         spec["topology_spread_constraints"] = draw(_constraints())
     ports: tuple[ContainerPort, ...] = ()
-    if draw(st.integers(0, 5)) == 0:
+    if draw(st.integers(0, 2)) == 0:
         ports = (
             ContainerPort(
                 80, draw(st.sampled_from((0, 80, 81))), draw(st.sampled_from(("", "10.0.0.1", "10.0.0.2"))), ""
@@ -234,7 +235,7 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
         )
     return pod(
         name,
-        draw(st.sampled_from((None, "0", "100m", "500m", "1500m"))),
+        draw(st.sampled_from((None, "0", "100m", "500m", "1500m", "5"))),
         draw(st.sampled_from((None, "0", "64Mi", "1Gi", "2500000001"))),
         namespace=draw(st.sampled_from(("default", "default", "other"))),
         labels=draw(
@@ -244,6 +245,7 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
         on=draw(st.sampled_from(("", "", "", *node_names))),
         started=draw(st.sampled_from(("", "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"))),
         ports=ports,
+        leaving=draw(st.sampled_from(("", "", "", "2026-01-03T00:00:00Z"))),
         tolerations=draw(
             st.sampled_from(((), (), (Toleration("dedicated", "Equal", "gpu"),), (Toleration(operator="Exists"),)))
         ),

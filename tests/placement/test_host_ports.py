@@ -9,6 +9,8 @@ from podqos.placement.host_ports import HostPort, host_ports
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import PortTaken
 
+pytestmark = pytest.mark.usefixtures("each_chooser")
+
 
 def port(number: int, host_ip: str = "", protocol: str = "") -> tuple[ContainerPort, ...]:
     return (ContainerPort(8080, number, host_ip, protocol),)

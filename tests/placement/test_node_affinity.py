@@ -9,6 +9,8 @@ from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import AffinityMismatch, NotNamed, SelectorMismatch
 
+pytestmark = pytest.mark.usefixtures("each_chooser")
+
 NODE = node("n1", labels={"zone": "a", "cores": "16", "name": "x"})
 
 

@@ -29,6 +29,7 @@ def outcomes(pods, *nodes) -> list[tuple[Status, str | None]]:
         pytest.param(pod("p", scheduling_gates=(PodSchedulingGate("g"),)), Status.GATED, None, id="gated"),
     ],
 )
+@pytest.mark.usefixtures("each_chooser")
 def test_every_pod_has_an_outcome(one_pod, status, home):
     assert outcomes([one_pod], node("n0")) == [(status, home)]
 
@@ -69,6 +70,7 @@ def test_a_refusal_tells_what_later_filters_would_say_too():
     assert [reason.plugin for reason in refusal.reasons] == ["NodeUnschedulable", "NodeAffinity", "NodeResourcesFit"]
 
 
+@pytest.mark.usefixtures("each_chooser")
 def test_an_overfull_node_still_takes_pods_that_ask_for_nothing_of_that():
     pods = [pod("huge", "99", on="n0"), pod("none"), pod("memory", memory="1Gi"), pod("cpu", "1m")]
     assert [status for status, _ in outcomes(pods, node("n0"))] == [

@@ -9,6 +9,8 @@ from podqos.placement.outcome import Status
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import AffinityUnmet, AntiAffinityViolated, ExistingAntiAffinity
 
+pytestmark = pytest.mark.usefixtures("each_chooser")
+
 NODES = (node("n0", labels={ZONE: "a"}), node("n1", labels={ZONE: "a"}), node("n2", labels={ZONE: "b"}))
 WEB = {"app": "web"}
 

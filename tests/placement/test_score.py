@@ -11,6 +11,8 @@ from podqos.placement.place import Surroundings, place
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.score import balanced_allocation, least_allocated
 
+pytestmark = pytest.mark.usefixtures("each_chooser")
+
 
 def state(*pods, **properties) -> NodeState:
     made = NodeState(node("n", **properties))

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from msgspec.structs import replace
 
 from placement.clusters import ZONE, node, pod, spread
 from podqos.model.node import Taint
@@ -10,11 +9,9 @@ from podqos.model.selector import LabelSelector
 from podqos.placement.place import Surroundings, place
 from podqos.placement.reasons import MissingTopologyLabel, SkewTooLarge
 
+pytestmark = pytest.mark.usefixtures("each_chooser")
+
 WEB = {"app": "web"}
-
-
-def leaving(one_pod):
-    return replace(one_pod, metadata=replace(one_pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z"))
 
 
 def zones(*names: str, **properties: object):
@@ -59,7 +56,7 @@ def test_a_node_without_the_label_takes_no_part_and_no_pod():
         pytest.param(pod("a", labels=WEB, on="n0"), True, id="one of them"),
         pytest.param(pod("a", labels=WEB, namespace="other", on="n0"), False, id="of another namespace"),
         pytest.param(pod("a", labels={"app": "db"}, on="n0"), False, id="of another app"),
-        pytest.param(leaving(pod("a", labels=WEB, on="n0")), False, id="on its way out"),
+        pytest.param(pod("a", labels=WEB, on="n0", leaving="2026-01-01T00:00:00Z"), False, id="on its way out"),
     ],
 )
 def test_only_pods_of_the_kind_and_namespace_that_stay_are_counted(other, counts):
@@ -67,6 +64,12 @@ def test_only_pods_of_the_kind_and_namespace_that_stay_are_counted(other, counts
     nodes = [*zones("a"), node("n1", pods=0, labels={ZONE: "b"})]
     one_pod = pod("p", labels=WEB, topology_spread_constraints=(spread(1),))
     assert (homes([other, one_pod], nodes)[1] is None) is counts
+
+
+def test_a_pod_that_stays_counts_beside_one_with_the_same_labels_that_leaves():
+    nodes = [*zones("a"), node("n1", pods=0, labels={ZONE: "b"})]
+    others = [pod("a", labels=WEB, on="n0", leaving="2026-01-01T00:00:00Z"), pod("b", labels=WEB, on="n0")]
+    assert homes([*others, pod("p", labels=WEB, topology_spread_constraints=(spread(1),))], nodes)[2] is None
 
 
 @pytest.mark.parametrize(("min_domains", "placed"), [(None, True), (1, True), (2, False)])
