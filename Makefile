@@ -22,6 +22,7 @@ check: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 bench: $(STAMP)
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
 
 # The virtual environment: exactly what the lock file names, hashes checked.
@@ -30,6 +31,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	$(BIN)/python -m compileall -q src  # start-up time counts, also where PYTHONDONTWRITEBYTECODE is set
 	@touch $@
 
 # Renew the pins (needs uv).

@@ -1,11 +1,12 @@
 """The error tree, split by whose fault it is.
 
     PodqosError
-    ├── InputError             what the user gave us; carries where, what and how to mend it
-    │   ├── InvalidQuantity    a resource amount that Kubernetes would not parse
-    │   ├── InvalidManifest    a document or a field of it
-    │   └── InvalidOption      a value on the command line
-    └── HostError              the machine: a file that cannot be read, a feature that is missing
+    ├── InputError                what the user gave us; carries where, what and how to mend it
+    │   ├── InvalidQuantity       a resource amount that Kubernetes would not parse
+    │   ├── InvalidManifest       a document or a field of it
+    │   ├── InvalidConfiguration  a kubelet setting with which the kubelet would not start
+    │   └── InvalidOption         a value on the command line
+    └── HostError                 the machine: a file that cannot be read, a feature that is missing
 
 Our own bugs are assertions and are never caught.
 """
@@ -45,6 +46,10 @@ class InvalidQuantity(InputError, ValueError):
 
 class InvalidManifest(InputError):
     """A document, or a field of it, that Kubernetes would not accept."""
+
+
+class InvalidConfiguration(InputError):
+    """A kubelet setting with which the kubelet would not start."""
 
 
 class InvalidOption(InputError):

@@ -114,10 +114,8 @@ def test_the_node_can_be_described(capsys, good, options, expected):
 
 def test_older_kubernetes_has_other_scores(capsys, tmp_path):
     file = tmp_path / "pod.yaml"
-    limits = "limits: {cpu: 1, memory: 1Gi}"
-    file.write_text(
-        f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{{name: c, resources: {{{limits}}}}}]}}\n"
-    )
+    container = "{name: c, resources: {limits: {cpu: 1, memory: 1Gi}}}"
+    file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec: {{containers: [{container}]}}\n")
     assert explain(capsys, "-f", file, "-o", "csv")[1].endswith("Guaranteed,-997\n")
     assert explain(capsys, "-f", file, "-o", "csv", "--kubernetes-version", "1.19")[1].endswith("Guaranteed,-998\n")
 
@@ -131,23 +129,23 @@ def test_colour_only_on_request_or_on_a_terminal(capsys, good, monkeypatch):
     assert "\x1b[" not in explain(capsys, "-f", good)[1]
     assert "\x1b[" in explain(capsys, "-f", good, "--color", "always")[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "90")
     assert "\x1b[" in explain(capsys, "-f", good)[1]
     monkeypatch.setenv("NO_COLOR", "1")
     plain = explain(capsys, "-f", good, "-o", "table")[1]
     assert "\x1b[" not in plain
-    assert max(map(len, plain.splitlines())) <= 60
+    assert 80 < max(map(len, plain.splitlines())) <= 90
 
 
 BAD = {
-    "misspelt": ("resources: {request: {cpu: 1}}", "did you mean requests?"),
+    "misspelt": ("resources: {request: {cpu: 1}}", 'did you mean "requests"?'),
     "quantity": ("resources: {requests: {memory: 128mi}}", "128Mi"),
     "request above limit": (
         "resources: {requests: {cpu: 2}, limits: {cpu: 1}}",
         "must be less than or equal to cpu limit",
     ),
     "wrong type": ("resources: none", "resources"),
-    "misspelt resources": ("resource: {requests: {cpu: 1}}", "did you mean resources?"),
+    "misspelt resources": ("resource: {requests: {cpu: 1}}", 'did you mean "resources"?'),
 }
 
 

@@ -47,10 +47,15 @@ class FieldError(Struct, frozen=True, gc=False):
     detail: str = ""
 
     def __str__(self) -> str:
-        """Return the API server's words."""
+        """Return the API server's words, with the field they are about."""
+        return f"{self.path}: {self.words}"
+
+    @property
+    def words(self) -> str:
+        """The API server's words, without the field."""
         value = "" if self.value is None else f": {encode(self.value).decode()}"
         detail = f": {self.detail}" if self.detail else ""
-        return f"{self.path}: {_WORDS[self.type]}{value}{detail}"
+        return f"{_WORDS[self.type]}{value}{detail}"
 
 
 def invalid(path: str, value: str | int, detail: str) -> FieldError:

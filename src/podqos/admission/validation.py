@@ -83,7 +83,8 @@ def _resource_errors(pod: Pod) -> Errors:
     if not spec.containers:
         yield required("spec.containers")
     for path, container in _containers(pod):
-        yield from _requirements(container.resources, f"{path}.resources", container_resource_name_errors, claims)
+        if not _is_ordinary(container.resources):
+            yield from _requirements(container.resources, f"{path}.resources", container_resource_name_errors, claims)
     yield from _pod_level(pod, claims)
     if spec.overhead:
         overhead = ResourceRequirements(limits=spec.overhead)
@@ -114,6 +115,21 @@ def _containers(pod: Pod) -> Iterator[tuple[str, Container]]:
         yield f"spec.containers[{index}]", container
     for index, container in enumerate(pod.spec.init_containers):
         yield f"spec.initContainers[{index}]", container
+
+
+def _is_ordinary(resources: ResourceRequirements) -> bool:
+    """Whether there is clearly nothing to complain about. Almost all containers come through here."""
+    limits = resources.limits
+    for name, amount in limits.items():
+        if name not in CONTAINER_RESOURCES or amount.nanos < 0:
+            return False
+    for name, amount in resources.requests.items():
+        if name not in CONTAINER_RESOURCES or amount.nanos < 0:
+            return False
+        limit = limits.get(name)
+        if limit is not None and amount.nanos > limit.nanos:
+            return False
+    return not resources.claims
 
 
 def _requirements(

@@ -21,9 +21,9 @@ CHAPTERS = {
     """
     A news site on one node of 16 cores and 64Gi: three services that readers wait for, three batch jobs that fill the
     gaps, two helpers that nobody misses for an hour. Who is what, and why?
-    """: ["explain", "-f", ".", "-o", "table", *_NODE],
+    """: ["explain", "-f", "platform", "-o", "table", *_NODE],
     """
-    One day article-service was killed before the batch jobs, and it took four hours to find out why. This is its
+    One day article-service was evicted before the batch jobs, and it took four hours to find out why. This is its
     manifest of that day:
     """: ["explain", "-f", "accidental/article-service.yaml", *_NODE],
     """

@@ -16,7 +16,20 @@ import msgspec
 from podqos.errors import PodqosError
 
 # family → the module under podqos.cli.eval that answers it
-FAMILIES = ("quantity", "qos", "oom", "cgroup", "limitrange", "priority", "admission", "allocatable", "scheduling_fit")
+FAMILIES = (
+    "quantity",
+    "qos",
+    "oom",
+    "cgroup",
+    "limitrange",
+    "priority",
+    "admission",
+    "allocatable",
+    "scheduling_fit",
+    "thresholds",
+    "eviction_rank",
+    "eviction_manager",
+)
 
 Evaluate = Callable[[dict[str, object]], dict[str, object]]
 

@@ -11,24 +11,32 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 
 from msgspec import Struct
 
+from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import validate_resources
-from podqos.cli.fan_out import fan_out
-from podqos.cli.inputs import find_files, machine_memory_bytes, read_bytes
+from podqos.cli.fan_out import fan_out, usable_cores
+from podqos.cli.inputs import STDIN, find_files, machine_memory_bytes, read_bytes, total_bytes
+from podqos.cli.large_list import Part, cut, read_part
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.manifest.lookup import Lookup
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
-from podqos.model.pod import QOSClass
+from podqos.manifest.text import Place
+from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import NEWEST, parse_version
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
 from podqos.report.style import Style
+
+# Below this a second process costs more than it saves.
+_WORTH_FORKING_BYTES = 1 << 20
 
 _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -86,8 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _print_schema()
     settings = _settings(arguments)
     tally = Tally()
-    task = partial(explain_file, settings=settings, output=arguments.output)
-    outcomes = tally.counting(fan_out(task, _files(arguments.files)))
+    outcomes = tally.counting(_outcomes(_files(arguments.files), settings, arguments.output))
     if arguments.output == "csv":
         _print_csv(outcomes)
     elif arguments.output == "text":
@@ -106,10 +113,24 @@ class Outcome(Struct):
     explanations: list[Explanation] = []
     rows: str = ""
     """For ``-o csv``, which is for many pods: the finished lines instead of explanations."""
-    classes: list[QOSClass] = []
+    classes: Counter[QOSClass] = Counter()
     problems: list[Problem] = []
     others: int = 0
     """Objects that hold no pod, and documents that are no Kubernetes objects."""
+
+
+def _outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Outcome]:
+    """Yield what each file gives, in order; all cores work where that pays."""
+    task = partial(explain_file, settings=settings, output=output)
+    if STDIN in files or total_bytes(files) < _WORTH_FORKING_BYTES:
+        yield from map(task, files)
+        return
+    if len(files) == 1:
+        parts = _part_outcomes(files[0], settings, output)
+        if parts:
+            yield from parts
+            return
+    yield from fan_out(task, files, usable_cores())
 
 
 def explain_file(path: str, settings: Settings, output: str) -> Outcome:
@@ -121,19 +142,52 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
     reading = read(path, data)
     decisions: list[Decision] = []
     problems = list(reading.problems)
-    for found in reading.workloads:
+    for workload, place in zip(reading.workloads, reading.places, strict=True):
         # What comes from an API server has passed its validation.
-        refused = () if found.is_live else validate_resources(found.pod)
-        problems += [reading.problem(found, error.path, str(error)) for error in refused]
-        if not refused:
-            decisions.append(decide(found, settings))
+        refused = () if workload.is_live else validate_resources(workload.pod)
+        if refused:
+            problems += _located(refused, path, workload, Lookup(data), place)
+        else:
+            decisions.append(decide(workload, settings))
+    outcome = _outcome(decisions, path, settings, output)
+    outcome.problems = sorted(problems)
+    outcome.others = len(reading.others) + reading.skipped
+    return outcome
+
+
+def _part_outcomes(path: str, settings: Settings, output: str) -> list[Outcome]:
+    """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
+    parts = cut(path, usable_cores())
+    task = partial(explain_part, path=path, settings=settings, output=output)
+    outcomes = [outcome for outcome in fan_out(task, parts, len(parts)) if outcome is not None]
+    return outcomes if len(outcomes) == len(parts) else []
+
+
+def explain_part(part: Part, path: str, settings: Settings, output: str) -> Outcome | None:
+    """Explain one part of a large list; None where the file has to be read as a whole."""
+    workloads = read_part(part)
+    if workloads is None:
+        return None
+    return _outcome([decide(workload, settings) for workload in workloads], path, settings, output)
+
+
+def _outcome(decisions: list[Decision], path: str, settings: Settings, output: str) -> Outcome:
     return Outcome(
         explanations=[] if output == "csv" else [explain(decision, path, settings) for decision in decisions],
         rows=_rows(decisions) if output == "csv" else "",
-        classes=[decision.qos_class for decision in decisions],
-        problems=sorted(problems),
-        others=reading.others_count,
+        classes=Counter([decision.qos_class for decision in decisions]),
     )
+
+
+def _located(
+    refused: Iterable[FieldError], path: str, workload: Workload, lookup: Lookup, place: Place
+) -> Iterator[Problem]:
+    """Give the API server's complaints their places in the file."""
+    prefix = f"{workload.pod_path}." if workload.pod_path else ""
+    for error in refused:
+        field = prefix + error.path
+        line, column = lookup.locate(place, field)
+        yield Problem(path, line, column, Severity.ERROR, field, error.words)
 
 
 def _rows(decisions: list[Decision]) -> str:
@@ -238,15 +292,14 @@ class Tally:
     """What was found over all files. Problems are printed as they come, the sum at the end."""
 
     def __init__(self) -> None:
-        self.classes: dict[QOSClass, int] = {}
+        self.classes: Counter[QOSClass] = Counter()
         self.errors = 0
         self.others = 0
 
     def counting(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
         """Pass the outcomes on and count what is in them."""
         for outcome in outcomes:
-            for qos_class in outcome.classes:
-                self.classes[qos_class] = self.classes.get(qos_class, 0) + 1
+            self.classes += outcome.classes
             for problem in outcome.problems:
                 self.errors += problem.severity is Severity.ERROR
                 print(problem, file=sys.stderr)

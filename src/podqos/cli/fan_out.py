@@ -1,70 +1,90 @@
-"""One task over many files, on all cores where that pays, results in the order of the files.
+"""One task over many inputs, on all cores, results in the order of the inputs.
 
-Processes are forked, so that a task may close over its settings; they inherit no work of their own to clean up and end
-with their parent.
+This process takes a share itself and forks one child for every other core. A child answers once, through a pipe, when
+its share is done; it inherits the task by being forked and holds nothing that would have to be cleaned up.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
 
-from podqos.cli.inputs import STDIN, with_progress
-
-# Below this many bytes a second process costs more than it saves.
-_WORTH_FORKING_BYTES = 1 << 20
+from podqos.cli.inputs import with_progress
+from podqos.errors import HostError
 
 T = TypeVar("T")
-
-_task: Callable[[str], object]
-
-
-def fan_out(task: Callable[[str], T], files: list[str]) -> Iterator[T]:
-    """Yield ``task(file)`` for every file, in order."""
-    workers = min(len(files), _usable_cores())
-    if workers < 2 or STDIN in files or _total_bytes(files) < _WORTH_FORKING_BYTES:
-        yield from map(task, with_progress(files, "reading file"))
-    else:
-        yield from _forked(task, files, workers)
+R = TypeVar("R")
 
 
-def _forked(task: Callable[[str], T], files: list[str], workers: int) -> Iterator[T]:
-    import multiprocessing
-
-    global _task  # noqa: PLW0603 - how a forked worker inherits its task without pickling it
-    _task = task
-    sys.stdout.flush()
-    with multiprocessing.get_context("fork").Pool(workers, initializer=_ignore_interrupts) as pool:
-        # Leaving the block, also by Ctrl-C, terminates the workers.
-        results: Iterator[object] = pool.imap(_run, files, chunksize=max(1, min(32, len(files) // (workers * 4))))
-        for _ in with_progress(files, "reading file"):
-            yield cast("T", next(results))
-
-
-def _run(file: str) -> object:
-    return _task(file)
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which ends the workers; otherwise each would print a traceback."""
-    import signal
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _total_bytes(files: list[str]) -> int:
-    total = 0
-    for file in files:
+def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int) -> Iterator[R]:
+    """Yield ``task(input)`` for every input, in order, computed by so many processes."""
+    workers = max(1, min(workers, len(inputs)))
+    if workers == 1:
+        yield from map(task, with_progress(inputs, "reading file"))
+        return
+    shares = [inputs[first::workers] for first in range(workers)]
+    sys.stdout.flush()
+    children = [_Child(task, share) for share in shares[1:]]
+    try:
+        own = [task(item) for item in with_progress(shares[0], "reading file", of=len(inputs))]
+        results = [own, *(child.results() for child in children)]
+    finally:
+        for child in children:
+            child.end()
+    for index in range(len(inputs)):
+        yield results[index % workers][index // workers]
+
+
+class _Child(Generic[T, R]):
+    """A forked process that works off a share."""
+
+    def __init__(self, task: Callable[[T], R], share: Sequence[T]) -> None:
+        self._pipe, answer = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            os.close(self._pipe)
+            _work_off(task, share, answer)
+        os.close(answer)
+
+    def results(self) -> list[R]:
+        """Wait for the answer."""
+        import pickle
+
+        with open(self._pipe, "rb", closefd=False) as pipe:
+            answer = pipe.read()
+        if not answer:
+            raise HostError("a worker process was ended before its work was done (out of memory?)")
+        outcome: list[R] | Exception = pickle.loads(answer)  # noqa: S301 - written by our own child
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def end(self) -> None:
+        """Make sure that the child is gone; one that has answered is gone already."""
+        import signal
+
+        os.close(self._pipe)
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+
+
+def _work_off(task: Callable[[T], R], share: Sequence[T], answer: int) -> None:
+    """Be the child: answer and end, whatever happens, without running anything of the parent's."""
+    import pickle
+
+    try:
         try:
-            total += os.stat(file).st_size
-        except OSError:
-            continue  # the task will say why
-        if total >= _WORTH_FORKING_BYTES:
-            break
-    return total
+            outcome: list[R] | Exception = [task(item) for item in share]
+        except Exception as error:  # noqa: BLE001 - the parent raises it
+            outcome = error
+        with open(answer, "wb") as pipe:
+            pipe.write(pickle.dumps(outcome, pickle.HIGHEST_PROTOCOL))
+    finally:
+        os._exit(0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from podqos.errors import InputError
@@ -35,6 +35,17 @@ def find_files(arguments: Iterable[str]) -> Iterator[str]:
                     yield os.path.join(folder, name)
 
 
+def total_bytes(files: Iterable[str]) -> int:
+    """Return the size of the files together; one that cannot be read counts nothing."""
+    total = 0
+    for file in files:
+        try:
+            total += os.stat(file).st_size
+        except OSError:
+            continue  # whoever reads it will say why
+    return total
+
+
 def read_bytes(path: str) -> bytes:
     """Return the content of a file, or of standard input for ``-``."""
     try:
@@ -54,16 +65,21 @@ def _how_to_read(error: OSError) -> str:
     return "name a file or a directory of manifests"
 
 
-def with_progress(items: list[T], what: str) -> Iterator[T]:
-    """Yield the items; where a person is watching and it takes longer than a moment, say how far it is."""
+def with_progress(items: Sequence[T], what: str, of: int | None = None) -> Iterator[T]:
+    """Yield the items; where a person is watching and it takes longer than a moment, say how far it is.
+
+    ``of`` is the number of all items where these are one share of several that are worked off at the same pace.
+    """
     if not sys.stderr.isatty():
         yield from items
         return
+    total = len(items) if of is None else of
     shown = False
     said = time.monotonic() + 0.5
-    for done, item in enumerate(items):
+    for index, item in enumerate(items):
         if time.monotonic() >= said:
-            print(f"\r{what} {done:,} of {len(items):,} ({done * 100 // len(items)} %)", end="", file=sys.stderr)
+            done = index * total // len(items)
+            print(f"\r{what} {done:,} of {total:,} ({done * 100 // total} %)", end="", file=sys.stderr)
             shown = True
             said = time.monotonic() + 0.1
         yield item

@@ -10,6 +10,7 @@ Exit codes: 0 all well; 1 the command has findings; 2 bad input (files, options)
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from importlib import import_module
@@ -43,6 +44,8 @@ class Command(Protocol):
 
 def main(argv: list[str] | None = None) -> int:
     """Run podqos and return its exit code."""
+    # A command lives for a moment and its values have no cycles: collecting garbage would only cost time.
+    gc.disable()
     arguments = sys.argv[1:] if argv is None else argv
     program = "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
     try:

@@ -6,11 +6,11 @@ nothing. Attribute names are the API's in snake case.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
 
+from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
 from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
 
@@ -38,9 +38,15 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     uid: str = ""
     generate_name: str = ""
     resource_version: str = ""
+    creation_timestamp: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     deletion_timestamp: str = ""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the object was read from an API server, which has already checked it."""
+        return bool(self.uid or self.resource_version or self.creation_timestamp)
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
@@ -67,6 +73,45 @@ class Toleration(Struct, frozen=True, gc=False, rename="camel"):
     effect: str = ""
     toleration_seconds: int | None = None
 
+    def tolerates(self, key: str, value: str, effect: str) -> bool:
+        """Whether the taint does not bother the pod: what the toleration leaves out matches everything.
+
+        Source: staging/src/k8s.io/api/core/v1/toleration.go. Any operator but ``Exists`` and ``Equal`` matches nothing.
+        """
+        if self.effect not in {"", effect} or self.key not in {"", key}:
+            return False
+        return self.operator == "Exists" or (self.operator in {"", "Equal"} and self.value == value)
+
+
+class EmptyDir(Struct, frozen=True, gc=False, rename="camel"):
+    """A directory that lives as long as the pod."""
+
+    medium: str = ""
+    size_limit: Quantity | None = None
+
+
+class VolumeSource(Struct, frozen=True, gc=False):
+    """A source of which only the presence matters here."""
+
+
+class Volume(Struct, frozen=True, gc=False, rename="camel"):
+    """A volume. Only the sources are told apart that use the node's own disk."""
+
+    name: str = ""
+    empty_dir: EmptyDir | None = None
+    host_path: VolumeSource | None = None
+    git_repo: VolumeSource | None = None
+    config_map: VolumeSource | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what it holds counts as the pod's use of the node's disk.
+
+        Sources: pkg/kubelet/eviction/helpers.go (localVolumeNames), pkg/volume/util/util.go (IsLocalEphemeralVolume).
+        """
+        on_disk = self.empty_dir is not None and self.empty_dir.medium == ""
+        return on_disk or not (self.host_path is None and self.git_repo is None and self.config_map is None)
+
 
 class PodResourceClaim(Struct, frozen=True, gc=False):
     """A claim for a device, which containers refer to by name."""
@@ -89,6 +134,7 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     resources: ResourceRequirements | None = None
     """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    volumes: tuple[Volume, ...] = ()
     overhead: ResourceList = {}
     priority: int | None = None
     priority_class_name: str = ""
@@ -149,13 +195,6 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
         """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
         return self.spec.priority_class_name == SYSTEM_NODE_CRITICAL and self.is_critical
 
-    def class_deciding_containers(self) -> Iterator[tuple[str, int, Container]]:
-        """Yield (list name, index, container) of those that count for the QoS class, in the order of the lists."""
-        for index, container in enumerate(self.spec.containers):
-            yield "containers", index, container
-        for index, container in enumerate(self.spec.init_containers):
-            yield "initContainers", index, container
-
 
 class Workload(Struct, frozen=True, gc=False):
     """A pod, or an object with a pod template, as found in a manifest."""
@@ -169,5 +208,5 @@ class Workload(Struct, frozen=True, gc=False):
 
     @property
     def is_live(self) -> bool:
-        """Whether the object was read from an API server, which has already checked it."""
-        return bool(self.metadata.uid or self.metadata.resource_version)
+        """Whether the object was read from an API server."""
+        return self.metadata.is_live

@@ -44,7 +44,6 @@ class Decision(Struct, frozen=True, gc=False):
     workload: Workload
     pod: Pod
     """The pod as the API server stores it, after defaulting."""
-    as_written: Classification
     classification: Classification
     qos_class: QOSClass
     """The class the kubelet goes by: recorded in the status of a live pod, computed otherwise."""
@@ -59,7 +58,6 @@ def decide(workload: Workload, settings: Settings) -> Decision:
     return Decision(
         workload=workload,
         pod=pod,
-        as_written=classification if pod is workload.pod else classify(workload.pod, settings.profile),
         classification=classification,
         qos_class=qos_class,
         oom_scores=oom_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
@@ -165,7 +163,7 @@ def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
         source=source,
         replicas=workload.replicas,
         qos_class=decision.qos_class,
-        qos_class_as_written=decision.as_written.qos_class,
+        qos_class_as_written=classify(workload.pod, settings.profile).qos_class,
         qos_class_computed=decision.classification.qos_class,
         decided_by=decision.classification.decided_by,
         reason=words.why_class(decision.classification),

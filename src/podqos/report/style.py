@@ -81,4 +81,5 @@ def cut(text: str, width: int | None, used: int) -> str:
     if width is None or used + visible_length(text) <= width:
         return text
     plain = _ESCAPES.sub("", text)
-    return plain[: max(8, width - used - 1)] + "…"
+    room = max(8, width - used - 1)
+    return plain if len(plain) <= room + 1 else plain[:room] + "…"

@@ -1,0 +1,31 @@
+"""Where the example scenarios are: in the source tree while developing, inside the package once installed.
+
+The wheel carries ``scenarios/`` as ``podqos/scenarios/`` (``force-include`` in pyproject.toml), because ``podqos demo``
+has to work without the repository.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from podqos.errors import HostError, InvalidOption
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SOURCE_TREE = _PACKAGE.parents[1]
+
+
+def scenario_dir(name: str) -> Path:
+    """Return the directory of the scenario ``name``, such as ``content-platform``."""
+    home = _home()
+    known = sorted(entry.name for entry in home.iterdir() if entry.is_dir())
+    if name not in known:
+        raise InvalidOption(f"there is no scenario {name!r}", fix=f"one of: {', '.join(known)}")
+    return home / name
+
+
+def _home() -> Path:
+    # Installed comes first: beside an installed package, `../../scenarios` would be somebody else's directory.
+    for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):
+        if home.is_dir():
+            return home
+    raise HostError(f"the example scenarios are missing from {_PACKAGE}; install podqos again")

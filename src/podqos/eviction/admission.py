@@ -1,0 +1,70 @@
+"""Whether the kubelet takes a new pod while the node is under pressure.
+
+The scheduler keeps pods away by taints; this is the kubelet's own check, and it knows a condition before the scheduler
+does.
+
+Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (Admit); what differed up to 1.16 is in ``Profile``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.eviction.messages import REASON, node_condition_text
+from podqos.eviction.signals import NodeCondition
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.classes import classify
+from podqos.qos.oom import pod_qos_class
+
+MEMORY_PRESSURE_TAINT = "node.kubernetes.io/memory-pressure"
+
+
+class AdmissionRule(StrEnum):
+    """Which rule decided."""
+
+    NO_PRESSURE = "NoPressure"
+    CRITICAL = "Critical"
+    NOT_BEST_EFFORT = "NotBestEffort"
+    TOLERATES_MEMORY_PRESSURE = "ToleratesMemoryPressure"
+    BEST_EFFORT_UNDER_MEMORY_PRESSURE = "BestEffortUnderMemoryPressure"
+    OTHER_PRESSURE = "OtherPressure"
+
+
+class Admission(Struct, frozen=True, gc=False):
+    """The answer, in the words of the kubelet where it is no."""
+
+    admit: bool
+    rule: AdmissionRule
+    reason: str = ""
+    message: str = ""
+
+
+def admit(pod: Pod, conditions: Collection[NodeCondition], profile: Profile = LATEST) -> Admission:
+    """Decide on a pod that has just been bound to a node with these conditions."""
+    if not conditions:
+        return Admission(admit=True, rule=AdmissionRule.NO_PRESSURE)
+    if pod.is_critical:
+        return Admission(admit=True, rule=AdmissionRule.CRITICAL)
+    rule = AdmissionRule.OTHER_PRESSURE
+    if _memory_pressure_decides(conditions, profile):
+        if pod_qos_class(pod, classify(pod, profile).qos_class) is not QOSClass.BEST_EFFORT:
+            return Admission(admit=True, rule=AdmissionRule.NOT_BEST_EFFORT)
+        if profile.memory_pressure_toleration and _tolerates_memory_pressure(pod):
+            return Admission(admit=True, rule=AdmissionRule.TOLERATES_MEMORY_PRESSURE)
+        rule = AdmissionRule.BEST_EFFORT_UNDER_MEMORY_PRESSURE
+    return Admission(admit=False, rule=rule, reason=REASON, message=node_condition_text(conditions))
+
+
+def _memory_pressure_decides(conditions: Collection[NodeCondition], profile: Profile) -> bool:
+    """Whether other conditions do not matter: up to 1.16 memory pressure, where it held, decided alone."""
+    if NodeCondition.MEMORY_PRESSURE not in conditions:
+        return False
+    return len(conditions) == 1 or not profile.disk_pressure_admits_only_critical
+
+
+def _tolerates_memory_pressure(pod: Pod) -> bool:
+    return any(toleration.tolerates(MEMORY_PRESSURE_TAINT, "", "NoSchedule") for toleration in pod.spec.tolerations)

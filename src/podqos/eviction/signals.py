@@ -1,0 +1,178 @@
+"""The eviction signals as one table: signal → resource → node condition → ranking keys → disk measured → clean-up.
+
+Everything that differs between signals stands in ``SIGNALS`` and nowhere else; documentation prints it from here. The
+order of the table is meaningful: where several thresholds are met at once, the kubelet takes memory first and leaves
+the rest to chance; podqos goes by the order of the rows (see ``manager``).
+
+Source: Kubernetes v1.36 pkg/kubelet/eviction/helpers.go (init, buildSignalToRankFunc, buildSignalToNodeReclaimFuncs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
+
+INODES = "inodes"
+PIDS = "pids"
+
+
+class Signal(StrEnum):
+    """What the kubelet watches."""
+
+    MEMORY = "memory.available"
+    ALLOCATABLE_MEMORY = "allocatableMemory.available"
+    NODEFS = "nodefs.available"
+    NODEFS_INODES = "nodefs.inodesFree"
+    IMAGEFS = "imagefs.available"
+    IMAGEFS_INODES = "imagefs.inodesFree"
+    CONTAINERFS = "containerfs.available"
+    CONTAINERFS_INODES = "containerfs.inodesFree"
+    PID = "pid.available"
+
+
+class NodeCondition(StrEnum):
+    """What the node reports while it is short of something."""
+
+    MEMORY_PRESSURE = "MemoryPressure"
+    DISK_PRESSURE = "DiskPressure"
+    PID_PRESSURE = "PIDPressure"
+
+
+class Layout(StrEnum):
+    """Which filesystems are apart."""
+
+    SINGLE = "single"
+    """Images, containers and the kubelet's files share one filesystem."""
+    DEDICATED = "dedicated"
+    """Images and containers have a filesystem of their own (imagefs)."""
+    SPLIT = "split"
+    """Images have a filesystem of their own; containers share the kubelet's (nodefs)."""
+    CONTAINERS_APART = "containers-apart"
+    """Images share the kubelet's filesystem, containers have their own. The kubelet knows no such layout: it treats it
+    as a single filesystem and derives no containerfs thresholds."""
+
+
+class DiskUse(StrEnum):
+    """A part of what a pod keeps on the node's disks."""
+
+    ROOTFS = "rootfs"
+    LOGS = "logs"
+    LOCAL_VOLUMES = "local volumes"
+
+
+class CleanUp(StrEnum):
+    """What the node can throw away before it evicts anybody."""
+
+    CONTAINERS = "dead containers"
+    IMAGES = "unused images"
+
+
+class RankKey(StrEnum):
+    """A criterion of the order of eviction; each puts the pod to evict first in front."""
+
+    NO_STATISTICS = "no statistics"
+    OVER_REQUEST = "usage over request"
+    PRIORITY = "lower priority"
+    EXCESS = "larger usage - request"
+    USAGE = "larger usage"
+    QOS_CLASS = "lower QoS class"
+    TIER = "lower tier"
+    TIER_USAGE = "larger usage within the tier"
+    NAME = "namespace and name"
+    INPUT_ORDER = "order of the input"
+
+
+class SignalRow(Struct, frozen=True, gc=False):
+    """Everything that hangs on one signal."""
+
+    signal: Signal
+    resource: str
+    condition: NodeCondition
+    ranking: tuple[RankKey, ...]
+    """The kubelet's criteria, first to last."""
+    disk_use: Mapping[Layout, tuple[DiskUse, ...]]
+    """What counts as a pod's usage."""
+    clean_up: Mapping[Layout, tuple[CleanUp, ...]]
+    """What is thrown away first, in this order."""
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether the signal goes before all others."""
+        return self.resource == MEMORY
+
+
+def layout_of(*, dedicated_image_fs: bool, split_container_fs: bool) -> Layout:
+    """Return the layout by the kubelet's two questions.
+
+    They are: are the images apart from the kubelet's files, and the containers apart from the images?
+    """
+    if split_container_fs:
+        return Layout.SPLIT if dedicated_image_fs else Layout.CONTAINERS_APART
+    return Layout.DEDICATED if dedicated_image_fs else Layout.SINGLE
+
+
+def containerfs_follows(layout: Layout) -> tuple[Signal, Signal] | None:
+    """Return the signals (bytes, inodes) whose thresholds containerfs takes over; None where it takes none."""
+    if layout is Layout.CONTAINERS_APART:
+        return None
+    if layout is Layout.DEDICATED:
+        return Signal.IMAGEFS, Signal.IMAGEFS_INODES
+    return Signal.NODEFS, Signal.NODEFS_INODES
+
+
+_USAGE_RANKING = (RankKey.NO_STATISTICS, RankKey.OVER_REQUEST, RankKey.PRIORITY, RankKey.EXCESS)
+_PID_RANKING = (RankKey.PRIORITY, RankKey.NO_STATISTICS, RankKey.USAGE)
+
+_ALL_USE = (DiskUse.ROOTFS, DiskUse.LOGS, DiskUse.LOCAL_VOLUMES)
+_KUBELET_USE = (DiskUse.LOGS, DiskUse.LOCAL_VOLUMES)
+_ALL_CLEAN_UP = (CleanUp.CONTAINERS, CleanUp.IMAGES)
+
+
+def _disk_use(dedicated: tuple[DiskUse, ...], split: tuple[DiskUse, ...]) -> Mapping[Layout, tuple[DiskUse, ...]]:
+    return {
+        Layout.SINGLE: _ALL_USE,
+        Layout.DEDICATED: dedicated,
+        Layout.SPLIT: split,
+        Layout.CONTAINERS_APART: _ALL_USE,
+    }
+
+
+def _clean_up(dedicated: tuple[CleanUp, ...], split: tuple[CleanUp, ...]) -> Mapping[Layout, tuple[CleanUp, ...]]:
+    return {
+        Layout.SINGLE: _ALL_CLEAN_UP,
+        Layout.DEDICATED: dedicated,
+        Layout.SPLIT: split,
+        Layout.CONTAINERS_APART: _ALL_CLEAN_UP,
+    }
+
+
+_NODEFS_USE = _disk_use(dedicated=_KUBELET_USE, split=_ALL_USE)
+# On a split layout nothing of a pod is on imagefs: everybody's usage is zero there and priority decides.
+_IMAGEFS_USE = _disk_use(dedicated=(DiskUse.ROOTFS,), split=())
+_CONTAINERFS_USE = _disk_use(dedicated=(DiskUse.ROOTFS,), split=_ALL_USE)
+_NO_USE = dict.fromkeys(Layout, ())
+
+_NODEFS_CLEAN_UP = _clean_up(dedicated=(), split=(CleanUp.CONTAINERS,))
+_IMAGEFS_CLEAN_UP = _clean_up(dedicated=_ALL_CLEAN_UP, split=(CleanUp.IMAGES,))
+_CONTAINERFS_CLEAN_UP = _clean_up(dedicated=_ALL_CLEAN_UP, split=(CleanUp.CONTAINERS,))
+_NO_CLEAN_UP = dict.fromkeys(Layout, ())
+
+_MEMORY, _DISK, _PID = NodeCondition.MEMORY_PRESSURE, NodeCondition.DISK_PRESSURE, NodeCondition.PID_PRESSURE
+
+_ROWS = (
+    SignalRow(Signal.MEMORY, MEMORY, _MEMORY, _USAGE_RANKING, _NO_USE, _NO_CLEAN_UP),
+    SignalRow(Signal.ALLOCATABLE_MEMORY, MEMORY, _MEMORY, _USAGE_RANKING, _NO_USE, _NO_CLEAN_UP),
+    SignalRow(Signal.NODEFS, EPHEMERAL_STORAGE, _DISK, _USAGE_RANKING, _NODEFS_USE, _NODEFS_CLEAN_UP),
+    SignalRow(Signal.NODEFS_INODES, INODES, _DISK, _USAGE_RANKING, _NODEFS_USE, _NODEFS_CLEAN_UP),
+    SignalRow(Signal.IMAGEFS, EPHEMERAL_STORAGE, _DISK, _USAGE_RANKING, _IMAGEFS_USE, _IMAGEFS_CLEAN_UP),
+    SignalRow(Signal.IMAGEFS_INODES, INODES, _DISK, _USAGE_RANKING, _IMAGEFS_USE, _IMAGEFS_CLEAN_UP),
+    SignalRow(Signal.CONTAINERFS, EPHEMERAL_STORAGE, _DISK, _USAGE_RANKING, _CONTAINERFS_USE, _CONTAINERFS_CLEAN_UP),
+    SignalRow(Signal.CONTAINERFS_INODES, INODES, _DISK, _USAGE_RANKING, _CONTAINERFS_USE, _CONTAINERFS_CLEAN_UP),
+    SignalRow(Signal.PID, PIDS, _PID, _PID_RANKING, _NO_USE, _NO_CLEAN_UP),
+)
+
+SIGNALS: Mapping[Signal, SignalRow] = {row.signal: row for row in _ROWS}

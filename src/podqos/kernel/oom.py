@@ -1,0 +1,179 @@
+"""The OOM killer: which process dies, by which numbers, and who dies with it.
+
+Badness is per process: the pages it holds in memory, swap and page tables, and for each point of ``oom_score_adj`` a
+thousandth of all memory there was to have: RAM and swap of the machine, or the limit of the cgroup that ran out. The
+highest badness dies, whatever its size, and whoever asked for the last page; only −1000 is exempt.
+
+Sources: Linux mm/oom_kill.c (oom_badness, oom_evaluate_task, oom_kill_process), mm/memcontrol.c
+(mem_cgroup_get_oom_group, mem_cgroup_get_max), fs/proc/base.c (proc_oom_score). Of equals the kernel takes the one it
+scans last: the youngest of the machine, or the last in the order of the cgroups; the model goes by process id, and by
+path within a cgroup's OOM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from msgspec import Struct
+
+from podqos.kernel.cgroup import ROOT, is_within, parent_path
+
+OOM_SCORE_ADJ_MIN = -1000
+OOM_SCORE_ADJ_MAX = 1000
+INIT_PID = 1
+"""The machine's own init is never chosen and survives group kills."""
+
+
+class Process(Struct, frozen=True, gc=False):
+    """What the kernel looks at, as in ``/proc/PID`` and in the task table of its log."""
+
+    pid: int
+    cgroup: str
+    rss_pages: int
+    """Resident pages: anonymous, file and shared."""
+    swap_pages: int = 0
+    page_table_pages: int = 0
+    oom_score_adj: int = 0
+    name: str = ""
+
+    @property
+    def is_exempt(self) -> bool:
+        """Whether it is never chosen, and never killed with others."""
+        return self.oom_score_adj == OOM_SCORE_ADJ_MIN or self.pid == INIT_PID
+
+
+class Candidate(Struct, frozen=True, gc=False):
+    """A process with the two parts of its badness, in pages."""
+
+    process: Process
+    used_pages: int
+    adjustment_pages: int
+
+    @property
+    def points(self) -> int:
+        """Badness."""
+        return self.used_pages + self.adjustment_pages
+
+
+class Selection(Struct, frozen=True, gc=False):
+    """Whom the OOM killer chooses, and by how much."""
+
+    domain: str
+    """The cgroup that ran out; the root for a global OOM."""
+    total_pages: int
+    victim: Candidate
+    runner_up: Candidate | None = None
+    """Who would have died in the victim's place."""
+
+    @property
+    def margin_pages(self) -> int | None:
+        """How much the runner-up lacked."""
+        return None if self.runner_up is None else self.victim.points - self.runner_up.points
+
+
+class Kill(Struct, frozen=True, gc=False):
+    """Everybody an OOM ends."""
+
+    selection: Selection
+    killed: tuple[Process, ...]
+    """The victim first, then by process id."""
+    group: str | None = None
+    """The cgroup with ``memory.oom.group`` that died as one."""
+    spared: tuple[Process, ...] = ()
+    """Members of that group that are exempt."""
+
+
+def badness(process: Process, total_pages: int) -> int | None:
+    """Return the badness of a process in pages, or None for one that is exempt."""
+    return None if process.is_exempt else candidate(process, total_pages).points
+
+
+def candidate(process: Process, total_pages: int) -> Candidate:
+    """Return a process with the parts of its badness."""
+    used = process.rss_pages + process.swap_pages + process.page_table_pages
+    return Candidate(process, used, process.oom_score_adj * (total_pages // 1000))
+
+
+def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> Selection | None:
+    """Choose the victim of an OOM in ``domain``, in one pass.
+
+    None where nobody can be killed: a whole machine then panics, a cgroup's allocation fails.
+    """
+    best: Candidate | None = None
+    second: Candidate | None = None
+    best_key = second_key = None
+    for process in _eligible(processes, domain):
+        current = candidate(process, total_pages)
+        key = _order(current, domain)
+        if best_key is None or key > best_key:
+            second, second_key = best, best_key
+            best, best_key = current, key
+        elif second_key is None or key > second_key:
+            second, second_key = current, key
+    return None if best is None else Selection(domain, total_pages, best, second)
+
+
+def rank(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> tuple[Candidate, ...]:
+    """Return all candidates, first to die first: the kill order if nothing else changes."""
+    candidates = [candidate(process, total_pages) for process in _eligible(processes, domain)]
+    candidates.sort(key=lambda each: _order(each, domain), reverse=True)
+    return tuple(candidates)
+
+
+def kill(
+    selection: Selection,
+    processes: Sequence[Process],
+    oom_groups: Collection[str] = (),
+    *,
+    cgroup_version: int = 2,
+) -> Kill:
+    """Say who dies with the victim.
+
+    ``oom_groups`` are the cgroups with ``memory.oom.group`` set; cgroup v1 has no such thing and kills one process.
+    """
+    victim = selection.victim.process
+    group = oom_group(victim.cgroup, selection.domain, oom_groups) if cgroup_version == 2 else None
+    if group is None:
+        return Kill(selection, (victim,))
+    members = [process for process in processes if is_within(process.cgroup, group) and process.pid != victim.pid]
+    members.sort(key=lambda process: process.pid)
+    killed = (victim, *(process for process in members if not process.is_exempt))
+    return Kill(selection, killed, group, tuple(process for process in members if process.is_exempt))
+
+
+def oom_group(cgroup: str, domain: str, oom_groups: Collection[str]) -> str | None:
+    """Return the highest cgroup with ``memory.oom.group`` from the victim's up to the one that ran out."""
+    found = None
+    while cgroup != ROOT:
+        if cgroup in oom_groups:
+            found = cgroup
+        if cgroup == domain:
+            break
+        cgroup = parent_path(cgroup)
+    return found
+
+
+def shown_oom_score(points: int | None, total_pages: int) -> int:
+    """Return what ``/proc/PID/oom_score`` shows for a badness (Linux 5.9 and later).
+
+    ``total_pages`` is the machine's RAM and swap, also for a process in a limited cgroup.
+    """
+    if points is None:
+        return 0
+    return (1000 + _truncated(points * 1000, total_pages)) * 2 // 3
+
+
+def _eligible(processes: Iterable[Process], domain: str) -> Iterable[Process]:
+    return (process for process in processes if not process.is_exempt and is_within(process.cgroup, domain))
+
+
+def _order(each: Candidate, domain: str) -> tuple[int, str, int]:
+    """Compare by badness; of equals the one scanned last is greater."""
+    path = "" if domain == ROOT else each.process.cgroup
+    return each.points, path, each.process.pid
+
+
+def _truncated(numerator: int, denominator: int) -> int:
+    """Divide as C does: towards zero."""
+    quotient = abs(numerator) // denominator
+    return quotient if numerator >= 0 else -quotient

@@ -1,0 +1,98 @@
+"""What a text holds: the values that a reading hands out, and the collector that gathers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from podqos.manifest.decode import convert
+from podqos.manifest.objects import Interpretation, KubernetesObject
+from podqos.manifest.plain import FieldPath, Plain, format_path
+from podqos.manifest.problems import Finding, Position, Problem, SyntaxProblem
+from podqos.manifest.text import Place
+from podqos.model.pod import ObjectMeta, Workload
+
+Locate = Callable[[FieldPath], Position]
+"""From the path of a field in a document to its position in the text."""
+
+
+class Other(Struct, frozen=True):
+    """An object that holds no pod. What it says is read again when somebody asks: see ``lookup``."""
+
+    kind: str
+    api_version: str
+    metadata: ObjectMeta
+    place: Place
+
+
+class Reading(Struct, frozen=True):
+    """Everything in a text."""
+
+    source: str
+    workloads: Sequence[Workload]
+    places: Sequence[Place]
+    """Where each workload stands."""
+    others: Sequence[Other] = ()
+    problems: Sequence[Problem] = ()
+    """In the order of the text."""
+    skipped: int = 0
+    """Documents, or items of lists, that are no Kubernetes objects."""
+
+
+class Collector:
+    """A reading in the making."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._workloads: list[Workload] = []
+        self._places: list[Place] = []
+        self._others: list[Other] = []
+        self._problems: list[Problem] = []
+        self._skipped = 0
+        self._documents = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there was nothing to read and nothing to report."""
+        return not self._documents and not self._problems
+
+    def reading(self) -> Reading:
+        """Return what was collected."""
+        problems = sorted(self._problems)
+        return Reading(self._source, self._workloads, self._places, self._others, problems, self._skipped)
+
+    def count_document(self) -> None:
+        """Note that there was a document, whatever is in it."""
+        self._documents += 1
+
+    def add_problem(self, finding: Finding, position: Position) -> None:
+        """Report something at a position."""
+        line, column = position
+        field = format_path(finding.path)
+        self._problems.append(Problem(self._source, line, column, finding.severity, field, finding.what, finding.fix))
+
+    def add_syntax_problem(self, problem: SyntaxProblem) -> None:
+        """Report that a document cannot be read."""
+        self.add_problem(Finding((), problem.what, problem.fix), problem.position)
+
+    def add_object(self, found: KubernetesObject, what: Interpretation, place: Place, locate: Locate) -> None:
+        """Take in an object, or report what is wrong with it."""
+        for finding in what.findings:
+            self.add_problem(finding, locate((*found.path, *finding.path)))
+        if what.workload is not None:
+            self._workloads.append(what.workload)
+            self._places.append(place)
+        elif not found.kind:
+            self._skipped += 1
+        elif not what.findings:
+            self._others.append(Other(found.kind, found.api_version, _metadata(found.value), place))
+
+
+def _metadata(value: dict[str, Plain]) -> ObjectMeta:
+    """Return who an object is, as far as that can be told."""
+    try:
+        return convert(value.get("metadata", {}), ObjectMeta)
+    except msgspec.ValidationError:
+        return ObjectMeta()

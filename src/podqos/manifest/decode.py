@@ -1,0 +1,82 @@
+"""Plain values and JSON texts to the typed model.
+
+msgspec does the work: it builds only what the model declares and checks types on the way, so this is the fast
+path of every reading. It stops at the first thing it cannot convert and does not say exactly where; ``examine`` finds
+everything that is wrong, with field paths. Nothing here knows about YAML, kinds or positions.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from podqos.errors import InvalidManifest, InvalidQuantity
+from podqos.manifest.plain import Number, Plain, format_path
+from podqos.model.pod import Pod
+from podqos.model.quantity import ZERO, Quantity
+
+Model = TypeVar("Model")
+
+# Go trims Unicode's white space around a quantity; what JSON writes as an escape (tabs, line ends) is no white space
+# to it, because the quantity is parsed before escapes are (apimachinery/pkg/api/resource/quantity.go: UnmarshalJSON).
+_SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+
+
+def decode_hook(_kind: type, value: object) -> Quantity:
+    """Read what msgspec does not know, which is quantities: a text, a number by its text, null for zero."""
+    if isinstance(value, str):
+        try:
+            return Quantity.parse(value)
+        except InvalidQuantity:
+            trimmed = value.strip(_SPACES)
+            if trimmed == value:
+                raise
+            return Quantity.parse(trimmed)
+    if isinstance(value, float):
+        return Quantity.parse(value.text if isinstance(value, Number) else repr(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Quantity.parse(str(value))
+    if value is None:
+        return ZERO
+    raise InvalidQuantity("an amount must be a text or a number")
+
+
+def convert(value: Plain, model: type[Model]) -> Model:
+    """Return the model of a plain value, or raise ``msgspec.ValidationError``."""
+    return msgspec.convert(value, model, dec_hook=decode_hook)
+
+
+PLAIN_DECODER = msgspec.json.Decoder(float_hook=Number.read)
+"""JSON to plain values."""
+
+_POD_DECODER = msgspec.json.Decoder(Pod, dec_hook=decode_hook, float_hook=str)
+
+
+def decode_pod(data: bytes) -> Pod:
+    """Return the pod in a JSON text, or raise ``InvalidManifest`` with the field at fault."""
+    try:
+        return _POD_DECODER.decode(data)
+    except msgspec.ValidationError:
+        pass
+    except msgspec.DecodeError as error:
+        raise InvalidManifest(str(error)) from None
+    return convert_pod(PLAIN_DECODER.decode(data))
+
+
+def convert_pod(value: Plain) -> Pod:
+    """Return the pod in a plain value, or raise ``InvalidManifest`` with the field at fault.
+
+    As with objects from an API server, unknown fields are refused under ``resources`` only.
+    """
+    try:
+        return convert(value, Pod)
+    except msgspec.ValidationError:
+        pass
+    from podqos.manifest.examine import Examination
+
+    examination = Examination(is_live=True)
+    cleaned = examination.clean(value, Pod, ())
+    for finding in examination.findings:
+        raise InvalidManifest(finding.what, where=format_path(finding.path), fix=finding.fix)
+    return convert(cleaned, Pod)

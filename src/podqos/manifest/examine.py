@@ -1,0 +1,235 @@
+"""Everything that is wrong with an object, field by field.
+
+Run only where the quick conversion in ``decode`` failed or something looked odd: it walks a plain value along the
+model's own types and collects every misfit with its field path, instead of stopping at the first. On the way it
+applies Go's rules for null (a null field is absent, a null item is an empty one, a null amount is zero), so that what
+it returns converts.
+
+It judges shape: types, names of fields, amounts that cannot be read. Whether values make sense together
+(requests above limits, say) is admission's business.
+
+Source: Kubernetes decodes with sigs.k8s.io/json (encoding/json's rules, case-sensitive, strict about unknown fields).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from msgspec import Struct, inspect
+
+from podqos.errors import InvalidQuantity
+from podqos.manifest.decode import decode_hook
+from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS, suggestion
+from podqos.manifest.kinds import PodHolder, Scale
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.problems import Finding, Severity
+from podqos.model.pod import ObjectMeta, PodSpec, PodStatus
+from podqos.model.quantity import Quantity
+
+
+def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain], tuple[Finding, ...]]:
+    """Return what is known about an object that holds a pod, without nulls, and everything wrong with it."""
+    metadata = value.get("metadata")
+    is_live = isinstance(metadata, dict) and any(
+        metadata.get(name) for name in ("uid", "resourceVersion", "creationTimestamp")
+    )
+    examination = Examination(is_live=is_live)
+    cleaned: dict[str, Plain] = {"metadata": examination.clean(metadata, ObjectMeta, ("metadata",))}
+    if metadata is None or (isinstance(metadata, dict) and not (metadata.get("name") or metadata.get("generateName"))):
+        examination.report(("metadata", "name"), "Required value: name or generateName is required")
+    if holder.pod_path:
+        _examine_template(examination, holder.pod_path, value, cleaned)
+    else:
+        _examine_spec(examination, value, cleaned, ())
+    status = value.get("status")
+    if is_live and not holder.pod_path:
+        cleaned["status"] = examination.clean(status, PodStatus, ("status",))
+    elif status and not is_live:
+        what = "status does not belong in a manifest and is ignored"
+        examination.report(("status",), what, "remove it", Severity.WARNING)
+    return cleaned, tuple(examination.findings)
+
+
+def _examine_template(
+    examination: Examination, pod_path: FieldPath, value: dict[str, Plain], cleaned: dict[str, Plain]
+) -> None:
+    """Follow the path to the template, as far as there is one."""
+    template: dict[str, Plain] = value
+    for depth, step in enumerate(pod_path, start=1):
+        item = template.get(str(step))
+        if item is not None and not isinstance(item, dict):
+            examination.clean(item, _Anything, pod_path[:depth])
+            return
+        template = item or {}
+        inner: dict[str, Plain] = {}
+        cleaned[str(step)] = inner
+        if pod_path[:depth] == ("spec",):
+            scale = examination.clean(template, Scale, ("spec",))
+            assert isinstance(scale, dict)
+            inner.update(scale)
+        cleaned = inner
+    cleaned["metadata"] = examination.clean(template.get("metadata"), ObjectMeta, (*pod_path, "metadata"))
+    _examine_spec(examination, template, cleaned, pod_path)
+
+
+def _examine_spec(
+    examination: Examination, template: dict[str, Plain], cleaned: dict[str, Plain], path: FieldPath
+) -> None:
+    path = (*path, "spec")
+    spec = cleaned["spec"] = examination.clean(template.get("spec"), PodSpec, path)
+    if not isinstance(spec, dict):
+        return
+    if spec.get("containers") in (None, []):
+        examination.report((*path, "containers"), "Required value")
+    seen: set[Plain] = set()
+    for list_name in CONTAINER_LISTS:
+        containers = spec.get(list_name)
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            name = container.get("name") if isinstance(container, dict) else None
+            if isinstance(name, str) and name in seen:
+                examination.report((*path, list_name, index, "name"), f'Duplicate value: "{name}"', "rename one")
+            seen.add(name if isinstance(name, str) else None)
+
+
+class _Anything(Struct):
+    """A mapping of which only that it is one matters."""
+
+
+_TYPE_NAMES = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+
+
+_CONSTANTS = {None: "null", True: "true", False: "false"}
+
+
+class Examination:
+    """Findings about one object. ``is_live``: it comes from an API server, which has checked it already."""
+
+    def __init__(self, *, is_live: bool) -> None:
+        self._is_live = is_live
+        self.findings: list[Finding] = []
+
+    def report(self, path: FieldPath, what: str, fix: str = "", severity: Severity = Severity.ERROR) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(path, what, fix, severity))
+
+    def clean(self, value: Plain, model: type, path: FieldPath) -> Plain:
+        """Return ``value`` without nulls as ``model`` needs it, reporting whatever does not fit."""
+        return self._clean(value, _schema(model), path)
+
+    def _clean(self, value: Plain, schema: inspect.Type, path: FieldPath) -> Plain:
+        match schema:
+            case inspect.UnionType():
+                return self._clean(value, next(t for t in schema.types if not isinstance(t, inspect.NoneType)), path)
+            case inspect.StructType():
+                return self._struct({} if value is None else value, schema, path)
+            case inspect.DictType():
+                return self._map({} if value is None else value, schema.value_type, path)
+            case inspect.VarTupleType():
+                return self._list([] if value is None else value, schema.item_type, path)
+            case inspect.CustomType() if schema.cls is Quantity:
+                return self._amount(value, path)
+            case inspect.EnumType():
+                return self._member(value, [member.value for member in schema.cls], path)
+            case inspect.StrType():
+                return self._typed("" if value is None else value, str, path)
+            case inspect.BoolType():
+                return self._typed(value, bool, path)
+            case inspect.IntType():
+                return self._typed(value, int, path)
+        raise AssertionError(f"the model has a type that is not examined: {schema}")
+
+    def _struct(self, value: Plain, schema: inspect.StructType, path: FieldPath) -> Plain:
+        if not isinstance(value, dict):
+            return self._misfit(value, dict, path)
+        fields = {field.encode_name: field.type for field in schema.fields}
+        known = self._known_fields(schema, frozenset(fields), path)
+        cleaned: dict[str, Plain] = {}
+        for name, item in value.items():
+            if known is not None and name not in known:
+                self.report((*path, name), f'unknown field "{name}"', suggestion(name, known))
+            elif name in fields and item is not None:
+                cleaned[name] = self._clean(item, fields[name], (*path, name))
+        return cleaned
+
+    def _known_fields(
+        self, schema: inspect.StructType, modelled: frozenset[str], path: FieldPath
+    ) -> frozenset[str] | None:
+        """Return the only names a struct may hold, or None where others are none of our business."""
+        if schema.forbid_unknown_fields:
+            return modelled
+        if self._is_live:
+            return None
+        if schema.cls is PodSpec:
+            return POD_SPEC_FIELDS
+        return CONTAINER_LISTS.get(str(path[-2])) if len(path) >= 2 else None
+
+    def _map(self, value: Plain, item_type: inspect.Type, path: FieldPath) -> Plain:
+        if not isinstance(value, dict):
+            return self._misfit(value, dict, path)
+        return {name: self._clean(item, item_type, (*path, name)) for name, item in value.items()}
+
+    def _list(self, value: Plain, item_type: inspect.Type, path: FieldPath) -> Plain:
+        if not isinstance(value, list):
+            return self._misfit(value, list, path)
+        return [self._clean(item, item_type, (*path, index)) for index, item in enumerate(value)]
+
+    def _typed(self, value: Plain, wanted: type, path: FieldPath) -> Plain:
+        return value if type(value) is wanted else self._misfit(value, wanted, path)
+
+    def _member(self, value: Plain, members: list[str], path: FieldPath) -> Plain:
+        if value not in members:
+            self.report(path, f"must be one of {', '.join(members)}, not {_shown(value)}")
+        return value
+
+    def _amount(self, value: Plain, path: FieldPath) -> Plain:
+        try:
+            decode_hook(Quantity, value)
+        except InvalidQuantity as error:
+            self.report(path, f"{_shown(value)} is no quantity: {error.what}", _quantity_hint(value))
+        return value
+
+    def _misfit(self, value: Plain, wanted: type, path: FieldPath) -> Plain:
+        fix = ""
+        if wanted is str and isinstance(value, (bool, int, float)):
+            fix = "put it in quotes"
+        elif wanted is list and isinstance(value, dict):
+            fix = 'begin each item with "- "'
+        self.report(path, f"must be {_TYPE_NAMES[wanted]}, not {_shown(value)}", fix)
+        return value
+
+
+@cache
+def _schema(model: type) -> inspect.Type:
+    return inspect.type_info(model)
+
+
+def _shown(value: Plain) -> str:
+    """Return a value for a message: scalars themselves, collections by name."""
+    if isinstance(value, (dict, list)):
+        return _TYPE_NAMES[type(value)]
+    if isinstance(value, str):
+        return f'"{value[:40]}…"' if len(value) > 40 else f'"{value}"'
+    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _CONSTANTS[value]
+
+
+_AMOUNT = re.compile(r"\s*([+-]?[0-9]+(?:[.,][0-9]+)?)\s*([A-Za-zµ]*)\s*")
+_MEANT_SUFFIXES = {
+    "k": "Ki", "ki": "Ki", "kb": "k", "kib": "Ki",
+    "mi": "Mi", "mb": "M", "mib": "Mi",
+    "g": "G", "gi": "Gi", "gb": "G", "gib": "Gi",
+    "t": "T", "ti": "Ti", "tb": "T", "tib": "Ti",
+    "p": "P", "pi": "Pi", "pb": "P", "pib": "Pi",
+    "b": "", "byte": "", "bytes": "", "": "",
+    "cpu": "", "cpus": "", "core": "", "cores": "",
+    "mcpu": "m", "millicpu": "m", "mcores": "m", "millicores": "m",
+}  # fmt: skip
+
+
+def _quantity_hint(value: Plain) -> str:
+    """Return which quantity was probably meant: 128Mi by 128mi, 0.5 by 0,5."""
+    matched = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    suffix = _MEANT_SUFFIXES.get(matched[2].lower()) if matched else None
+    if matched is None or suffix is None:
+        return "write an amount such as 250m, 1.5 or 512Mi"
+    return f"did you mean {matched[1].replace(',', '.')}{suffix}?"

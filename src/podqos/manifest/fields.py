@@ -1,0 +1,51 @@
+"""The names of fields, and which one was meant by a name that is none.
+
+The API server refuses unknown fields in new objects; so do we, because a misspelt ``resource:`` or
+``initContainer:`` would otherwise change the answer without a word. Objects that come from an API server may be newer
+than these tables, so there only ``resources`` is held to its fields.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go (PodSpec, Container, EphemeralContainer).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+POD_SPEC_FIELDS = frozenset({
+    "activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "containers", "dnsConfig", "dnsPolicy",
+    "enableServiceLinks", "ephemeralContainers", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers",
+    "hostname", "hostnameOverride", "imagePullSecrets", "initContainers", "nodeName", "nodeSelector", "os",
+    "overhead", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "resourceClaims",
+    "resources", "restartPolicy", "runtimeClassName", "schedulerName", "schedulingGates", "schedulingGroup",
+    "securityContext", "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace",
+    "subdomain", "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints", "volumes",
+})  # fmt: skip
+
+CONTAINER_FIELDS = frozenset({
+    "args", "command", "env", "envFrom", "image", "imagePullPolicy", "lifecycle", "livenessProbe", "name", "ports",
+    "readinessProbe", "resizePolicy", "resources", "restartPolicy", "restartPolicyRules", "securityContext",
+    "startupProbe", "stdin", "stdinOnce", "terminationMessagePath", "terminationMessagePolicy", "tty",
+    "volumeDevices", "volumeMounts", "workingDir",
+})  # fmt: skip
+
+EPHEMERAL_CONTAINER_FIELDS = CONTAINER_FIELDS | {"targetContainerName"}
+
+CONTAINER_LISTS = {
+    "containers": CONTAINER_FIELDS,
+    "initContainers": CONTAINER_FIELDS,
+    "ephemeralContainers": EPHEMERAL_CONTAINER_FIELDS,
+}
+"""The lists of a pod spec that hold containers, and the fields of those."""
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return how to mend an unknown field name."""
+    import difflib
+
+    names = sorted(known)
+    by_lower_case = {candidate.lower(): candidate for candidate in names}
+    exact = by_lower_case.get(name.lower())
+    near = [exact] if exact else difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    if near:
+        return f'did you mean "{near[0]}"?'
+    return f"known are {', '.join(names)}" if len(names) < 10 else "remove it"

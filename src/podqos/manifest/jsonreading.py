@@ -1,0 +1,218 @@
+"""Reading JSON: one object, a list, or a stream of them.
+
+Lists of pods as ``kubectl get pods -o json`` prints them are large and were checked by an API server: they are decoded
+straight into the model, in one pass over the bytes. Everything else is decoded to plain values, list by list item
+by item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, overload
+
+import msgspec
+from msgspec import Struct
+
+from podqos.manifest.contents import Collector, Reading
+from podqos.manifest.decode import PLAIN_DECODER, decode_hook
+from podqos.manifest.kinds import item_type
+from podqos.manifest.objects import interpret, is_list, objects_in
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.problems import Finding, Position, SyntaxProblem
+from podqos.manifest.text import Chunk, Place, decode, origin_of
+from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
+
+if TYPE_CHECKING:
+    from podqos.manifest.strictjson import Positions
+
+# ---- pods from an API server --------------------------------------------------------------------------------------
+
+
+class _Item(Struct, frozen=True, gc=False, rename="camel"):
+    """A pod in a list. Items of kubectl's ``List`` say what they are, those of a ``PodList`` do not."""
+
+    kind: Literal["Pod", ""] = ""
+    api_version: Literal["v1", ""] = ""
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class _PodList(Struct, frozen=True, rename="camel"):
+    kind: Literal["PodList", "List"]
+    items: list[_Item]
+    api_version: Literal["v1"]
+
+
+_POD_LIST_DECODER = msgspec.json.Decoder(_PodList, dec_hook=decode_hook, float_hook=str)
+_PODS_DECODER = msgspec.json.Decoder(list[_Item], dec_hook=decode_hook, float_hook=str)
+_OBJECT = re.compile(rb"[ \t\r\n]*+\{")
+_FIRST_KIND = re.compile(rb'"kind"[ \t\r\n]*+:[ \t\r\n]*+"(\w*)"')
+_PEEK_BYTES = 65_536
+
+
+def read_live_pods(source: str, text: bytes) -> Reading | None:
+    """Return the pods of a list if it holds nothing else and all come from an API server."""
+    first_kind = _FIRST_KIND.search(text, 0, _PEEK_BYTES) if _OBJECT.match(text) else None
+    if first_kind is None or first_kind[1] not in (b"Pod", b"PodList"):
+        return None
+    try:
+        pods = _POD_LIST_DECODER.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    workloads = _live_workloads(pods.items, are_typed=pods.kind == "List")
+    if workloads is None:
+        return None
+    return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+
+
+def live_pods(items: memoryview) -> list[Workload] | None:
+    """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
+    try:
+        return _live_workloads(_PODS_DECODER.decode(items), are_typed=False)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _live_workloads(items: list[_Item], *, are_typed: bool) -> list[Workload] | None:
+    """Return workloads, or None if one of the items has to be looked at more closely."""
+    workloads = []
+    for item in items:
+        metadata = item.metadata
+        if not (metadata.is_live and item.spec.containers) or (are_typed and not item.kind):
+            return None
+        workloads.append(Workload("Pod", metadata, Pod(metadata, item.spec, item.status)))
+    return workloads
+
+
+class _ItemPlaces(Sequence[Place]):
+    """The places of the items of a list, made when asked for."""
+
+    def __init__(self, chunk: Chunk, count: int) -> None:
+        self._chunk = chunk
+        self._indexes = range(count)
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    @overload
+    def __getitem__(self, index: int) -> Place: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Place]: ...
+    def __getitem__(self, index: int | slice) -> Place | Sequence[Place]:
+        if isinstance(index, slice):
+            return [self[i] for i in self._indexes[index]]
+        return Place(self._chunk, 0, ("items", self._indexes[index]))
+
+
+# ---- any JSON -----------------------------------------------------------------------------------------------------
+
+
+class _Envelope(Struct, frozen=True, rename="camel"):
+    """The outside of an object; the items of a list are decoded one at a time."""
+
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_ENVELOPE_DECODER = msgspec.json.Decoder(_Envelope)
+_ENCODER = msgspec.json.Encoder(enc_hook=float)
+
+
+class _Part(Struct, frozen=True):
+    """An object to decode: the whole text, or an item of the list it is."""
+
+    raw: bytes | msgspec.Raw
+    path: FieldPath = ()
+    kind: str = ""
+    api_version: str = ""
+
+
+def read_json(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    """Read a chunk that begins like JSON."""
+    try:
+        _read_value(text, chunk, collector)
+    except (msgspec.DecodeError, RecursionError):
+        _read_stream(text, chunk, collector)
+
+
+def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    """Read JSON values one after the other, and report where that fails."""
+    from podqos.manifest.strictjson import spans
+
+    origin = origin_of(text, chunk)
+    try:
+        string = decode(text[chunk.start : chunk.end], origin)
+        start = chunk.start
+        before = 0
+        for begin, end in spans(string, origin):
+            start += len(string[before:begin].encode())
+            part = Chunk(start, start + len(string[begin:end].encode()), "json")
+            start, before = part.end, end
+            try:
+                _read_value(text, part, collector)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise SyntaxProblem(origin_of(text, part), f"broken JSON: {error}") from None
+    except SyntaxProblem as problem:
+        collector.add_syntax_problem(problem)
+
+
+def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    """Read one JSON value; if it is broken, raise what msgspec raises and take in nothing."""
+    locator = JSONLocator(text, chunk)
+    parts = _parts(text[chunk.start : chunk.end])
+    whole: Plain = None if parts[0].path else PLAIN_DECODER.decode(parts[0].raw)
+    collector.count_document()
+    for part in parts:
+        try:
+            value = PLAIN_DECODER.decode(part.raw) if part.path else whole
+        except (msgspec.DecodeError, RecursionError) as error:
+            collector.add_problem(Finding(part.path, f"broken JSON: {error}"), locator.locate(part.path))
+            continue
+        doubled = _duplicate_keys(part, value)
+        for path in doubled:
+            finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
+            collector.add_problem(finding, locator.locate((*part.path, *path)))
+        for found in () if doubled else objects_in(value, part.path, part.kind, part.api_version):
+            collector.add_object(found, interpret(found), Place(chunk, 0, found.path), locator.locate)
+
+
+def _parts(piece: bytes) -> list[_Part]:
+    """Take a list apart; anything else is one part."""
+    try:
+        envelope = _ENVELOPE_DECODER.decode(piece)
+    except msgspec.ValidationError:
+        return [_Part(piece)]  # no object, or one without a proper kind
+    if not envelope.items or not envelope.api_version or not is_list(envelope.kind, ("items",)):
+        return [_Part(piece)]
+    kind, api_version = item_type(envelope.kind, envelope.api_version)
+    return [_Part(raw, ("items", index), kind, api_version) for index, raw in enumerate(envelope.items)]
+
+
+def _duplicate_keys(part: _Part, value: Plain) -> Sequence[FieldPath]:
+    """Return the keys that are set twice: they are in the text, but no longer in the value."""
+    if _ENCODER.encode(value).count(b":") == bytes(part.raw).count(b":"):
+        return ()
+    from podqos.manifest.strictjson import duplicate_keys
+
+    return duplicate_keys(bytes(part.raw).decode())
+
+
+class JSONLocator:
+    """Finds fields of a chunk of JSON; the text is looked at when the first one is asked for."""
+
+    def __init__(self, text: bytes, chunk: Chunk) -> None:
+        self._text = text
+        self._chunk = chunk
+        self._positions: Positions | None = None
+
+    def locate(self, path: FieldPath) -> Position:
+        """Return where a field stands, or the nearest ancestor that exists."""
+        from podqos.manifest.strictjson import Positions
+
+        if self._positions is None:
+            piece = self._text[self._chunk.start : self._chunk.end].decode(errors="replace")
+            self._positions = Positions(piece, origin_of(self._text, self._chunk))
+        return self._positions.locate(path)

@@ -1,0 +1,54 @@
+"""Go back to the text: what an object says in full, and where a field of it stands.
+
+A reading keeps places, not texts or positions, because hardly anybody asks for them; whoever does, hands the same
+bytes in again.
+"""
+
+from __future__ import annotations
+
+from podqos.manifest.decode import PLAIN_DECODER
+from podqos.manifest.jsonreading import JSONLocator
+from podqos.manifest.plain import FieldPath, Plain, parse_path
+from podqos.manifest.problems import Position
+from podqos.manifest.strictyaml import Document, read_documents
+from podqos.manifest.text import Chunk, Place, normalise, origin_of
+
+
+class Lookup:
+    """Answers questions about a text that was read before. What it had to parse it keeps."""
+
+    def __init__(self, data: bytes) -> None:
+        self._text = normalise(data)
+        self._documents: dict[Chunk, list[Document]] = {}
+        self._json_values: dict[Chunk, Plain] = {}
+        self._json_locators: dict[Chunk, JSONLocator] = {}
+
+    def plain(self, place: Place) -> Plain:
+        """Return everything the object at ``place`` says."""
+        value = self._json_value(place.chunk) if place.chunk.notation == "json" else self._document(place).value
+        for step in place.path:
+            value = value[step]  # type: ignore[index] # a place is a path that exists
+        return value
+
+    def locate(self, place: Place, field: str | FieldPath) -> Position:
+        """Return line and column of a field of the object at ``place``, such as ``spec.containers[0].resources``.
+
+        A field that does not exist is where its nearest ancestor is.
+        """
+        path = (*place.path, *(parse_path(field) if isinstance(field, str) else field))
+        if place.chunk.notation == "json":
+            locator = self._json_locators.setdefault(place.chunk, JSONLocator(self._text, place.chunk))
+            return locator.locate(path)
+        return self._document(place).locate(path)
+
+    def _json_value(self, chunk: Chunk) -> Plain:
+        if chunk not in self._json_values:
+            self._json_values[chunk] = PLAIN_DECODER.decode(self._text[chunk.start : chunk.end])
+        return self._json_values[chunk]
+
+    def _document(self, place: Place) -> Document:
+        chunk = place.chunk
+        if chunk not in self._documents:
+            first_line, _ = origin_of(self._text, chunk)
+            self._documents[chunk] = list(read_documents(self._text[chunk.start : chunk.end], first_line))
+        return self._documents[chunk][place.document]

@@ -1,0 +1,166 @@
+"""The Kubernetes objects of a document, and the pods in them.
+
+A document is one object or a list of them; ``objects_in`` takes lists apart. ``interpret`` turns an object into a
+workload if its kind holds a pod: by a quick conversion that settles the usual case, and by an examination that finds
+everything wrong where the quick one is not sure. Documents here are plain values; how they were written is
+forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+import msgspec
+from msgspec import Struct
+
+from podqos.manifest.decode import convert
+from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
+from podqos.manifest.kinds import POD_HOLDERS, PodHolder, Scale, group_of, is_custom_group, item_type, meant_holder
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.problems import Finding, Severity
+from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
+
+
+class KubernetesObject(Struct, frozen=True):
+    """An object of a document, before anybody asked what is in it."""
+
+    path: FieldPath
+    """From the document to the object: empty, or ``items[3]``."""
+    kind: str
+    api_version: str
+    value: dict[str, Plain]
+
+
+class Interpretation(Struct, frozen=True):
+    """What an object turned out to be: a workload, none, or none because of what was found."""
+
+    workload: Workload | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: str = "") -> Iterator[KubernetesObject]:
+    """Yield the objects of a document; what is no Kubernetes object is yielded without a kind.
+
+    ``kind`` and ``api_version`` are those a typed list (``PodList``) gives to its items.
+    """
+    if isinstance(value, dict):
+        own_kind, own_version = value.get("kind"), value.get("apiVersion")
+        kind = own_kind if isinstance(own_kind, str) and own_kind else kind
+        api_version = own_version if isinstance(own_version, str) and own_version else api_version
+    if not isinstance(value, dict) or not kind or not (api_version or kind in POD_HOLDERS):
+        yield KubernetesObject(path, "", "", {})
+    elif is_list(kind, value):
+        items = value["items"]
+        for index, item in enumerate(items if isinstance(items, list) else ()):
+            yield from objects_in(item, (*path, "items", index), *item_type(kind, api_version))
+    else:
+        yield KubernetesObject(path, kind, api_version, value)
+
+
+def is_list(kind: str, value: Container[str]) -> bool:
+    """Whether an object is a list of others."""
+    return kind.endswith("List") and "items" in value
+
+
+def interpret(found: KubernetesObject) -> Interpretation:
+    """Return the workload in an object, or what is wrong with it."""
+    holder = POD_HOLDERS.get(found.kind)
+    group = group_of(found.api_version)
+    if holder is None or group not in holder.groups or not found.api_version:
+        return Interpretation(findings=_kind_findings(found, group))
+    workload = _quick(holder, found.value)
+    return Interpretation(workload) if workload is not None else _thorough(holder, found.value)
+
+
+def _kind_findings(found: KubernetesObject, group: str) -> tuple[Finding, ...]:
+    """Return what is wrong with kind and apiVersion where a pod was probably meant."""
+    meant = meant_holder(found.kind)
+    if meant is None or is_custom_group(group):
+        return ()
+    if not found.api_version:
+        return (Finding((), "apiVersion not set", f"add apiVersion: {meant.api_version}"),)
+    if meant.kind != found.kind:
+        what, field, fix = f'no kind "{found.kind}"', "kind", f"did you mean {meant.kind}?"
+    else:
+        what = f'no kind "{found.kind}" in version "{found.api_version}"'
+        field, fix = "apiVersion", f"use {meant.api_version}"
+    return (Finding((field,), what, fix),)
+
+
+def _quick(holder: PodHolder, value: dict[str, Plain]) -> Workload | None:
+    """Return the workload if nothing about it is odd."""
+    try:
+        workload = _build(holder, value)
+        spec = _mapping(_template(holder, value), "spec")
+        if not workload.is_live and (value.get("status") or _has_unknown_fields(spec)):
+            return None
+    except (msgspec.ValidationError, KeyError, TypeError, AttributeError):
+        return None
+    names = _container_names(workload.pod.spec)
+    is_complete = workload.pod.spec.containers and len(set(names)) == len(names) and _is_named(workload.metadata)
+    return workload if is_complete else None
+
+
+def _thorough(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
+    """Find out everything that is odd, and build the workload if none of it is an error."""
+    from podqos.manifest.examine import examine
+
+    cleaned, findings = examine(holder, value)
+    if any(finding.severity is Severity.ERROR for finding in findings):
+        return Interpretation(findings=findings)
+    return Interpretation(_build(holder, cleaned), findings)
+
+
+def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
+    if not spec.keys() <= POD_SPEC_FIELDS:
+        return True
+    for name, known in CONTAINER_LISTS.items():
+        for container in spec.get(name, ()):  # type: ignore[union-attr] # it did convert
+            if not container.keys() <= known:  # type: ignore[union-attr] # likewise
+                return True
+    return False
+
+
+def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
+    """Convert an object; whatever does not fit raises one of several exceptions."""
+    metadata = convert(value.get("metadata", {}), ObjectMeta)
+    template = _template(holder, value)
+    spec = convert(template["spec"], PodSpec)
+    if not holder.pod_path:
+        status = convert(value.get("status", {}), PodStatus) if metadata.is_live else PodStatus()
+        return Workload(holder.kind, metadata, Pod(metadata, spec, status))
+    own = convert(template.get("metadata", {}), ObjectMeta)
+    pod_metadata = ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        generate_name=metadata.generate_name,
+        labels=own.labels,
+        annotations=own.annotations,
+    )
+    replicas = convert(value.get("spec", {}), Scale).replicas
+    return Workload(holder.kind, metadata, Pod(pod_metadata, spec), ".".join(holder.pod_path), replicas)
+
+
+def _template(holder: PodHolder, value: dict[str, Plain]) -> dict[str, Plain]:
+    for step in holder.pod_path:
+        value = _mapping(value, step)
+    return value
+
+
+def _mapping(value: dict[str, Plain], name: str) -> dict[str, Plain]:
+    item = value[name]
+    if not isinstance(item, dict):
+        raise TypeError(name)
+    return item
+
+
+def _container_names(spec: PodSpec) -> list[str]:
+    return [
+        container.name
+        for containers in (spec.containers, spec.init_containers, spec.ephemeral_containers)
+        for container in containers
+    ]
+
+
+def _is_named(metadata: ObjectMeta) -> bool:
+    return bool(metadata.name or metadata.generate_name)

@@ -1,0 +1,68 @@
+"""What is wrong with an input: where, what, and how to mend it.
+
+A ``Problem`` is what the reading hands out, one line each; the exceptions and findings inside the package carry the
+same parts before file names and positions are known.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.manifest.plain import FieldPath
+
+Position = tuple[int, int]
+"""Line and column, both counted from one."""
+
+
+class Severity(StrEnum):
+    """How bad it is: an error keeps the object out, a warning does not."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Problem(Struct, frozen=True, order=True):
+    """Something to tell about an input; the order is that of the input."""
+
+    source: str
+    line: int
+    column: int
+    severity: Severity
+    field: str
+    """Path of the field, empty where it is not about a field."""
+    what: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """One line: where, what, how to fix."""
+        field = f"{self.field}: " if self.field else ""
+        fix = f" ({self.fix})" if self.fix else ""
+        return f"{self.source}:{self.line}:{self.column}: {self.severity}: {field}{self.what}{fix}"
+
+
+class Finding(Struct, frozen=True):
+    """Something wrong with a field of an object, before it is known where that stands in the text."""
+
+    path: FieldPath
+    what: str
+    fix: str = ""
+    severity: Severity = Severity.ERROR
+
+
+class SyntaxProblem(Exception):
+    """Something in the notation that keeps a document from being read."""
+
+    def __init__(self, position: Position, what: str, fix: str = "") -> None:
+        super().__init__(what)
+        self.position = position
+        self.what = what
+        self.fix = fix
+
+
+def position_at(text: str, offset: int, origin: Position = (1, 1)) -> Position:
+    """Return line and column of an offset in a text that itself begins at ``origin``."""
+    line, column = origin
+    line_start = text.rfind("\n", 0, offset) + 1
+    return line + text.count("\n", 0, offset), offset - line_start + (1 if line_start else column)

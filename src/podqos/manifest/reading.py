@@ -1,0 +1,74 @@
+"""Read a manifest: every pod in it, everything else it holds, and everything wrong with it.
+
+The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``),
+these to objects and workloads (``objects``). As soon as there is something to report, YAML is read again by the strict
+parser, which knows positions.
+
+Files are opened by the caller. Whatever the text is, the answer is a ``Reading``.
+"""
+
+from __future__ import annotations
+
+from podqos.manifest.contents import Collector, Reading
+from podqos.manifest.fastyaml import NotPlain, read_plain
+from podqos.manifest.jsonreading import read_json, read_live_pods
+from podqos.manifest.objects import interpret, objects_in
+from podqos.manifest.plain import FieldPath
+from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
+from podqos.manifest.strictyaml import read_documents
+from podqos.manifest.text import Chunk, Place, chunks, normalise, origin_of
+
+
+def read(source: str, data: bytes) -> Reading:
+    """Return everything in the text ``data``; ``source`` is the name to report it under."""
+    collector = Collector(source)
+    try:
+        text = normalise(data)
+    except SyntaxProblem as problem:
+        collector.add_syntax_problem(problem)
+        return collector.reading()
+    pods = read_live_pods(source, text)
+    if pods is not None:
+        return pods
+    for chunk in chunks(text):
+        if chunk.notation == "json":
+            read_json(text, chunk, collector)
+        else:
+            _read_yaml(text, chunk, collector)
+    if collector.is_empty:
+        collector.add_problem(Finding((), "holds no documents", severity=Severity.WARNING), (1, 1))
+    return collector.reading()
+
+
+def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    try:
+        value = read_plain(text[chunk.start : chunk.end])
+    except NotPlain:
+        _read_yaml_strictly(text, chunk, collector)
+        return
+    objects = [(found, interpret(found)) for found in objects_in(value)]
+    if any(what.findings for _, what in objects):
+        _read_yaml_strictly(text, chunk, collector)
+        return
+    collector.count_document()
+    for found, what in objects:
+        collector.add_object(found, what, Place(chunk, 0, found.path), _nowhere)
+
+
+def _nowhere(_path: FieldPath) -> Position:
+    raise AssertionError("only the strict reading reports")
+
+
+def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    first_line, _ = origin_of(text, chunk)
+    try:
+        for number, document in enumerate(read_documents(text[chunk.start : chunk.end], first_line)):
+            for problem in document.problems:
+                collector.add_syntax_problem(problem)
+            if document.value is None:
+                continue
+            collector.count_document()
+            for found in () if document.problems else objects_in(document.value):
+                collector.add_object(found, interpret(found), Place(chunk, number, found.path), document.locate)
+    except SyntaxProblem as problem:
+        collector.add_syntax_problem(problem)

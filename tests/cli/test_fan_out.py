@@ -1,0 +1,66 @@
+"""Work on all cores: results in order, failures passed on, nobody left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from podqos.cli.fan_out import fan_out
+from podqos.errors import HostError
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3, 50])
+def test_results_come_in_the_order_of_the_inputs(workers):
+    assert list(fan_out(lambda n: n * n, range(20), workers)) == [n * n for n in range(20)]
+
+
+def test_no_inputs_no_results():
+    assert list(fan_out(str, [], 4)) == []
+
+
+def test_children_are_other_processes_and_are_gone_afterwards():
+    pids = set(fan_out(lambda _: os.getpid(), range(3), 3))
+    assert len(pids) == 3
+    for pid in pids - {os.getpid()}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_an_error_in_a_child_is_raised_here():
+    def fail(number: int) -> None:
+        if number == 1:
+            raise ValueError("one")
+
+    with pytest.raises(ValueError, match="one"):
+        list(fan_out(fail, range(2), 2))
+
+
+def test_a_child_that_is_killed_is_told():
+    parent = os.getpid()
+
+    def die(_: int) -> None:
+        if os.getpid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(HostError, match="worker process"):
+        list(fan_out(die, range(2), 2))
+
+
+def test_an_interrupt_ends_the_children(tmp_path):
+    parent = os.getpid()
+
+    def work(number: int) -> None:
+        if os.getpid() == parent:
+            while not (tmp_path / "child").exists():
+                pass
+            raise KeyboardInterrupt
+        (tmp_path / "child.new").write_text(str(os.getpid()))
+        (tmp_path / "child.new").rename(tmp_path / "child")
+        signal.pause()
+
+    with pytest.raises(KeyboardInterrupt):
+        list(fan_out(work, range(2), 2))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "child").read_text()), 0)

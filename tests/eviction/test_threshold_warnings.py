@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import pytest
+
+from podqos.eviction.settings import settings_from_configuration
+from podqos.eviction.signals import Signal
+from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
+from podqos.model.quantity import Quantity
+
+MEMORY = "memory.available"
+
+
+def soft_and_hard(soft: str, hard: str) -> dict[str, object]:
+    return {
+        "evictionHard": {MEMORY: hard},
+        "evictionSoft": {MEMORY: soft},
+        "evictionSoftGracePeriod": {MEMORY: "1m"},
+    }
+
+
+def kinds(document: dict[str, object], **options: object) -> list[tuple[WarningKind, Signal]]:
+    found = threshold_warnings(settings_from_configuration(document), **options)
+    return [(item.kind, item.signal) for item in found]
+
+
+def test_a_soft_threshold_that_comes_after_the_hard_one_is_a_warning():
+    """It must be reached first, so it must be the larger amount."""
+    found = threshold_warnings(settings_from_configuration(soft_and_hard("100Mi", "500Mi")))
+    assert found == (
+        ThresholdWarning(
+            WarningKind.SOFT_AFTER_HARD, Signal.MEMORY, hard=Quantity.parse("500Mi"), soft=Quantity.parse("100Mi")
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "warned"),
+    [
+        ("500Mi", "500Mi", True),
+        ("1Gi", "500Mi", False),
+        ("5%", "10%", True),
+        ("10%", "5%", False),
+        ("5%", "1Gi", False),
+    ],
+)
+def test_soft_and_hard_are_compared_where_they_can_be(soft, hard, warned):
+    assert (kinds(soft_and_hard(soft, hard)) == [(WarningKind.SOFT_AFTER_HARD, Signal.MEMORY)]) is warned
+
+
+def test_a_share_and_an_amount_are_compared_at_a_known_capacity():
+    document = soft_and_hard("5%", "1Gi")
+    assert kinds(document, capacities={Signal.MEMORY: 16 * 2**30}) == [(WarningKind.SOFT_AFTER_HARD, Signal.MEMORY)]
+    assert kinds(document, capacities={Signal.MEMORY: 64 * 2**30}) == []
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({}, []),
+        ({"evictionHard": {"nodefs.available": "10%"}}, [(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)]),
+        ({"evictionHard": {}}, [(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)]),
+        ({"evictionSoftGracePeriod": {MEMORY: "1m"}}, [(WarningKind.UNUSED_GRACE_PERIOD, Signal.MEMORY)]),
+        (
+            {"evictionSoft": {"pid.available": "10%"}, "evictionSoftGracePeriod": {"pid.available": "0s"}},
+            [(WarningKind.SOFT_WITHOUT_GRACE, Signal.PID)],
+        ),
+        (
+            {"evictionHard": {MEMORY: "1Gi", "containerfs.available": "1Gi"}},
+            [(WarningKind.CONTAINERFS_IGNORED, Signal.CONTAINERFS)],
+        ),
+        (
+            {"evictionHard": {MEMORY: "1Gi", "pid.available": "0.0%", "nodefs.available": "NaN%"}},
+            [(WarningKind.NEVER_MET, Signal.PID), (WarningKind.NEVER_MET, Signal.NODEFS)],
+        ),
+        ({"failSwapOn": False}, [(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)]),
+        (
+            {"failSwapOn": False, "memorySwap": {"swapBehavior": "LimitedSwap"}},
+            [(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)],
+        ),
+        ({"failSwapOn": False, "memorySwap": {"swapBehavior": "NoSwap"}}, []),
+    ],
+    ids=str,
+)
+def test_what_looks_wrong_is_said(document, expected):
+    assert kinds(document) == expected

@@ -1,0 +1,87 @@
+"""Reasons in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from podqos.model.pod import Container, Pod, PodSpec
+from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceRequirements
+from podqos.qos.cgroup_values import Rule
+from podqos.qos.classes import classify
+from podqos.qos.oom import OOMRule, OOMScore
+from podqos.qos.run_flags import Note
+from podqos.report import words
+
+
+def amounts(text: str) -> dict[str, Quantity]:
+    return {name: Quantity.parse(amount) for name, amount in (part.split("=") for part in text.split())}
+
+
+def container(name: str, requests: str = "", limits: str = "") -> Container:
+    return Container(name, resources=ResourceRequirements(amounts(requests), amounts(limits)))
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        pytest.param(
+            PodSpec(containers=(container("a"),)),
+            "no container sets a cpu or memory request or limit",
+            id="BestEffort",
+        ),
+        pytest.param(
+            PodSpec(containers=(container("a", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi"),)),
+            "every container has cpu and memory limits, and requests equal limits",
+            id="Guaranteed",
+        ),
+        pytest.param(
+            PodSpec(containers=(container("a", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi"), container("b", "cpu=1"))),
+            "b has no cpu limit and no memory limit",
+            id="two limits missing",
+        ),
+        pytest.param(
+            PodSpec(containers=(container("a", "cpu=1 memory=1Gi", "cpu=2 memory=1Gi"),)),
+            "a requests 1 of its cpu limit 2",
+            id="request below limit",
+        ),
+        pytest.param(
+            PodSpec(
+                containers=(container("a", "cpu=1 memory=1Gi", "cpu=1 memory=1Gi"),),
+                init_containers=(container("setup", "memory=1Gi", "memory=2Gi"),),
+            ),
+            "init container setup has no cpu limit; init container setup requests 1Gi of its memory limit 2Gi",
+            id="init container",
+        ),
+        pytest.param(
+            PodSpec(containers=(container("a", "cpu=1"),), resources=ResourceRequirements()),
+            "spec.resources is present and sets neither cpu nor memory, so the containers are not asked",
+            id="empty pod level",
+        ),
+        pytest.param(
+            PodSpec(containers=(container("a"),), resources=ResourceRequirements(amounts("cpu=1"), amounts("cpu=1"))),
+            "the pod has no memory limit",
+            id="pod level without memory",
+        ),
+    ],
+)
+def test_why_a_pod_has_its_class(spec, sentence):
+    assert words.why_class(classify(Pod(spec=spec))) == sentence
+
+
+@pytest.mark.parametrize("rule", OOMRule)
+def test_every_oom_rule_has_words(rule):
+    assert words.oom_rule(OOMScore("c", 5, rule, 2**30), 2**36)
+
+
+def test_every_cgroup_rule_and_every_note_has_words():
+    assert set(words._RULES) == set(Rule)
+    assert set(words._NOTES) == set(Note)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [(2**36, "64Gi"), (4130 * 2**20, "4130Mi"), (25_123_456_789, "23.4Gi"), (0, "0.0Mi"), (1000, "0.0Mi")],
+)
+def test_bytes_for_people(count, text):
+    assert words.mebibytes(count) == text

@@ -1,0 +1,229 @@
+"""Source 002, "QoS Classes and the Scheduling Decision": the rules, and the platform as scenarios/ has it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+
+from podqos.admission.defaulting import defaulted
+from podqos.cli.scenarios import scenario_dir
+from podqos.manifest.reading import read
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import Quantity
+from podqos.qos.classes import classify
+from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.qos.oom import oom_scores
+
+BEST_EFFORT, BURSTABLE, GUARANTEED = QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED
+NODE_BYTES = 64 * 2**30
+
+
+def _workload(file: str):
+    path = scenario_dir("content-platform") / file
+    reading = read(str(path), path.read_bytes())
+    assert not reading.problems
+    (workload,) = reading.workloads
+    return workload
+
+
+def _pod(file: str):
+    return defaulted(_workload(file).pod)
+
+
+# QoS assignment rules
+
+FULL = "{requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 100m, memory: 64Mi}}"
+NO_MEMORY_LIMIT = "{requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 100m}}"
+
+
+def _containers(*resources: str, init: str | None = None) -> str:
+    text = "".join(f"- {{name: c{index}, resources: {each}}}\n" for index, each in enumerate(resources))
+    return f"containers:\n{text}" + (f"initContainers:\n- {{name: init, resources: {init}}}\n" if init else "")
+
+
+@pytest.mark.parametrize(
+    ("fragment", "expected"),
+    [
+        pytest.param(_containers(FULL, FULL), GUARANTEED, id="all containers have equal requests and limits"),
+        pytest.param(_containers(FULL, init=FULL), GUARANTEED, id="init containers included"),
+        pytest.param(_containers(FULL, init="{}"), BURSTABLE, id="an init container without them"),
+        pytest.param(_containers("{}", "{requests: {cpu: 1m}}"), BURSTABLE, id="one has a request"),
+        pytest.param(_containers("{}", "{limits: {memory: 1Mi}}"), BURSTABLE, id="one has a limit"),
+        pytest.param(_containers("{}", init="{requests: {cpu: 1m}}"), BURSTABLE, id="only an init container has one"),
+        pytest.param(_containers("{}", "{}"), BEST_EFFORT, id="nobody has anything"),
+        pytest.param(_containers(FULL, FULL, NO_MEMORY_LIMIT), BURSTABLE, id="the third of three lacks a memory limit"),
+    ],
+)
+def test_assignment_rule(admitted, fragment, expected):
+    assert classify(admitted(fragment)).qos_class is expected
+
+
+def test_the_container_that_downgrades_the_pod_is_named(admitted):
+    decided = classify(admitted(_containers(FULL, FULL, NO_MEMORY_LIMIT)))
+
+    (missing,) = decided.missing_limits
+    assert (missing.place.path, missing.place.container, missing.resource) == ("spec.containers[2]", "c2", "memory")
+
+
+# The four-hour incident
+
+
+def test_a_sidecar_without_limits_makes_the_article_service_burstable():
+    decided = classify(_pod("accidental/article-service.yaml"))
+
+    assert decided.qos_class is BURSTABLE
+    assert [(m.place.container, m.resource) for m in decided.missing_limits] == [
+        ("envoy-sidecar", "cpu"),
+        ("envoy-sidecar", "memory"),
+    ]
+
+
+def test_the_fix_is_two_lines():
+    edits = edits_to_guaranteed(_pod("accidental/article-service.yaml"))
+
+    assert edits == (
+        Edit("spec.containers[1].resources.limits.cpu", Quantity.parse("100m")),
+        Edit("spec.containers[1].resources.limits.memory", Quantity.parse("128Mi")),
+    )
+
+
+def test_with_those_two_lines_the_article_service_is_guaranteed():
+    fixed = _pod("accidental/article-service-fixed.yaml")
+    broken = _pod("accidental/article-service.yaml")
+
+    assert classify(fixed).qos_class is GUARANTEED
+    assert not edits_to_guaranteed(fixed)
+    limits = {edit.path.rpartition(".")[2]: edit.value for edit in edits_to_guaranteed(broken)}
+    assert fixed.spec.containers[1].resources.limits == limits
+    assert fixed.spec.containers[0] == broken.spec.containers[0]
+
+
+def test_a_logging_sidecar_with_empty_resources_makes_it_burstable_and_the_limits_have_to_be_chosen():
+    pod = _pod("accidental/article-service-logging.yaml")
+
+    assert classify(pod).qos_class is BURSTABLE
+    assert edits_to_guaranteed(pod) == (
+        Edit("spec.containers[1].resources.limits.cpu", None),
+        Edit("spec.containers[1].resources.limits.memory", None),
+    )
+
+
+# The LimitRange trap
+
+
+def _limit_range_item() -> dict:
+    document = yaml.safe_load((scenario_dir("content-platform") / "platform/02-limit-range.yaml").read_text())
+    (item,) = document["spec"]["limits"]
+    return item
+
+
+def test_the_limit_range_of_the_production_namespace():
+    assert _limit_range_item() == {
+        "type": "Container",
+        "default": {"cpu": "1", "memory": "512Mi"},
+        "defaultRequest": {"cpu": "100m", "memory": "128Mi"},
+    }
+
+
+def test_a_container_with_the_defaults_of_the_limit_range_is_burstable(admitted):
+    """It inherits requests.cpu=100m and limits.cpu=1, which are not equal."""
+    item = _limit_range_item()
+    pod = admitted(_containers(json.dumps({"requests": item["defaultRequest"], "limits": item["default"]})))
+
+    assert classify(pod).qos_class is BURSTABLE
+    assert oom_scores(pod, BURSTABLE, NODE_BYTES)[0].value == 999
+
+
+# The configuration matrix, and what `kubectl get pods` printed
+
+
+@pytest.mark.parametrize(
+    ("service", "expected", "priority_class", "value"),
+    [
+        ("article-service", GUARANTEED, "latency-critical", 1_000_000),
+        ("search-api", GUARANTEED, "latency-critical", 1_000_000),
+        ("cdn-origin", GUARANTEED, "user-facing", 500_000),
+        ("analytics-pipeline", BURSTABLE, "batch-processing", 100_000),
+        ("content-generator", BURSTABLE, "batch-processing", 100_000),
+        ("search-indexer", BURSTABLE, "indexing", 200_000),
+        ("log-collector", BEST_EFFORT, "default", 0),
+        ("debug-tools", BEST_EFFORT, "default", 0),
+    ],
+)
+def test_configuration_matrix(service, expected, priority_class, value):
+    pod = _pod(f"platform/{service}.yaml")
+
+    assert classify(pod).qos_class is expected
+    assert (pod.spec.priority_class_name or _global_default()) == priority_class
+    assert _priority_classes()[priority_class]["value"] == value
+
+
+def _priority_classes() -> dict[str, dict]:
+    text = (scenario_dir("content-platform") / "platform/01-priority-classes.yaml").read_text()
+    return {document["metadata"]["name"]: document for document in yaml.safe_load_all(text)}
+
+
+def _global_default() -> str:
+    (name,) = (name for name, document in _priority_classes().items() if document["globalDefault"])
+    return name
+
+
+def test_every_batch_workload_has_explicit_limits():
+    for service in ("analytics-pipeline", "content-generator", "search-indexer"):
+        for container in _pod(f"platform/{service}.yaml").spec.containers:
+            assert {"cpu", "memory"} <= container.resources.limits.keys()
+
+
+@pytest.mark.parametrize(
+    ("service", "cpu", "memory"),
+    [("article-service", "2", "4Gi"), ("search-api", "2", "2Gi"), ("cdn-origin", "2", "4Gi")],
+)
+def test_guaranteed_pods_reserve_exactly(service, cpu, memory):
+    (container,) = _pod(f"platform/{service}.yaml").spec.containers
+
+    assert container.resources.requests == {"cpu": Quantity.parse(cpu), "memory": Quantity.parse(memory)}
+
+
+# OOM kill mechanics
+
+
+@pytest.mark.parametrize(
+    ("service", "value"), [("article-service", -997), ("analytics-pipeline", 937), ("log-collector", 1000)]
+)
+def test_oom_score_adj_on_a_node_of_64gi(service, value):
+    pod = _pod(f"platform/{service}.yaml")
+
+    assert {s.value for s in oom_scores(pod, classify(pod).qos_class, NODE_BYTES)} == {value}
+
+
+def test_a_request_of_4gi_would_give_938(admitted):
+    """The document's 937 needs a little more than the 4Gi one would guess; the scenario requests 4130Mi."""
+    pod = admitted("containers: [{name: analytics, resources: {requests: {memory: 4Gi}}}]")
+
+    assert oom_scores(pod, BURSTABLE, NODE_BYTES)[0].value == 938
+
+
+def test_burstables_lower_bound_is_3_where_guaranteed_is_minus_997(admitted):
+    pod = admitted("containers: [{name: hog, resources: {requests: {memory: 64Gi}}}]")
+
+    assert oom_scores(pod, BURSTABLE, NODE_BYTES)[0].value == 3
+
+
+# Scheduling behaviour by class
+
+
+@pytest.mark.parametrize(
+    ("request_", "limit"),
+    [
+        pytest.param("500m", "2", id="the text"),
+        pytest.param("500m", "4", id="analytics without understanding burst patterns"),
+        pytest.param("1", "4", id="indexer without understanding burst patterns"),
+        pytest.param("1", "2", id="controlled"),
+    ],
+)
+def test_pods_of_the_overcommit_examples_are_burstable(admitted, request_, limit):
+    fragment = _containers(f"{{requests: {{cpu: {request_}}}, limits: {{cpu: {limit}}}}}")
+
+    assert classify(admitted(fragment)).qos_class is BURSTABLE

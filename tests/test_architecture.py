@@ -1,0 +1,67 @@
+"""The house: public names, package docstrings, and the contracts between packages."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import podqos
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = sorted(path.parent for path in (ROOT / "src" / "podqos").glob("*/__init__.py"))
+
+
+@pytest.mark.parametrize("name", podqos.__all__)
+def test_public_names_exist_and_say_what_they_are(name):
+    value = getattr(podqos, name)
+    assert isinstance(value, str) or value.__doc__
+
+
+def test_the_public_names_are_those_of_the_table_and_no_others():
+    assert set(podqos.__all__) == {"__version__", *podqos._PUBLIC}
+    assert set(dir(podqos)) == set(podqos.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'pod'"):
+        podqos.pod  # noqa: B018 - asking is the test
+
+
+def test_importing_podqos_imports_nothing_of_it():
+    script = "import sys, podqos; print([name for name in sys.modules if name.startswith('podqos.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_a_package_says_what_kind_it_is_and_re_exports_nothing(package):
+    tree = ast.parse((package / "__init__.py").read_text())
+    docstring = ast.get_docstring(tree)
+    assert docstring is not None
+    assert docstring.split()[0] in {"Pure.", "Simulated.", "Real.", "Edge."}
+    assert len(tree.body) == 1
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_every_module_says_why_it_exists(package):
+    for module in package.glob("*.py"):
+        assert ast.get_docstring(ast.parse(module.read_text())), module
+
+
+def test_the_contracts_between_packages_hold():
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_every_command_has_options_and_a_run():
+    from podqos.cli.main import COMMANDS
+
+    for module, summary in COMMANDS.values():
+        command = import_module(f"podqos.cli.{module}")
+        assert callable(command.add_arguments)
+        assert callable(command.run)
+        assert summary
