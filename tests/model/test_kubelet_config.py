@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.errors import InvalidManifest
+from podqos.errors import InvalidConfiguration
 from podqos.model.kubelet_config import (
     API_VERSION,
-    DEFAULT_EVICTION_HARD,
     KIND,
     KubeletConfiguration,
     cpu_set,
@@ -23,9 +22,9 @@ def test_an_empty_file_means_the_kubelets_defaults():
     assert config == KubeletConfiguration()
     assert config.max_pods == 110
     assert config.enforce_node_allocatable == ("pods",)
-    assert config.hard_thresholds == DEFAULT_EVICTION_HARD
-    assert config.eviction_pressure_transition_usec == 300_000_000
-    assert config.cpu_cfs_quota_period_usec == 100_000
+    assert config.eviction_hard is None
+    assert config.eviction_pressure_transition_period == "5m"
+    assert config.cpu_cfs_quota_period == "100ms"
 
 
 def test_fields_have_the_names_of_the_file():
@@ -46,21 +45,9 @@ def test_fields_have_the_names_of_the_file():
     assert config.register_with_taints[0].key == "k"
 
 
-@pytest.mark.parametrize(
-    ("settings", "thresholds"),
-    [
-        pytest.param({"evictionHard": None}, DEFAULT_EVICTION_HARD, id="null is absent"),
-        pytest.param({"evictionHard": {}}, {}, id="an empty map means none"),
-        pytest.param({"evictionHard": {"memory.available": "1Gi"}}, {"memory.available": "1Gi"}, id="no defaults"),
-        pytest.param(
-            {"evictionHard": {"memory.available": "1Gi"}, "mergeDefaultEvictionSettings": True},
-            {**DEFAULT_EVICTION_HARD, "memory.available": "1Gi"},
-            id="merged with the defaults",
-        ),
-    ],
-)
-def test_hard_thresholds_default_only_where_none_are_given(settings, thresholds):
-    assert configuration(**settings).hard_thresholds == thresholds
+@pytest.mark.parametrize(("given", "read"), [(None, None), ({}, {}), ({"memory.available": "1Gi"},) * 2])
+def test_no_hard_thresholds_and_an_empty_map_of_them_are_told_apart(given, read):
+    assert configuration(evictionHard=given).eviction_hard == read
 
 
 def test_zero_means_the_default_where_the_kubelet_says_so():
@@ -94,8 +81,10 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
         ),
         (
             {"kubeReserved": {"gpu": "1"}},
-            ("kubelet.yaml: kubeReserved: 'gpu' cannot be reserved "
-            "(the kubelet reserves cpu, memory, ephemeral-storage, pid)"),
+            (
+                "kubelet.yaml: kubeReserved: 'gpu' cannot be reserved "
+                "(the kubelet reserves cpu, memory, ephemeral-storage, pid)"
+            ),
         ),
         ({"systemReserved": {"cpu": "-1"}}, "kubelet.yaml: systemReserved.cpu: -1 is negative (reserve 0 or more)"),
         ({"maxPods": -1}, "kubelet.yaml: maxPods: -1 is negative (use 0 or more)"),
@@ -105,24 +94,28 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
         ),
         (
             {"cpuCFSQuotaPeriod": "100"},
-            ("kubelet.yaml: cpuCFSQuotaPeriod: '100' is not a duration "
-            "(write a number with its unit, such as 30s or 1m30s)"),
+            (
+                'kubelet.yaml: cpuCFSQuotaPeriod: time: missing unit in duration "100" '
+                "(write a number with its unit, such as 30s or 1m30s)"
+            ),
         ),
         ({"memorySwap": {"swap": "x"}}, "kubelet.yaml: memorySwap: Object contains unknown field `swap`"),
         (
             {"kind": "Pod"},
-            ("kubelet.yaml: this is Pod of kubelet.config.k8s.io/v1beta1, not a kubelet configuration "
-            "(apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration)"),
+            (
+                "kubelet.yaml: this is Pod of kubelet.config.k8s.io/v1beta1, not a kubelet configuration "
+                "(apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration)"
+            ),
         ),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
 def test_bad_settings_are_refused_with_place_and_remedy(settings, message):
-    with pytest.raises(InvalidManifest) as caught:
+    with pytest.raises(InvalidConfiguration) as caught:
         configuration(**settings)
     assert str(caught.value) == message
 
 
 def test_a_bad_amount_names_its_place():
-    with pytest.raises(InvalidManifest, match=r"kubelet\.yaml: systemReserved\.memory: '1gi'"):
+    with pytest.raises(InvalidConfiguration, match=r"kubelet\.yaml: systemReserved\.memory: '1gi'"):
         configuration(systemReserved={"memory": "1gi"})

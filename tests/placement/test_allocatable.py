@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from placement.clusters import amounts
+from podqos.errors import InvalidConfiguration
 from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.placement.allocatable import node_allocatable
@@ -42,6 +43,7 @@ OKD = {
     "kube_reserved": {"memory": "2"},
     "eviction_hard": {"memory.available": "5"},
     "eviction_soft": {"memory.available": "10"},
+    "eviction_soft_grace_period": {"memory.available": "30s"},
 }
 
 
@@ -63,6 +65,11 @@ def test_okd_case_2_a_reservation_with_the_soft_threshold_leaves_80_and_85_are_s
 
 def test_without_a_soft_threshold_there_is_nothing_to_cover():
     assert node_allocatable(amounts(memory="100"), KubeletConfiguration()).soft_coverage == ()
+
+
+def test_a_soft_threshold_without_a_grace_period_keeps_the_kubelet_from_starting():
+    with pytest.raises(InvalidConfiguration, match="grace period must be specified"):
+        node_allocatable(amounts(memory="100"), KubeletConfiguration(eviction_soft={"memory.available": "10"}))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from podqos.placement.place import Surroundings, place
 from podqos.placement.pod_view import PodView, Shape
 from podqos.placement.score import balanced_allocation, least_allocated
 
-pytestmark = pytest.mark.usefixtures("each_chooser")
-
 
 def state(*pods, **properties) -> NodeState:
     made = NodeState(node("n", **properties))
@@ -40,6 +38,7 @@ def test_pods_on_the_node_count():
     assert least_allocated(demand_of(pod("p", "1", "2Gi")), state(pod("q", "1", "2Gi"))) == 50
 
 
+@pytest.mark.usefixtures("each_chooser")
 def test_containers_without_requests_count_for_something_when_nodes_are_compared():
     """100m and 200Mi each; otherwise BestEffort pods would pile up on one node."""
     demand = demand_of(pod("p"))
@@ -71,6 +70,7 @@ def test_overhead_counts_too():
     assert demand.requested == {"cpu": 50, "memory": 2**20}
 
 
+@pytest.mark.usefixtures("each_chooser")
 def test_the_emptier_node_is_taken_and_the_first_by_name_among_equals():
     nodes = (node("b"), node("a"), node("c"))
     pods = [pod("there", "1", "2Gi", on="a"), pod("p", "1", "2Gi")]

@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import Struct, field
 
-from podqos.errors import InputError, InvalidManifest
-from podqos.model.duration import parse_duration
+from podqos.errors import InputError, InvalidConfiguration
+from podqos.model.go_text import parse_duration_ns
 from podqos.model.node import Taint
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceList
@@ -32,15 +32,6 @@ PID = "pid"
 
 # The resources that may be reserved (cmd/kubelet/app/server.go: parseResourceList).
 _RESERVABLE = ("cpu", "memory", "ephemeral-storage", PID)
-
-# Where evictionHard is absent (pkg/kubelet/apis/config/v1beta1/defaults_linux.go). An empty map is not absent.
-DEFAULT_EVICTION_HARD = {
-    "memory.available": "100Mi",
-    "nodefs.available": "10%",
-    "nodefs.inodesFree": "5%",
-    "imagefs.available": "15%",
-    "imagefs.inodesFree": "5%",
-}
 
 
 class MemorySwapConfiguration(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
@@ -102,25 +93,6 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     feature_gates: dict[str, bool] = {}
 
     @property
-    def eviction_pressure_transition_usec(self) -> int:
-        """How long a pressure condition stays after its cause has gone."""
-        return parse_duration(self.eviction_pressure_transition_period)
-
-    @property
-    def cpu_cfs_quota_period_usec(self) -> int:
-        """The period over which a cpu limit is enforced."""
-        return parse_duration(self.cpu_cfs_quota_period)
-
-    @property
-    def hard_thresholds(self) -> dict[str, str]:
-        """The hard thresholds in force, signal by signal, as texts."""
-        if self.eviction_hard is None:
-            return DEFAULT_EVICTION_HARD
-        if self.merge_default_eviction_settings:
-            return {**DEFAULT_EVICTION_HARD, **self.eviction_hard}
-        return self.eviction_hard
-
-    @property
     def reserved_for_kube(self) -> ResourceList:
         """``kubeReserved`` as amounts."""
         return _without_cpu(self.kube_reserved) if self.reserved_system_cpus else _amounts(self.kube_reserved)
@@ -142,7 +114,7 @@ def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> 
         if name not in KNOWN_FIELDS:
             close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
             fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
-            raise InvalidManifest(f"unknown field {name!r}", where=where, fix=fix)
+            raise InvalidConfiguration(f"unknown field {name!r}", where=where, fix=fix)
     # Zero counts as not set where the kubelet's defaulting says so.
     for name in _ZERO_MEANS_DEFAULT:
         if settings.get(name) in (0, "", "0s", "0"):
@@ -153,7 +125,7 @@ def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> 
         text, _, path = str(error).partition(" - at ")
         place = path.strip("`").removeprefix("$.").removesuffix("[...]") or KIND
         fix = "put the value in quotes" if text.startswith("Expected `str`") else ""
-        raise InvalidManifest(text, where=f"{where}: {place}", fix=fix) from None
+        raise InvalidConfiguration(text, where=f"{where}: {place}", fix=fix) from None
     _check_values(config, where)
     return config
 
@@ -164,7 +136,7 @@ def cpu_set(text: str) -> frozenset[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and (not last.isdecimal() or int(last) < int(first))):
-            raise InvalidManifest(f"{text!r} is not a list of cores", fix="write it as 0-3,8")
+            raise InvalidConfiguration(f"{text!r} is not a list of cores", fix="write it as 0-3,8")
         cores.update(range(int(first), int(last or first) + 1))
     return frozenset(cores)
 
@@ -172,7 +144,7 @@ def cpu_set(text: str) -> frozenset[int]:
 def _check_identity(document: Mapping[str, object], where: str) -> None:
     kind, version = document.get("kind"), document.get("apiVersion")
     if kind != KIND or version != API_VERSION:
-        raise InvalidManifest(
+        raise InvalidConfiguration(
             f"this is {kind or 'a document without kind'} of {version or 'no apiVersion'}, not a kubelet configuration",
             where=where,
             fix=f"apiVersion: {API_VERSION}, kind: {KIND}",
@@ -190,33 +162,34 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
     }
     for name, text in durations.items():
         try:
-            parse_duration(text)
-        except InputError as error:
-            raise InvalidManifest(error.what, where=f"{where}: {name}", fix=error.fix) from None
+            parse_duration_ns(text)
+        except ValueError as error:
+            fix = "write a number with its unit, such as 30s or 1m30s"
+            raise InvalidConfiguration(str(error), where=f"{where}: {name}", fix=fix) from None
     for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
         if number < 0:
-            raise InvalidManifest(f"{number} is negative", where=f"{where}: {name}", fix="use 0 or more")
+            raise InvalidConfiguration(f"{number} is negative", where=f"{where}: {name}", fix="use 0 or more")
     if config.reserved_system_cpus:
         try:
             cpu_set(config.reserved_system_cpus)
         except InputError as error:
-            raise InvalidManifest(error.what, where=f"{where}: reservedSystemCPUs", fix=error.fix) from None
+            raise InvalidConfiguration(error.what, where=f"{where}: reservedSystemCPUs", fix=error.fix) from None
 
 
 def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
     for name, text in reserved.items():
         if name not in _RESERVABLE:
-            raise InvalidManifest(
+            raise InvalidConfiguration(
                 f"{name!r} cannot be reserved", where=where, fix=f"the kubelet reserves {', '.join(_RESERVABLE)}"
             )
         try:
             negative = Quantity.parse(text).sign < 0
         except InputError as error:
-            raise InvalidManifest(
+            raise InvalidConfiguration(
                 f"{text!r}: {error.what}", where=f"{where}.{name}", fix="such as 500m or 1Gi"
             ) from None
         if negative:
-            raise InvalidManifest(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")
+            raise InvalidConfiguration(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")
 
 
 def _amounts(texts: Mapping[str, str]) -> ResourceList:

@@ -10,10 +10,11 @@ Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go, pkg/kub
 
 from __future__ import annotations
 
-import struct
-
 from msgspec import Struct
 
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import Threshold, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
@@ -21,7 +22,7 @@ from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_h
 PODS = "pods"
 
 # The only two signals whose thresholds are withheld from scheduling, and of what they are thresholds.
-_RESERVING_SIGNALS = {"memory.available": MEMORY, "nodefs.available": EPHEMERAL_STORAGE}
+_RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
 
 
 class SoftCoverage(Struct, frozen=True, gc=False):
@@ -63,7 +64,7 @@ class Allocatable(Struct, frozen=True):
 def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
     """Divide ``capacity`` as a kubelet with this configuration does. Never below zero."""
     kube, system = config.reserved_for_kube, config.reserved_for_system
-    hard = threshold_amounts(config.hard_thresholds, capacity)
+    hard = _amounts(_hard_thresholds(config), capacity)
     withheld = {name: ZERO + _of(system, name) + _of(kube, name) + _of(hard, name) for name in capacity}
     reservation = {name: amount for name, amount in withheld.items() if amount}
     reported = _reported(capacity, config)
@@ -81,28 +82,30 @@ def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Al
     )
 
 
-def threshold_amounts(thresholds: dict[str, str], capacity: ResourceList) -> ResourceList:
-    """Return the thresholds that are withheld from scheduling, as amounts of their resource."""
-    amounts: ResourceList = {}
-    for signal, resource in _RESERVING_SIGNALS.items():
-        text = thresholds.get(signal)
-        # Exactly these two spellings switch a threshold off (pkg/kubelet/eviction/helpers.go).
-        if text is not None and text not in ("0%", "100%"):
-            amounts[resource] = _threshold_amount(text, _of(capacity, resource))
-    return amounts
+def _hard_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
+    """Return those of ``evictionHard`` alone: a soft one without grace acts at once, too, but withholds nothing."""
+    settings = EvictionSettings(
+        eviction_hard=config.eviction_hard, merge_default_eviction_settings=config.merge_default_eviction_settings
+    )
+    return parse_thresholds(settings)
 
 
-def _threshold_amount(text: str, capacity: Quantity) -> Quantity:
-    """Return a threshold as an amount. A percentage is a 32-bit fraction upstream, and its rounding shows."""
-    if not text.endswith("%"):
-        return Quantity.parse(text)
-    fraction = _float32(_float32(float(text.rstrip("%"))) / 100)
-    return Quantity.of_units(int(capacity.value * fraction), "BinarySI")
+def _soft_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
+    settings = EvictionSettings(
+        eviction_hard={},
+        eviction_soft=config.eviction_soft,
+        eviction_soft_grace_period=config.eviction_soft_grace_period,
+    )
+    return parse_thresholds(settings)
 
 
-def _float32(number: float) -> float:
-    rounded: float = struct.unpack("f", struct.pack("f", number))[0]
-    return rounded
+def _amounts(thresholds: tuple[Threshold, ...], capacity: ResourceList) -> ResourceList:
+    """Return thresholds as amounts of the resource that they are about, where there is one."""
+    return {
+        resource: threshold.amount(_of(capacity, resource).value)
+        for threshold in thresholds
+        if (resource := _RESERVING_SIGNALS.get(threshold.signal)) is not None
+    }
 
 
 def _reported(capacity: ResourceList, config: KubeletConfiguration) -> ResourceList:
@@ -130,9 +133,9 @@ def _without_hugepages(memory: Quantity, capacity: ResourceList) -> Quantity:
 def _soft_coverage(
     capacity: ResourceList, allocatable: ResourceList, config: KubeletConfiguration
 ) -> tuple[SoftCoverage, ...]:
-    hard = threshold_amounts(config.hard_thresholds, capacity)
+    hard = _amounts(_hard_thresholds(config), capacity)
     coverage = []
-    for resource, soft in threshold_amounts(config.eviction_soft, capacity).items():
+    for resource, soft in _amounts(_soft_thresholds(config), capacity).items():
         if resource not in capacity:
             continue
         system = _of(config.reserved_for_system, resource)
