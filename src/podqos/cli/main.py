@@ -27,6 +27,7 @@ EXIT_INTERRUPTED = 130
 # command → its module under podqos.cli, and what it does, as `podqos --help` lists it
 COMMANDS = {
     "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
+    "place": ("place", "where pods land on nodes, what waits and why, who is displaced, how full it gets"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }
