@@ -31,11 +31,11 @@ class Reading(Struct, frozen=True):
     """Everything in a text."""
 
     source: str
-    workloads: Sequence[Workload]
+    workloads: tuple[Workload, ...]
     places: Sequence[Place]
     """Where each workload stands."""
-    others: Sequence[Other] = ()
-    problems: Sequence[Problem] = ()
+    others: tuple[Other, ...] = ()
+    problems: tuple[Problem, ...] = ()
     """In the order of the text."""
     skipped: int = 0
     """Documents, or items of lists, that are no Kubernetes objects."""
@@ -60,8 +60,14 @@ class Collector:
 
     def reading(self) -> Reading:
         """Return what was collected."""
-        problems = sorted(self._problems)
-        return Reading(self._source, self._workloads, self._places, self._others, problems, self._skipped)
+        return Reading(
+            self._source,
+            tuple(self._workloads),
+            self._places,
+            tuple(self._others),
+            tuple(sorted(self._problems)),
+            self._skipped,
+        )
 
     def count_document(self) -> None:
         """Note that there was a document, whatever is in it."""
@@ -95,4 +101,6 @@ def _metadata(value: dict[str, Plain]) -> ObjectMeta:
     try:
         return convert(value.get("metadata", {}), ObjectMeta)
     except msgspec.ValidationError:
-        return ObjectMeta()
+        metadata = value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return ObjectMeta(name=name) if isinstance(name, str) else ObjectMeta()

@@ -47,6 +47,9 @@ def convert(value: Plain, model: type[Model]) -> Model:
     return msgspec.convert(value, model, dec_hook=decode_hook)
 
 
+REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for a text that it cannot read."""
+
 PLAIN_DECODER = msgspec.json.Decoder(float_hook=Number.read)
 """JSON to plain values."""
 
@@ -59,7 +62,7 @@ def decode_pod(data: bytes) -> Pod:
         return _POD_DECODER.decode(data)
     except msgspec.ValidationError:
         pass
-    except msgspec.DecodeError as error:
+    except REFUSALS as error:
         raise InvalidManifest(str(error)) from None
     return convert_pod(PLAIN_DECODER.decode(data))
 

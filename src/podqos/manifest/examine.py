@@ -46,7 +46,7 @@ def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain
     if is_live and not holder.pod_path:
         cleaned["status"] = examination.clean(status, PodStatus, ("status",))
     elif status and not is_live:
-        what = "status does not belong in a manifest and is ignored"
+        what = "does not belong in a manifest and is ignored"
         examination.report(("status",), what, "remove it", Severity.WARNING)
     return cleaned, tuple(examination.findings)
 

@@ -84,6 +84,7 @@ class _Lines(dict[str, _Line]):
         return line
 
 
+_LONGEST_KEY = 1_000  # libyaml looks no further than 1024 characters for the colon
 _REMEMBERED_LINES = 50_000
 _REMEMBERED_LENGTH = 200
 _lines = _Lines()
@@ -140,6 +141,8 @@ def _scalar(text: str) -> Scalar:
 
 
 def _key(text: str) -> str:
+    if len(text) > _LONGEST_KEY:
+        raise NotPlain
     if text.startswith(('"', "'")):
         return text[1:-1]
     try:
@@ -204,8 +207,8 @@ _UNCLOSED = re.compile(r""": (?:'(?:[^'\n]|'')*+|"[^"\\\n]*+)\n""")
 _QUOTED_LINES = re.compile(
     rf"""
     ^([ ]*+ (?:-[ ]++)?+ {_KEY}:[ ]++)
-    ( ' [^'\n]*+ (?:''[^'\n]*+)*+ (?: \n[ ]*+ (?=[^ '\n]) [^'\n]*+ (?:''[^'\n]*+)*+ )++ '
-    | " [^"\\\n]*+ (?: \n[ ]*+ (?=[^ "\n]) [^"\\\n]*+ )++ " )
+    ( ' [^'\n]*+ (?:''[^'\n]*+)*+ (?: \n[ ]++ (?=[^ '\n]) [^'\n]*+ (?:''[^'\n]*+)*+ )++ '
+    | " [^"\\\n]*+ (?: \n[ ]++ (?=[^ "\n]) [^"\\\n]*+ )++ " )
     (?=[ ]*+\n)
     """,
     re.VERBOSE | re.MULTILINE | re.ASCII,
@@ -223,6 +226,9 @@ def _join_quoted_lines(text: str) -> str:
 _COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
 # Of the others: control characters, those that end a line in YAML 1.1, and those it does not allow.
 _ODD_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+# What is nested deeper is left to the strict reading, which has a limit.
+_DEEPEST = 100
 
 _Collection = dict[str, Plain] | list[Plain]
 
@@ -285,7 +291,7 @@ def _assemble(lines: list[str], block_texts: list[str]) -> Plain:
             last = _NOTHING
         if at > column or (behind_dash and mapping is not None):  # a new one
             inner: _Collection = [] if behind_dash else {}
-            if mapping is not None and last[0] in _ENDS_IN_BARE_KEY:
+            if mapping is not None and last[0] in _ENDS_IN_BARE_KEY and len(outer) < _DEEPEST:
                 mapping[last[2]] = inner
                 outer.append((mapping, items, column))
             elif root is None and at == 0:

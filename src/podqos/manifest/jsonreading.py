@@ -1,8 +1,8 @@
 """Reading JSON: one object, a list, or a stream of them.
 
 Lists of pods as ``kubectl get pods -o json`` prints them are large and were checked by an API server: they are decoded
-straight into the model, in one pass over the bytes. Everything else is decoded to plain values, list by list item
-by item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
+straight into the model, in one pass over the bytes. Everything else is decoded to plain values, a list item by
+item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from podqos.manifest.contents import Collector, Reading
-from podqos.manifest.decode import PLAIN_DECODER, decode_hook
+from podqos.manifest.decode import PLAIN_DECODER, REFUSALS, decode_hook
 from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import interpret, is_list, objects_in
 from podqos.manifest.plain import FieldPath, Plain
-from podqos.manifest.problems import Finding, Position, SyntaxProblem
-from podqos.manifest.text import Chunk, Place, decode, origin_of
+from podqos.manifest.problems import Finding, Position, SyntaxProblem, position_at
+from podqos.manifest.text import Chunk, Place, decode
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
 
 if TYPE_CHECKING:
@@ -59,19 +59,19 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
         return None
     try:
         pods = _POD_LIST_DECODER.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except REFUSALS:
         return None
     workloads = _live_workloads(pods.items, are_typed=pods.kind == "List")
     if workloads is None:
         return None
-    return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+    return Reading(source, tuple(workloads), _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
 
 
 def live_pods(items: memoryview) -> list[Workload] | None:
     """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
     try:
         return _live_workloads(_PODS_DECODER.decode(items), are_typed=False)
-    except (msgspec.DecodeError, RecursionError):
+    except REFUSALS:
         return None
 
 
@@ -134,7 +134,7 @@ def read_json(text: bytes, chunk: Chunk, collector: Collector) -> None:
     """Read a chunk that begins like JSON."""
     try:
         _read_value(text, chunk, collector)
-    except (msgspec.DecodeError, RecursionError):
+    except REFUSALS:
         _read_stream(text, chunk, collector)
 
 
@@ -142,36 +142,37 @@ def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> None:
     """Read JSON values one after the other, and report where that fails."""
     from podqos.manifest.strictjson import spans
 
-    origin = origin_of(text, chunk)
     try:
-        string = decode(text[chunk.start : chunk.end], origin)
-        start = chunk.start
-        before = 0
-        for begin, end in spans(string, origin):
+        string = decode(text[chunk.start : chunk.end], chunk.origin)
+        start, before = chunk.start, 0
+        origin = chunk.origin
+        for begin, end in spans(string, chunk.origin):
             start += len(string[before:begin].encode())
-            part = Chunk(start, start + len(string[begin:end].encode()), "json")
-            start, before = part.end, end
+            origin = position_at(string[before:begin], begin - before, origin)
+            part = Chunk(start, start + len(string[begin:end].encode()), "json", origin)
             try:
                 _read_value(text, part, collector)
-            except (msgspec.DecodeError, RecursionError) as error:
-                raise SyntaxProblem(origin_of(text, part), f"broken JSON: {error}") from None
+            except REFUSALS as error:
+                raise SyntaxProblem(origin, f"broken JSON: {error}") from None
+            start, before = part.end, end
+            origin = position_at(string[begin:end], end - begin, origin)
     except SyntaxProblem as problem:
         collector.add_syntax_problem(problem)
 
 
 def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
-    """Read one JSON value; if it is broken, raise what msgspec raises and take in nothing."""
-    locator = JSONLocator(text, chunk)
+    """Read one JSON value; if it is broken as a whole, raise what msgspec raises before anything is taken in."""
     parts = _parts(text[chunk.start : chunk.end])
     whole: Plain = None if parts[0].path else PLAIN_DECODER.decode(parts[0].raw)
+    locator = JSONLocator(text, chunk)
     collector.count_document()
     for part in parts:
         try:
             value = PLAIN_DECODER.decode(part.raw) if part.path else whole
-        except (msgspec.DecodeError, RecursionError) as error:
-            collector.add_problem(Finding(part.path, f"broken JSON: {error}"), locator.locate(part.path))
+            doubled = _duplicate_keys(part, value)
+        except REFUSALS as error:
+            collector.add_problem(Finding((), f"broken JSON: {error}"), locator.locate(part.path))
             continue
-        doubled = _duplicate_keys(part, value)
         for path in doubled:
             finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
             collector.add_problem(finding, locator.locate((*part.path, *path)))
@@ -189,6 +190,16 @@ def _parts(piece: bytes) -> list[_Part]:
         return [_Part(piece)]
     kind, api_version = item_type(envelope.kind, envelope.api_version)
     return [_Part(raw, ("items", index), kind, api_version) for index, raw in enumerate(envelope.items)]
+
+
+def read_json_object(text: bytes, place: Place) -> Plain:
+    """Return what the object at a place says; of a list, only the item in question is decoded."""
+    parts = _parts(text[place.chunk.start : place.chunk.end])
+    part = next(part for part in parts if part.path == place.path[: len(part.path)])
+    value: Plain = PLAIN_DECODER.decode(part.raw)
+    for step in place.path[len(part.path) :]:
+        value = value[step]  # type: ignore[index] # a place is a path that exists
+    return value
 
 
 def _duplicate_keys(part: _Part, value: Plain) -> Sequence[FieldPath]:
@@ -214,5 +225,5 @@ class JSONLocator:
 
         if self._positions is None:
             piece = self._text[self._chunk.start : self._chunk.end].decode(errors="replace")
-            self._positions = Positions(piece, origin_of(self._text, self._chunk))
+            self._positions = Positions(piece, self._chunk.origin)
         return self._positions.locate(path)

@@ -6,12 +6,13 @@ bytes in again.
 
 from __future__ import annotations
 
-from podqos.manifest.decode import PLAIN_DECODER
-from podqos.manifest.jsonreading import JSONLocator
+from itertools import islice
+
+from podqos.manifest.jsonreading import JSONLocator, read_json_object
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position
 from podqos.manifest.strictyaml import Document, read_documents
-from podqos.manifest.text import Chunk, Place, normalise, origin_of
+from podqos.manifest.text import Chunk, Place, normalise
 
 
 class Lookup:
@@ -19,13 +20,14 @@ class Lookup:
 
     def __init__(self, data: bytes) -> None:
         self._text = normalise(data)
-        self._documents: dict[Chunk, list[Document]] = {}
-        self._json_values: dict[Chunk, Plain] = {}
+        self._documents: dict[tuple[Chunk, int], Document] = {}
         self._json_locators: dict[Chunk, JSONLocator] = {}
 
     def plain(self, place: Place) -> Plain:
         """Return everything the object at ``place`` says."""
-        value = self._json_value(place.chunk) if place.chunk.notation == "json" else self._document(place).value
+        if place.chunk.notation == "json":
+            return read_json_object(self._text, place)
+        value = self._document(place).value
         for step in place.path:
             value = value[step]  # type: ignore[index] # a place is a path that exists
         return value
@@ -41,14 +43,9 @@ class Lookup:
             return locator.locate(path)
         return self._document(place).locate(path)
 
-    def _json_value(self, chunk: Chunk) -> Plain:
-        if chunk not in self._json_values:
-            self._json_values[chunk] = PLAIN_DECODER.decode(self._text[chunk.start : chunk.end])
-        return self._json_values[chunk]
-
     def _document(self, place: Place) -> Document:
-        chunk = place.chunk
-        if chunk not in self._documents:
-            first_line, _ = origin_of(self._text, chunk)
-            self._documents[chunk] = list(read_documents(self._text[chunk.start : chunk.end], first_line))
-        return self._documents[chunk][place.document]
+        chunk, number = place.chunk, place.document
+        if (chunk, number) not in self._documents:
+            documents = read_documents(self._text[chunk.start : chunk.end], chunk.origin[0])
+            self._documents[chunk, number] = next(islice(documents, number, None))
+        return self._documents[chunk, number]

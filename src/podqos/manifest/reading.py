@@ -16,7 +16,7 @@ from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
-from podqos.manifest.text import Chunk, Place, chunks, normalise, origin_of
+from podqos.manifest.text import Chunk, Place, chunks, normalise
 
 
 def read(source: str, data: bytes) -> Reading:
@@ -60,9 +60,8 @@ def _nowhere(_path: FieldPath) -> Position:
 
 
 def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None:
-    first_line, _ = origin_of(text, chunk)
     try:
-        for number, document in enumerate(read_documents(text[chunk.start : chunk.end], first_line)):
+        for number, document in enumerate(read_documents(text[chunk.start : chunk.end], chunk.origin[0])):
             for problem in document.problems:
                 collector.add_syntax_problem(problem)
             if document.value is None:

@@ -11,8 +11,6 @@ numbers are then printed by Go's encoding/json.
 from __future__ import annotations
 
 import re
-import struct
-from decimal import Decimal
 
 from podqos.manifest.plain import Number
 
@@ -122,6 +120,8 @@ def _integer(digits: str) -> int | None:
 
 def _as_json(number: float) -> int | Number:
     """Return ``number`` with the text that Go's JSON encoder gives it."""
+    from decimal import Decimal
+
     if number == 0 or 1e-6 <= abs(number) < 1e21:
         text = format(Decimal(repr(number)), "f").removesuffix(".0")
         return Number.read(text) if "." in text else int(text)
@@ -130,15 +130,16 @@ def _as_json(number: float) -> int | Number:
 
 def _float_key(number: Number) -> str:
     """Return the shortest text of the nearest 32-bit float: so go-yaml writes such keys."""
-    try:
-        nearest = _nearest_single(number)
-    except OverflowError:
+    nearest = _nearest_single(number)
+    if abs(nearest) == float("inf"):
         return ".inf" if number > 0 else "-.inf"
     texts = (f"{nearest:.{precision}g}" for precision in range(1, 10))
     return next(text for text in texts if _nearest_single(float(text)) == nearest)
 
 
 def _nearest_single(number: float) -> float:
+    import struct
+
     single: float = struct.unpack("f", struct.pack("f", number))[0]
     return single
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
@@ -77,12 +78,13 @@ def duplicate_keys(text: str) -> list[FieldPath]:
 
 
 class Positions:
-    """Where the fields of a JSON text stand; the text is sound and begins at ``origin``."""
+    """Where the fields of a JSON text stand, which begins at ``origin``. What is broken is not looked into."""
 
     def __init__(self, text: str, origin: Position) -> None:
         self._text = text
         self._origin = origin
         self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
+        self._counted = (0, origin)  # an offset and its position, to count lines from
 
     def locate(self, path: FieldPath) -> Position:
         """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
@@ -92,28 +94,40 @@ class Positions:
             if step not in members:
                 break
             begin, value_begin = members[step]
-        return position_at(self._text, begin, self._origin)
+        return self._position(begin)
+
+    def _position(self, offset: int) -> Position:
+        """Return line and column of an offset, counting on from the last one: fields are asked for in order."""
+        counted, position = self._counted
+        if offset < counted:
+            return position_at(self._text, offset, self._origin)
+        position = position_at(self._text[counted:offset], offset - counted, position)
+        self._counted = (offset, position)
+        return position
 
     def _members_at(self, begin: int) -> dict[str | int, tuple[int, int]]:
         """Return, for the object or list at an offset, where each member (its key or item) and its value begin."""
         if begin not in self._members:
+            members = self._members[begin] = {}
             scan = {"{": self._scan_object, "[": self._scan_list}.get(self._text[begin : begin + 1])
-            self._members[begin] = {} if scan is None else dict(scan(begin + 1))
+            with suppress(ValueError, RecursionError):
+                members.update(() if scan is None else scan(begin + 1))
         return self._members[begin]
 
     def _scan_object(self, offset: int) -> Iterator[tuple[str | int, tuple[int, int]]]:
         offset = _skip(self._text, offset)
-        while self._text[offset] != "}":
+        while self._text[offset : offset + 1] != "}":
             key, key_end = _SCANNER.raw_decode(self._text, offset)
             colon = _COLON.match(self._text, key_end)
-            assert colon is not None
+            if colon is None:
+                return
             yield key, (offset, colon.end())
             offset = self._after_comma(_end(self._text, colon.end()))
 
     def _scan_list(self, offset: int) -> Iterator[tuple[str | int, tuple[int, int]]]:
         offset = _skip(self._text, offset)
         index = 0
-        while self._text[offset] != "]":
+        while self._text[offset : offset + 1] != "]":
             yield index, (offset, offset)
             offset = self._after_comma(_end(self._text, offset))
             index += 1

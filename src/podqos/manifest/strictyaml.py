@@ -32,6 +32,7 @@ _SMALL_NODES, _SMALL_RATIO = 400_000, 0.99
 _LARGE_NODES, _LARGE_RATIO = 4_000_000, 0.10
 # No manifest is nested like this; it keeps whatever walks the values from running out of stack.
 _DEEPEST = 200
+_TEMPLATE_FIX = "this looks like a template: render it first"
 _MERGE_TAG = "tag:yaml.org,2002:merge"
 
 
@@ -76,6 +77,9 @@ def read_documents(text: bytes, first_line: int = 1) -> Iterator[Document]:
                 return
             if isinstance(event, yaml.DocumentStartEvent):
                 yield _Builder(parser, first_line).document()
+    except SyntaxProblem as problem:
+        problem.fix = _TEMPLATE_FIX if "{{" in string else problem.fix
+        raise
     except yaml.MarkedYAMLError as error:
         raise _broken(error, string, first_line) from None
     except yaml.reader.ReaderError as error:
@@ -98,7 +102,7 @@ def _broken(error: MarkedYAMLError, text: str, first_line: int) -> SyntaxProblem
     if "\t" in written[: len(written) - len(written.lstrip())]:
         fix = "indent with spaces, not tabs"
     elif "{{" in text:
-        fix = "this looks like a template: render it first"
+        fix = _TEMPLATE_FIX
     elif error.context_mark and error.context_mark.line != line:
         fix = f"that began on line {error.context_mark.line + first_line}"
     return SyntaxProblem((line + first_line, column + 1), what, fix)

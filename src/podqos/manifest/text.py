@@ -18,11 +18,13 @@ from podqos.manifest.problems import Position, SyntaxProblem, position_at
 _UTF8_MARK = b"\xef\xbb\xbf"
 _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
-# A separator, together with the blank, comment and further separator lines after it.
+# A separator (or the end of a document), together with the blank, comment and further separator lines after it.
+_MARK = rb"(?:---|\.\.\.)"
 _REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
-_FIRST_SEPARATOR = re.compile(rb"---" + _REST_OF_LINE)
-_SEPARATOR = re.compile(rb"\n---%b(?:\n(?:---)?+%b)*+\n?" % (_REST_OF_LINE, _REST_OF_LINE))
-_NOTHING = re.compile(rb"(?:[ \t\r\n]++|#[^\n]*+)*+")
+_FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
+_SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?+%b)*+\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
+# Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
+_NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*+")
 # kubectl, too, looks no further than the first brace.
 _JSON_START = re.compile(rb"""[ \t\r\n]*+(?:\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-])""")
 
@@ -33,6 +35,8 @@ class Chunk(Struct, frozen=True):
     start: int
     end: int
     notation: Literal["json", "yaml"]
+    origin: Position = (1, 1)
+    """Line and column where it begins."""
 
 
 class Place(Struct, frozen=True):
@@ -40,7 +44,7 @@ class Place(Struct, frozen=True):
 
     chunk: Chunk
     document: int = 0
-    """Which document of the chunk, from zero; there is more than one only where YAML's ``...`` is used."""
+    """Which document of the chunk, from zero; there are more only where content follows ``---`` on its line."""
     path: FieldPath = ()
     """From the document to the object: empty, or the way through a list's items."""
 
@@ -67,22 +71,19 @@ def decode(text: bytes, origin: Position) -> str:
         ) from None
 
 
-def origin_of(text: bytes, chunk: Chunk) -> Position:
-    """Return line and column where a chunk begins."""
-    before = text[text.rfind(b"\n", 0, chunk.start) + 1 : chunk.start]
-    return text.count(b"\n", 0, chunk.start) + 1, len(before.decode(errors="replace")) + 1
-
-
 def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the parts of a text that hold something."""
+    start, line = 0, 1
     first = _FIRST_SEPARATOR.match(text)
-    start = first.end() if first else 0
+    if first is not None:
+        start = first.end()
     for separator in _SEPARATOR.finditer(text, start):
-        yield from _chunk(text, start, separator.start() + 1)
+        yield from _chunk(text, start, separator.start() + 1, line)
+        line += text.count(b"\n", start, separator.end())
         start = separator.end()
-    yield from _chunk(text, start, len(text))
+    yield from _chunk(text, start, len(text), line)
 
 
-def _chunk(text: bytes, start: int, end: int) -> Iterator[Chunk]:
+def _chunk(text: bytes, start: int, end: int, line: int) -> Iterator[Chunk]:
     if _NOTHING.fullmatch(text, start, end) is None:
-        yield Chunk(start, end, "json" if _JSON_START.match(text, start, end) else "yaml")
+        yield Chunk(start, end, "json" if _JSON_START.match(text, start, end) else "yaml", (line, 1))

@@ -1,0 +1,135 @@
+"""The fast reading: what it admits means what the strict reading says, and it admits what manifests are made of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+
+from manifest.yaml_documents import documents
+from podqos.manifest import fastyaml
+from podqos.manifest.fastyaml import NotPlain, read_plain
+from podqos.manifest.plain import Number, Plain
+from podqos.manifest.strictyaml import read_documents
+
+
+def strictly(text: bytes) -> Plain:
+    documents = list(read_documents(text))
+    assert len(documents) <= 1
+    assert not any(document.problems for document in documents)
+    return documents[0].value if documents else None
+
+
+def shown(value: Plain) -> str:
+    """Write a value down so that 1, True and 1.0 differ, and numbers by their text."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key!r}:{shown(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(shown(item) for item in value) + "]"
+    return value.text if isinstance(value, Number) else repr(value)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(documents())
+@example(b"a: b\n\n  c\n")
+@example(b"a: b # c\n  d\n")
+@example(b"a: 'x\n  b: |\n    y\n  z'\n")
+@example(b"a: |\n  x\n    # not a comment")
+@example(b"a:\n- b\n c: d\n")
+@example(b"- a: 1\n  b:\n  - c\n- d\n")
+@example(b"a:\n  b:\n- c\n")
+@example("a: b\u0085c\n".encode())
+@example(b"a: 'b\n--- c\n  d'\n")
+def test_whatever_the_fast_reading_admits_means_the_same_to_the_strict_one(text: bytes):
+    try:
+        fast = read_plain(text)
+    except NotPlain:
+        return
+    assert shown(fast) == shown(strictly(text))
+
+
+PLAIN = {
+    "mapping": b"a: 1\nb: x y\nc:\nd: null\n",
+    "nested": b"a:\n  b:\n    c: 1\n  d: 2\ne: 3\n",
+    "list below its key": b"a:\n  - 1\n  - b: 2\n    c: 3\nd: 4\n",
+    "list in the column of its key": b"a:\n- 1\n- b: 2\n  c:\n  - 3\n  d: 4\ne: 5\n",
+    "top-level list": b"- a\n- b: c\n",
+    "wide dash": b"a:\n  -   b: 1\n      c: 2\n",
+    "comments and blank lines": b"# a\n\na: 1 # b\n  # c\nb:\n  # d\n  c: 2\n\n",
+    "yaml 1.1 scalars": b"a: yes\nb: 010\nc: 0x1F\nd: 1_000\ne: ~\nf: 1e3\n",
+    "keys that are no texts": b"on: 1\n2: b\n1.50: c\n",
+    "quoted": b"a: \"x: y # z\"\nb: 'it''s'\n\"c d\": \"\\\"\\n\"\n",
+    "flow": b'a: [x, "y", 1]\nb: {c: d, e: 5}\nf: []\ng: {}\n',
+    "literal block": b"a: |\n  x\n    y\n\n  # z\nb: |-\n  v\nc: |+\n  w\n\nd: 1\n",
+    "literal block in a list": b"- |\n  x\n- a: |\n    y\n  b: 1\n",
+    "folded block": b"a: >-\n  x\n  y\nb: 1\n",
+    "quoted over several lines": b"a: 'x\n  y: z\n  v. '\nb: \"c\n    d\"\n",
+    "unquoted over several lines": b"a: x y\n  z\n  v\nb:\n- c\n  d\n",
+    "managed fields": b'f:metadata:\n  k:{"name":"a"}:\n    .: {}\n',
+    "tab in a block": b"a: |\n  x\ty\n",
+    "beyond ascii": "a: größe\n# ü\n".encode(),
+    "arguments": b"args:\n- --a=b\n- -c\n- /bin/sh\n- $(X)\n- a:b\n- a#b\n",
+    "no line end": b"a: 1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLAIN.values(), ids=PLAIN.keys())
+def test_what_manifests_are_made_of_is_plain(text: bytes):
+    assert shown(read_plain(text)) == shown(strictly(text))
+
+
+LEFT_TO_THE_STRICT_READING = {
+    "anchor": b"a: &x 1\n",
+    "alias": b"a: *x\n",
+    "tag": b"a: !!str 1\n",
+    "merge key": b"<<: {a: 1}\n",
+    "complex key": b"? a\n: b\n",
+    "key set twice": b"a: 1\nb: 2\na: 3\n",
+    "key set twice in a flow mapping": b"a: {b: 1, b: 2}\n",
+    "null as a key": b"null: 1\n",
+    "not a number": b"a: .nan\n",
+    "two colons": b"a: b: c\n",
+    "tab": b"a:\tb\n",
+    "tab in the indentation": b"a:\n\tb: 1\n",
+    "dedent to nowhere": b"a:\n    b: 1\n  c: 2\n",
+    "deeper than a value": b"a: 1\n  b: 2\n",
+    "key in a list": b"a:\n  - 1\n  b: 2\n",
+    "item in a mapping": b"a: 1\n- b\n",
+    "indented document": b"  a: 1\n",
+    "nested dashes": b"- - a\n",
+    "bare dash": b"-\n  a: 1\n",
+    "scalar document": b"a\n",
+    "end of document": b"a: 1\n...\n",
+    "directive": b"%YAML 1.1\n---\na: 1\n",
+    "unclosed quote": b"a: 'b\n",
+    "unclosed bracket": b"a: [b,\n  c]\n",
+    "escape that json lacks": b'a: "\\x41"\n',
+    "indentation indicator": b"a: |2\n   x\n",
+    "folded block with paragraphs": b"a: >\n  x\n\n  y\n",
+    "control character": b"a: \x01\n",
+    "line separator": "a: b\u2028c\n".encode(),
+    "not utf-8": b"a: \xff\n",
+    "utf-8 in pieces": b"a: \xc3b\xa9\n",
+    "carriage return": b"a: b\rc: d\n",
+    "long key": b"k" * 1100 + b": 1\n",
+    "deep nesting": b"".join(b" " * depth + b"a:\n" for depth in range(150)),
+}
+
+
+@pytest.mark.parametrize("text", LEFT_TO_THE_STRICT_READING.values(), ids=LEFT_TO_THE_STRICT_READING.keys())
+def test_what_needs_a_second_look_is_not_plain(text: bytes):
+    with pytest.raises(NotPlain):
+        read_plain(text)
+
+
+def test_readers_of_the_same_line_get_flow_collections_of_their_own():
+    first, second = read_plain(b"a: [1]\n"), read_plain(b"a: [1]\n")
+    assert isinstance(first, dict)
+    first["a"].append(2)
+    assert second == {"a": [1]}
+
+
+def test_the_memory_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fastyaml, "_REMEMBERED_LINES", 10)
+    for number in range(50):
+        assert read_plain(f"key{number}: {number}\n".encode()) == {f"key{number}": number}
+    assert len(fastyaml._lines) <= 10
