@@ -29,13 +29,13 @@ from podqos.errors import InputError, InvalidConfiguration, InvalidManifest, Inv
 from podqos.manifest.problems import Severity
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
+from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, RuntimeClass
 from podqos.model.profile import NEWEST, Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.placement.allocatable import PODS, SoftCoverage, node_allocatable
+from podqos.placement.allocatable import SoftCoverage, node_allocatable
 from podqos.placement.constraints import validate_constraints
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings, place

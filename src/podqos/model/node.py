@@ -7,6 +7,9 @@ from msgspec import Struct
 from podqos.model.pod import ObjectMeta
 from podqos.model.resources import ResourceList
 
+# The resource that counts pods.
+PODS = "pods"
+
 LABEL_HOSTNAME = "kubernetes.io/hostname"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 TAINT_NOT_READY = "node.kubernetes.io/not-ready"

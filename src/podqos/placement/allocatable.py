@@ -16,10 +16,9 @@ from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import PODS
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
-
-PODS = "pods"
 
 # The only two signals whose thresholds are withheld from scheduling, and of what they are thresholds.
 _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}

@@ -5,10 +5,11 @@ Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go (f
 
 from __future__ import annotations
 
+from podqos.model.node import PODS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Demand
 from podqos.placement.node_state import NodeState
-from podqos.placement.reasons import PODS, Insufficient
+from podqos.placement.reasons import Insufficient
 
 # The order in which the scheduler names what is missing; other resources follow by name.
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)

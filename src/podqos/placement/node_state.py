@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podqos.errors import InvalidManifest
-from podqos.model.node import Node, Taint
+from podqos.model.node import PODS, Node, Taint
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import CPU, MEMORY
-from podqos.placement.allocatable import PODS
 from podqos.placement.demand import Amounts, counted
 from podqos.placement.pod_view import PodView
 from podqos.placement.taints import taints_of

@@ -86,9 +86,9 @@ def place(
 
 def _check_names(cluster: Cluster, views: list[PodView]) -> None:
     for what, names in (("nodes", (state.name for state in cluster.states)), ("pods", (view.key for view in views))):
-        name, count = next(iter(Counter(names).most_common(1)), ("", 0))
-        if count > 1:
-            raise InvalidManifest(f"{count} {what} are called {name}", fix="give every one a name of its own")
+        name, number = next(iter(Counter(names).most_common(1)), ("", 0))
+        if number > 1:
+            raise InvalidManifest(f"{number} {what} are called {name}", fix="give every one a name of its own")
 
 
 class _Run:

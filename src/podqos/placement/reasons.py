@@ -12,10 +12,8 @@ from typing import ClassVar
 
 from msgspec import Struct
 
-from podqos.model.node import Taint
+from podqos.model.node import PODS, Taint
 from podqos.model.scheduling import NodeSelectorRequirement
-
-PODS = "pods"
 
 
 class Plugin(StrEnum):

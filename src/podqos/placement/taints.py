@@ -45,23 +45,9 @@ _TAINT_OF_CONDITION = {
 _FOR_EVERY_POD = ("Ready", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
-    """Whether one toleration covers one taint."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-    return False
-
-
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Whether any toleration covers the taint."""
-    return any(tolerates(toleration, taint) for toleration in tolerations)
+    return any(toleration.tolerates(taint.key, taint.value, taint.effect) for toleration in tolerations)
 
 
 def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from podqos.model.node import PODS
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_hugepages
 from podqos.placement.outcome import Status
 from podqos.placement.reasons import (
-    PODS,
     AffinityMismatch,
     AffinityUnmet,
     AntiAffinityViolated,

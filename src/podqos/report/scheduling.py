@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from podqos.model.node import PODS
 from podqos.placement.outcome import Refusal
 from podqos.placement.preemption import NoCandidate
 from podqos.placement.reasons import (
-    PODS,
     AffinityMismatch,
     AffinityUnmet,
     AntiAffinityViolated,
