@@ -11,7 +11,7 @@ demo: $(STAMP)
 
 # Everything: style, types, architecture, then the tests (fast ones first).
 test: check
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 # What a developer runs all the time: under a minute.
 check: $(STAMP)
