@@ -70,6 +70,11 @@ class TestReplicas:
         assert (outcome.admitted, outcome.refusal, outcome.first.allowed) == (0, None, True)
         assert admissions.create(workload(pod(ONE_CPU))).admitted == 1
 
+    def test_a_pod_template_asks_for_no_pods(self):
+        """It only keeps one for others."""
+        outcome = Admissions(cluster(quota(hard="pods=0"))).create(workload(pod(ONE_CPU), kind="PodTemplate"))
+        assert (outcome.pods, outcome.admitted) == (0, 0)
+
     def test_a_refused_workload_uses_nothing(self):
         """Not even the room for its first pod."""
         admissions = Admissions(cluster(quota(hard="pods=1"), limit_range("least", min="cpu=2")))

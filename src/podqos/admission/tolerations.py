@@ -14,15 +14,14 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from podqos.admission.changes import FieldChange, Record, Why
+from podqos.model.node import TAINT_DISK_PRESSURE as DISK_PRESSURE
+from podqos.model.node import TAINT_MEMORY_PRESSURE as MEMORY_PRESSURE
+from podqos.model.node import TAINT_NETWORK_UNAVAILABLE as NETWORK_UNAVAILABLE
+from podqos.model.node import TAINT_NOT_READY as NOT_READY
+from podqos.model.node import TAINT_PID_PRESSURE as PID_PRESSURE
+from podqos.model.node import TAINT_UNREACHABLE as UNREACHABLE
+from podqos.model.node import TAINT_UNSCHEDULABLE as UNSCHEDULABLE
 from podqos.model.pod import Pod, QOSClass, Toleration
-
-NOT_READY = "node.kubernetes.io/not-ready"
-UNREACHABLE = "node.kubernetes.io/unreachable"
-DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
-MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
-PID_PRESSURE = "node.kubernetes.io/pid-pressure"
-UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
-NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
 
 # --default-not-ready-toleration-seconds, --default-unreachable-toleration-seconds
 LOST_NODE_SECONDS = 300

@@ -109,8 +109,7 @@ class Admissions:
     def create(self, workload: Workload) -> WorkloadAdmission:
         """Create the pods of a workload."""
         first = _admit_first(workload, self._policies_of(workload), self._profile)
-        pods = 1 if workload.replicas is None else workload.replicas
-        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, pods, 0))
+        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0))
 
     def resize(self, old: Pod, workload: Workload, pods: int = 1) -> WorkloadAdmission:
         """Give so many pods that are like ``old`` the resources that the workload has now."""
@@ -146,6 +145,13 @@ class Admissions:
             return replace(outcome, admitted=pods)
         refusal = forbidden_pod(first.pod, decision.denied)
         return replace(outcome, admitted=1 + more, refused_by=Step.RESOURCE_QUOTA, refusal=refusal)
+
+
+def _pods(workload: Workload) -> int:
+    """Return how many pods a workload asks for. A PodTemplate only keeps a template for others."""
+    if workload.kind == "PodTemplate":
+        return 0
+    return 1 if workload.replicas is None else workload.replicas
 
 
 def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:

@@ -24,6 +24,8 @@ FAMILIES = (
     "limitrange",
     "priority",
     "admission",
+    "allocatable",
+    "scheduling_fit",
     "thresholds",
     "eviction_rank",
     "eviction_manager",

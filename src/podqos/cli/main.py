@@ -28,6 +28,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {
     "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
     "admit": ("admit", "what the API server makes of manifests in their namespaces, step by step"),
+    "place": ("place", "where pods land on nodes, what waits and why, who is displaced, how full it gets"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }

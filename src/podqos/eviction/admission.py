@@ -15,12 +15,11 @@ from msgspec import Struct
 
 from podqos.eviction.messages import REASON, node_condition_text
 from podqos.eviction.signals import NodeCondition
+from podqos.model.node import TAINT_MEMORY_PRESSURE
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
-
-MEMORY_PRESSURE_TAINT = "node.kubernetes.io/memory-pressure"
 
 
 class AdmissionRule(StrEnum):
@@ -67,4 +66,4 @@ def _memory_pressure_decides(conditions: Collection[NodeCondition], profile: Pro
 
 
 def _tolerates_memory_pressure(pod: Pod) -> bool:
-    return any(toleration.tolerates(MEMORY_PRESSURE_TAINT, "", "NoSchedule") for toleration in pod.spec.tolerations)
+    return any(toleration.tolerates(TAINT_MEMORY_PRESSURE, "", "NoSchedule") for toleration in pod.spec.tolerations)

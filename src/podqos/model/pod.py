@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from podqos.model.quantity import Quantity
 from podqos.model.resources import NO_RESOURCES, ResourceList, ResourceRequirements
+from podqos.model.scheduling import Affinity, ContainerPort, PodSchedulingGate, TopologySpreadConstraint
 
 # Priority from which a pod counts as critical (pkg/apis/scheduling/types.go: SystemCriticalPriority).
 SYSTEM_CRITICAL_PRIORITY = 2_000_000_000
@@ -40,6 +41,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     creation_timestamp: str | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    deletion_timestamp: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -54,6 +56,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     image: str = ""
     resources: ResourceRequirements = NO_RESOURCES
     restart_policy: str = ""
+    ports: tuple[ContainerPort, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
@@ -139,6 +142,9 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     runtime_class_name: str = ""
     node_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     restart_policy: str = ""
     host_network: bool = False
@@ -152,6 +158,7 @@ class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
 
     phase: str = ""
     qos_class: QOSClass | None = None
+    start_time: str = ""
 
 
 class Pod(Struct, frozen=True, gc=False, rename="camel"):

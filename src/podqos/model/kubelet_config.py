@@ -1,0 +1,238 @@
+"""The kubelet's configuration file (``KubeletConfiguration``, kubelet.config.k8s.io/v1beta1).
+
+The fields that some decision reads are here as a frozen value, under their own names and with the kubelet's own
+defaults. The other known fields are only known by name: they are skipped, while a name that does not exist is refused
+with a suggestion, because a misspelt ``evictionHrad`` would otherwise leave a node without its thresholds.
+
+What the amounts mean is decided elsewhere: reservations in ``placement.allocatable``, thresholds in ``eviction``.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/kubelet/config/v1beta1/types.go and pkg/kubelet/apis/config/v1beta1/
+defaults.go.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from podqos.errors import InputError, InvalidConfiguration
+from podqos.model.go_text import parse_duration_ns
+from podqos.model.node import Taint
+from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceList
+
+API_VERSION = "kubelet.config.k8s.io/v1beta1"
+KIND = "KubeletConfiguration"
+
+# What a machine has that is not a resource of the API (pkg/kubelet/stats/pidlimit).
+PID = "pid"
+
+# The resources that may be reserved (cmd/kubelet/app/server.go: parseResourceList).
+_RESERVABLE = ("cpu", "memory", "ephemeral-storage", PID)
+
+
+class MemorySwapConfiguration(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """What containers may swap."""
+
+    swap_behavior: str = ""
+
+
+class CrashLoopBackOffConfig(Struct, frozen=True, gc=False, rename="camel", forbid_unknown_fields=True):
+    """How long a container that keeps dying has to wait."""
+
+    max_container_restart_period: str | None = None
+
+
+class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
+    """The settings of one node's kubelet that decide about pods."""
+
+    kube_reserved: dict[str, str] = {}
+    system_reserved: dict[str, str] = {}
+    reserved_system_cpus: str = field(default="", name="reservedSystemCPUs")
+    """Cores set aside by number; they take the place of the two cpu reservations."""
+    enforce_node_allocatable: tuple[str, ...] = ("pods",)
+    kube_reserved_cgroup: str = ""
+    system_reserved_cgroup: str = ""
+    max_pods: int = 110
+    pods_per_core: int = 0
+    """0 means no such limit."""
+
+    eviction_hard: dict[str, str] | None = None
+    """Absent means the defaults; an empty map means none."""
+    eviction_soft: dict[str, str] = {}
+    eviction_soft_grace_period: dict[str, str] = {}
+    eviction_minimum_reclaim: dict[str, str] = {}
+    eviction_pressure_transition_period: str = "5m"
+    eviction_max_pod_grace_period: int = 0
+    merge_default_eviction_settings: bool = False
+    kernel_memcg_notification: bool = False
+    local_storage_capacity_isolation: bool = True
+
+    cgroup_root: str = ""
+    cgroup_driver: str = "cgroupfs"
+    cgroups_per_qos: bool = field(default=True, name="cgroupsPerQOS")
+    cpu_cfs_quota: bool = field(default=True, name="cpuCFSQuota")
+    cpu_cfs_quota_period: str = field(default="100ms", name="cpuCFSQuotaPeriod")
+    cpu_manager_policy: str = ""
+    memory_swap: MemorySwapConfiguration = MemorySwapConfiguration()
+    fail_swap_on: bool = True
+    memory_throttling_factor: float | None = None
+    memory_reservation_policy: str = "None"
+    qos_reserved: dict[str, str] = field(default_factory=dict, name="qosReserved")
+    single_process_oom_kill: bool | None = field(default=None, name="singleProcessOOMKill")
+    """Absent means the default of the machine: false on cgroup v2."""
+    oom_score_adj: int = -999
+    pod_pids_limit: int = -1
+    crash_loop_back_off: CrashLoopBackOffConfig = CrashLoopBackOffConfig()
+
+    node_status_update_frequency: str = "10s"
+    register_with_taints: tuple[Taint, ...] = ()
+    feature_gates: dict[str, bool] = {}
+
+    @property
+    def reserved_for_kube(self) -> ResourceList:
+        """``kubeReserved`` as amounts."""
+        return _without_cpu(self.kube_reserved) if self.reserved_system_cpus else _amounts(self.kube_reserved)
+
+    @property
+    def reserved_for_system(self) -> ResourceList:
+        """``systemReserved`` as amounts; cores reserved by number are counted here."""
+        if not self.reserved_system_cpus:
+            return _amounts(self.system_reserved)
+        cores = Quantity.of_units(len(cpu_set(self.reserved_system_cpus)))
+        return {**_without_cpu(self.system_reserved), "cpu": cores}
+
+
+def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> KubeletConfiguration:
+    """Return the configuration in a decoded document; ``where`` names its origin in errors."""
+    _check_identity(document, where)
+    settings = {name: value for name, value in document.items() if value is not None}
+    for name in settings:
+        if name not in KNOWN_FIELDS:
+            close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
+            fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
+            raise InvalidConfiguration(f"unknown field {name!r}", where=where, fix=fix)
+    # Zero counts as not set where the kubelet's defaulting says so.
+    for name in _ZERO_MEANS_DEFAULT:
+        if settings.get(name) in (0, "", "0s", "0"):
+            del settings[name]
+    try:
+        config = msgspec.convert(settings, KubeletConfiguration)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at ")
+        place = path.strip("`").removeprefix("$.").removesuffix("[...]") or KIND
+        fix = "put the value in quotes" if text.startswith("Expected `str`") else ""
+        raise InvalidConfiguration(text, where=f"{where}: {place}", fix=fix) from None
+    _check_values(config, where)
+    return config
+
+
+def cpu_set(text: str) -> frozenset[int]:
+    """Return the cores that a list such as ``0-3,8`` names (Linux cpuset notation)."""
+    cores: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdecimal() or (dash and (not last.isdecimal() or int(last) < int(first))):
+            raise InvalidConfiguration(f"{text!r} is not a list of cores", fix="write it as 0-3,8")
+        cores.update(range(int(first), int(last or first) + 1))
+    return frozenset(cores)
+
+
+def _check_identity(document: Mapping[str, object], where: str) -> None:
+    kind, version = document.get("kind"), document.get("apiVersion")
+    if kind != KIND or version != API_VERSION:
+        raise InvalidConfiguration(
+            f"this is {kind or 'a document without kind'} of {version or 'no apiVersion'}, not a kubelet configuration",
+            where=where,
+            fix=f"apiVersion: {API_VERSION}, kind: {KIND}",
+        )
+
+
+def _check_values(config: KubeletConfiguration, where: str) -> None:
+    """Parse every amount and duration once, so that nobody meets a bad one later."""
+    for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
+        _check_reserved(reserved, f"{where}: {name}")
+    durations = {
+        "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
+        "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
+        "nodeStatusUpdateFrequency": config.node_status_update_frequency,
+    }
+    for name, text in durations.items():
+        try:
+            parse_duration_ns(text)
+        except ValueError as error:
+            fix = "write a number with its unit, such as 30s or 1m30s"
+            raise InvalidConfiguration(str(error), where=f"{where}: {name}", fix=fix) from None
+    for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
+        if number < 0:
+            raise InvalidConfiguration(f"{number} is negative", where=f"{where}: {name}", fix="use 0 or more")
+    if config.reserved_system_cpus:
+        try:
+            cpu_set(config.reserved_system_cpus)
+        except InputError as error:
+            raise InvalidConfiguration(error.what, where=f"{where}: reservedSystemCPUs", fix=error.fix) from None
+
+
+def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
+    for name, text in reserved.items():
+        if name not in _RESERVABLE:
+            raise InvalidConfiguration(
+                f"{name!r} cannot be reserved", where=where, fix=f"the kubelet reserves {', '.join(_RESERVABLE)}"
+            )
+        try:
+            negative = Quantity.parse(text).sign < 0
+        except InputError as error:
+            raise InvalidConfiguration(
+                f"{text!r}: {error.what}", where=f"{where}.{name}", fix="such as 500m or 1Gi"
+            ) from None
+        if negative:
+            raise InvalidConfiguration(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")
+
+
+def _amounts(texts: Mapping[str, str]) -> ResourceList:
+    return {name: Quantity.parse(text) for name, text in texts.items()}
+
+
+def _without_cpu(texts: Mapping[str, str]) -> ResourceList:
+    return {name: amount for name, amount in _amounts(texts).items() if name != "cpu"}
+
+
+# Fields whose zero value the kubelet replaces by its default.
+_ZERO_MEANS_DEFAULT = (
+    "maxPods", "evictionPressureTransitionPeriod", "cgroupDriver", "nodeStatusUpdateFrequency",
+    "memoryReservationPolicy",
+)  # fmt: skip
+
+# Known to the kubelet, of no consequence to any decision here.
+_SKIPPED_FIELDS = (
+    "address", "allowedUnsafeSysctls", "apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain",
+    "configMapAndSecretChangeDetectionStrategy", "containerLogMaxFiles", "containerLogMaxSize",
+    "containerLogMaxWorkers", "containerLogMonitorInterval", "containerRuntimeEndpoint", "contentType",
+    "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod", "draManagerReconcilePeriod", "enableContentionProfiling",
+    "enableControllerAttachDetach", "enableDebugFlagsHandler", "enableDebuggingHandlers", "enableProfilingHandler",
+    "enableServer", "enableSystemLogHandler", "enableSystemLogQuery", "eventBurst", "eventRecordQPS", "failCgroupV1",
+    "fileCheckFrequency", "hairpinMode", "healthzBindAddress", "healthzPort", "httpCheckFrequency",
+    "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
+    "imagePullCredentialsVerificationPolicy", "imageServiceEndpoint", "iptablesDropBit", "iptablesMasqueradeBit",
+    "kind", "kubeAPIBurst", "kubeAPIQPS", "kubeletCgroups", "logging", "makeIPTablesUtilChains", "maxOpenFiles",
+    "maxParallelImagePulls", "memoryManagerPolicy", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
+    "nodeStatusReportFrequency", "podCIDR", "podLogsDir", "port", "preloadedImagesVerificationAllowlist",
+    "protectKernelDefaults", "providerID", "readOnlyPort", "registerNode", "registryBurst", "registryPullQPS",
+    "reservedMemory", "resolvConf", "rotateCertificates", "runOnce", "runtimeRequestTimeout", "seccompDefault",
+    "serializeImagePulls", "serverTLSBootstrap", "showHiddenMetricsForVersion", "shutdownGracePeriod",
+    "shutdownGracePeriodByPodPriority", "shutdownGracePeriodCriticalPods", "staticPodPath", "staticPodURL",
+    "staticPodURLHeader", "streamingConnectionIdleTimeout", "syncFrequency", "systemCgroups", "tlsCertFile",
+    "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", "tlsPrivateKeyFile", "topologyManagerPolicy",
+    "topologyManagerPolicyOptions", "topologyManagerScope", "tracing", "userNamespaces", "volumePluginDir",
+    "volumeStatsAggPeriod",
+)  # fmt: skip
+
+
+def _declared(fields: Iterable[msgspec.structs.FieldInfo]) -> list[str]:
+    return [declared.encode_name for declared in fields]
+
+
+KNOWN_FIELDS = frozenset((*_declared(msgspec.structs.fields(KubeletConfiguration)), *_SKIPPED_FIELDS))

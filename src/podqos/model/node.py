@@ -1,0 +1,71 @@
+"""Nodes in the shape of the Kubernetes API (core/v1), as frozen values; only what some decision reads."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.pod import ObjectMeta
+from podqos.model.resources import ResourceList
+
+# The resource that counts pods.
+PODS = "pods"
+
+LABEL_HOSTNAME = "kubernetes.io/hostname"
+TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
+TAINT_NOT_READY = "node.kubernetes.io/not-ready"
+TAINT_UNREACHABLE = "node.kubernetes.io/unreachable"
+TAINT_MEMORY_PRESSURE = "node.kubernetes.io/memory-pressure"
+TAINT_DISK_PRESSURE = "node.kubernetes.io/disk-pressure"
+TAINT_PID_PRESSURE = "node.kubernetes.io/pid-pressure"
+TAINT_NETWORK_UNAVAILABLE = "node.kubernetes.io/network-unavailable"
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """A reason to keep pods away unless they tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+
+
+class NodeCondition(Struct, frozen=True, gc=False):
+    """What the node says about its health."""
+
+    type: str = ""
+    status: str = ""
+    """True, False or Unknown."""
+
+
+class NodeSpec(Struct, frozen=True, gc=False):
+    """What was decided about a node."""
+
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+
+
+class NodeStatus(Struct, frozen=True, gc=False):
+    """What a node has."""
+
+    capacity: ResourceList = {}
+    allocatable: ResourceList = {}
+    """What of the capacity pods may request; see ``placement.allocatable``."""
+    conditions: tuple[NodeCondition, ...] = ()
+
+
+class Node(Struct, frozen=True, gc=False):
+    """A machine that runs pods."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def name(self) -> str:
+        """The name by which pods are bound to it."""
+        return self.metadata.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The labels that selectors and topologies read."""
+        return self.metadata.labels

@@ -1,0 +1,1 @@
+"""Pure. Where a pod may run: allocatable, fit, taints, affinity, spreading, scoring, preemption, overcommit."""

@@ -1,0 +1,166 @@
+"""What of a node's capacity pods may request, and what is held back for whom.
+
+Three amounts are easily confused. *Capacity* is the machine. *Allocatable*, which the scheduler fills, is capacity less
+what is reserved for the kubelet and the system and less the hard eviction thresholds. *Enforced* is the limit of the
+cgroup that holds all pods: it leaves the thresholds out, because eviction has to happen before the kernel steps in.
+
+Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go, pkg/kubelet/nodestatus/setters.go
+(MachineInfo). How a threshold is written is the business of ``eviction``; here only its amount counts.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import Threshold, parse_thresholds
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import PODS
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_hugepages
+
+# The only two signals whose thresholds are withheld from scheduling, and of what they are thresholds.
+_RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
+
+
+class SoftCoverage(Struct, frozen=True, gc=False):
+    """Whether pods within their allocatable stay clear of a soft threshold.
+
+    Pods can use capacity − soft − what the daemons use before the threshold is met. If that is less than allocatable,
+    pods the scheduler was right to place are evicted. OKD's advice is to add the soft threshold to system-reserved;
+    where that was done, the daemons use what is left of the reservation.
+    """
+
+    resource: str
+    capacity: Quantity
+    reserved: Quantity
+    hard: Quantity
+    soft: Quantity
+    allocatable: Quantity
+    usable_before_soft: Quantity
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether pods reach allocatable before the soft threshold."""
+        return self.usable_before_soft >= self.allocatable
+
+
+class Allocatable(Struct, frozen=True):
+    """A node's resources, divided."""
+
+    capacity: ResourceList
+    allocatable: ResourceList
+    reservation: ResourceList
+    """What is withheld from scheduling: both reservations and the hard thresholds; nothing where it is zero."""
+    enforced: ResourceList
+    """The limit of the cgroup of all pods: capacity less both reservations."""
+    over_reserved: tuple[str, ...]
+    """Resources of which more is withheld than there is; with any, the kubelet refuses to start."""
+    soft_coverage: tuple[SoftCoverage, ...]
+
+
+def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
+    """Divide ``capacity`` as a kubelet with this configuration does. Never below zero."""
+    kube, system = config.reserved_for_kube, config.reserved_for_system
+    hard = _amounts(_hard_thresholds(config), capacity)
+    withheld = {name: ZERO + _of(system, name) + _of(kube, name) + _of(hard, name) for name in capacity}
+    reservation = {name: amount for name, amount in withheld.items() if amount}
+    reported = _reported(capacity, config)
+    allocatable = {name: _less(amount, _of(reservation, name)) for name, amount in reported.items()}
+    if MEMORY in allocatable:
+        allocatable[MEMORY] = _without_hugepages(allocatable[MEMORY], capacity)
+    enforced = {name: _at_least_zero(amount - _of(system, name) - _of(kube, name)) for name, amount in capacity.items()}
+    return Allocatable(
+        capacity=reported,
+        allocatable=allocatable,
+        reservation=reservation,
+        enforced=enforced,
+        over_reserved=tuple(sorted(name for name, amount in reservation.items() if amount > capacity[name])),
+        soft_coverage=_soft_coverage(capacity, allocatable, config),
+    )
+
+
+def _hard_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
+    """Return those of ``evictionHard`` alone: a soft one without grace acts at once, too, but withholds nothing."""
+    settings = EvictionSettings(
+        eviction_hard=config.eviction_hard, merge_default_eviction_settings=config.merge_default_eviction_settings
+    )
+    return parse_thresholds(settings)
+
+
+def _soft_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
+    settings = EvictionSettings(
+        eviction_hard={},
+        eviction_soft=config.eviction_soft,
+        eviction_soft_grace_period=config.eviction_soft_grace_period,
+    )
+    return parse_thresholds(settings)
+
+
+def _amounts(thresholds: tuple[Threshold, ...], capacity: ResourceList) -> ResourceList:
+    """Return thresholds as amounts of the resource that they are about, where there is one."""
+    return {
+        resource: threshold.amount(_of(capacity, resource).value)
+        for threshold in thresholds
+        if (resource := _RESERVING_SIGNALS.get(threshold.signal)) is not None
+    }
+
+
+def _reported(capacity: ResourceList, config: KubeletConfiguration) -> ResourceList:
+    """Return the capacity as the node's status states it: memory in binary units, and a number of pods."""
+    reported = {name: amount for name, amount in capacity.items() if name != PODS}
+    if MEMORY in reported:
+        reported[MEMORY] = Quantity.of_units(reported[MEMORY].value, "BinarySI")
+    return {**reported, PODS: Quantity.of_units(_pod_count(capacity, config))}
+
+
+def _pod_count(capacity: ResourceList, config: KubeletConfiguration) -> int:
+    if not config.pods_per_core:
+        return config.max_pods
+    return min(capacity.get("cpu", ZERO).value * config.pods_per_core, config.max_pods)
+
+
+def _without_hugepages(memory: Quantity, capacity: ResourceList) -> Quantity:
+    """Take every huge page out of ``memory``: the kernel has set it aside already."""
+    for name in sorted(capacity):
+        if is_hugepages(name):
+            memory = _less(memory, capacity[name])
+    return memory
+
+
+def _soft_coverage(
+    capacity: ResourceList, allocatable: ResourceList, config: KubeletConfiguration
+) -> tuple[SoftCoverage, ...]:
+    hard = _amounts(_hard_thresholds(config), capacity)
+    coverage = []
+    for resource, soft in _amounts(_soft_thresholds(config), capacity).items():
+        if resource not in capacity:
+            continue
+        system = _of(config.reserved_for_system, resource)
+        reserved = _of(config.reserved_for_kube, resource) + system
+        used_by_daemons = reserved - soft if system >= soft else reserved
+        coverage.append(
+            SoftCoverage(
+                resource=resource,
+                capacity=capacity[resource],
+                reserved=reserved,
+                hard=_of(hard, resource),
+                soft=soft,
+                allocatable=allocatable[resource],
+                usable_before_soft=_at_least_zero(capacity[resource] - soft - used_by_daemons),
+            )
+        )
+    return tuple(coverage)
+
+
+def _of(amounts: ResourceList, name: str) -> Quantity:
+    return amounts.get(name, ZERO)
+
+
+def _less(amount: Quantity, taken: Quantity) -> Quantity:
+    return _at_least_zero(amount - taken) if taken else amount
+
+
+def _at_least_zero(amount: Quantity) -> Quantity:
+    return amount if amount.sign >= 0 else ZERO

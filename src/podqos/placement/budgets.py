@@ -1,0 +1,81 @@
+"""PodDisruptionBudgets while pods come and go: what each still allows.
+
+Preemption honours budgets where it can: a node where it need not break one is preferred, and pods whose budget would be
+broken are the first to be spared. It does not stop at them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from podqos.model.disruption import PodDisruptionBudget, disruptions_allowed
+from podqos.placement.pod_view import PodView
+
+
+class Budgets:
+    """The budgets of a cluster and the pods they cover."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget] = (), pods: Iterable[PodView] = ()) -> None:
+        """``pods`` are all that should run: a budget in percent is reckoned from their number."""
+        self._budgets = [_Counted(budget) for budget in budgets]
+        if self._budgets:
+            for view in pods:
+                for counted in self._budgets:
+                    counted.expected += counted.covers(view)
+
+    def __bool__(self) -> bool:
+        return bool(self._budgets)
+
+    def count(self, view: PodView, change: int) -> None:
+        """Reckon with a pod that has come to (1) or left (-1) a node."""
+        for counted in self._budgets:
+            if counted.covers(view):
+                counted.healthy += change
+                counted.disrupted -= min(0, change)
+
+    def violating(self, victims: Iterable[PodView]) -> list[bool]:
+        """Return for each of the victims, in their order, whether losing it as well breaks a budget."""
+        left = [counted.allowed for counted in self._budgets]
+        verdicts = []
+        for view in victims:
+            violated = False
+            for index, counted in enumerate(self._budgets):
+                if counted.covers(view) and not counted.is_disrupted(view):
+                    left[index] -= 1
+                    violated = violated or left[index] < 0
+            verdicts.append(violated)
+        return verdicts
+
+
+class _Counted:
+    """One budget with the numbers of its pods."""
+
+    def __init__(self, budget: PodDisruptionBudget) -> None:
+        self._budget = budget
+        self._namespace = budget.metadata.namespace or "default"
+        self.expected = 0
+        self.healthy = 0
+        self.disrupted = 0
+
+    @property
+    def allowed(self) -> int:
+        """How many more pods may go: the controller's figure if there is one, else what it would be."""
+        if self._budget.status is not None:
+            return self._budget.status.disruptions_allowed - self.disrupted
+        return disruptions_allowed(self._budget, healthy=self.healthy, expected=self.expected)
+
+    def covers(self, view: PodView) -> bool:
+        """Whether the pod counts; to the scheduler an empty selector covers nobody."""
+        selector = self._budget.spec.selector
+        return (
+            selector is not None
+            and not selector.is_empty
+            and view.namespace == self._namespace
+            and bool(view.labels)
+            and selector.matches(view.labels)
+        )
+
+    def is_disrupted(self, view: PodView) -> bool:
+        """Whether the API server has already let the pod go."""
+        status = self._budget.status
+        return status is not None and view.pod.metadata.name in status.disrupted_pods

@@ -1,0 +1,62 @@
+"""Who picks the node for a pod: the readable way, one node after the other.
+
+``columnar`` does the same for large clusters; a property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from podqos.placement.filters import Cluster, Filters
+from podqos.placement.node_state import NodeState
+from podqos.placement.pod_view import PodView
+from podqos.placement.score import score
+
+
+class Chooser(Protocol):
+    """Finds the best node for one pod after the other."""
+
+    def choose(self, view: PodView) -> NodeState | None:
+        """Return the node to take, or nothing if no node will do."""
+
+    def count(self, state: NodeState, view: PodView, change: int) -> None:
+        """Learn that a pod has come to (1) or left (-1) a node."""
+
+
+class OneByOne:
+    """Asks every filter about every node and takes the best score, first by name among equals."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def choose(self, view: PodView) -> NodeState | None:
+        """Return the node to take, or nothing if no node will do."""
+        filters = Filters(view, self._cluster)
+        demand = view.shape.demand
+        best, best_score = None, -1
+        for state in self._cluster.states:
+            if filters.first_reasons(state):
+                continue
+            points = score(demand, state)
+            if points > best_score:
+                best, best_score = state, points
+        return best
+
+    def count(self, state: NodeState, view: PodView, change: int) -> None:
+        """Learn nothing: every choice looks at the whole cluster anew."""
+
+
+# From this many questions (pods × nodes) on, setting up columns pays.
+_MANY = 20_000
+
+
+def best_chooser(pods: int, cluster: Cluster) -> Chooser:
+    """Return the quicker of the two for this many pods; without numpy there is only one."""
+    if pods * len(cluster.states) < _MANY:
+        return OneByOne(cluster)
+    try:
+        from podqos.placement.columnar import Columnar
+        from podqos.placement.columns import is_exact
+    except ImportError:
+        return OneByOne(cluster)
+    return Columnar(cluster) if is_exact(cluster) else OneByOne(cluster)

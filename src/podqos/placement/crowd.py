@@ -1,0 +1,130 @@
+"""The pods of a cluster by what rules can tell of them: namespace and labels. Needs numpy (``podqos[fleet]``).
+
+A rule that counts pods (a term, a constraint) gets a ``Group``: how many of the pods it means are on each node. Groups
+are filled when they are first asked for and kept up to date from then on. Pods with the same labels are of one
+``_Kind``; whether a rule means a kind is found out once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+import numpy as np
+
+from podqos.model.scheduling import PodAffinityTerm
+from podqos.model.selector import LabelSelector
+from podqos.placement.columns import Floats
+from podqos.placement.pod_view import PodView
+
+Means = Callable[[PodView], bool]
+Label = tuple[str, str]
+
+
+class Group:
+    """Some pods, per node."""
+
+    def __init__(self, means: Means, selector: LabelSelector | None, nodes: int, topology_key: str = "") -> None:
+        self.means = means
+        self.label = _telling_label(selector)
+        self.topology_key = topology_key
+        self.per_node: Floats = np.zeros(nodes)
+
+
+class _Kind:
+    """Pods that no rule tells apart."""
+
+    def __init__(self, view: PodView) -> None:
+        self.view = view
+        self.per_node: Counter[int] = Counter()
+        self.meant_by: list[Group] = []
+        self.kept_away_by: list[Group] = []
+
+
+class Crowd:
+    """All pods on all nodes."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+        self._kinds: dict[object, _Kind] = {}
+        self._kinds_by_label: dict[Label, list[_Kind]] = {}
+        self._meant = _Groups()
+        self._owners = _Groups()
+
+    def count(self, index: int, view: PodView, change: int) -> None:
+        """Reckon with a pod that has come to (1) or left (-1) a node."""
+        kind = self._kind(view)
+        kind.per_node[index] += change
+        for group in kind.meant_by:
+            group.per_node[index] += change
+
+    def meant(self, key: object, selector: LabelSelector | None, means: Means) -> Group:
+        """Return the pods that a rule means; ``selector`` is a condition that they all meet."""
+        group = self._meant.get(key)
+        if group is None:
+            group = self._meant.add(key, Group(means, selector, self._nodes))
+            for kind in self._kinds_meant(group):
+                kind.meant_by.append(group)
+                for index, number in kind.per_node.items():
+                    group.per_node[index] += number
+        return group
+
+    def owners(self, key: object, term: PodAffinityTerm, means: Means) -> Group:
+        """Return the pods that have an anti-affinity term; the caller keeps their number."""
+        group = self._owners.get(key)
+        if group is None:
+            group = self._owners.add(key, Group(means, term.label_selector, self._nodes, term.topology_key))
+            for kind in self._kinds_meant(group):
+                kind.kept_away_by.append(group)
+        return group
+
+    def keeping_away(self, view: PodView) -> list[Group]:
+        """Return the groups of pods that must not be near this one."""
+        return self._kind(view).kept_away_by if self._owners else []
+
+    def _kind(self, view: PodView) -> _Kind:
+        key = (view.namespace, msgspec.json.encode(view.labels), view.is_terminating)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = _Kind(view)
+            for label in view.labels.items():
+                self._kinds_by_label.setdefault(label, []).append(kind)
+            kind.meant_by.extend(self._meant.meaning(view))
+            kind.kept_away_by.extend(self._owners.meaning(view))
+        return kind
+
+    def _kinds_meant(self, group: Group) -> Iterable[_Kind]:
+        kinds = self._kinds.values() if group.label is None else self._kinds_by_label.get(group.label, ())
+        return (kind for kind in kinds if group.means(kind.view))
+
+
+class _Groups:
+    """Groups by key, and by a label that the pods they mean must have."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[object, Group] = {}
+        self._by_label: dict[Label | None, list[Group]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_key)
+
+    def get(self, key: object) -> Group | None:
+        """Return the group of this key, if there is one."""
+        return self._by_key.get(key)
+
+    def add(self, key: object, group: Group) -> Group:
+        """Keep a new group."""
+        self._by_key[key] = group
+        self._by_label.setdefault(group.label, []).append(group)
+        return group
+
+    def meaning(self, view: PodView) -> list[Group]:
+        """Return the groups that mean a pod."""
+        labels: Iterable[Label | None] = (None, *view.labels.items())
+        return [group for label in labels for group in self._by_label.get(label, ()) if group.means(view)]
+
+
+def _telling_label(selector: LabelSelector | None) -> Label | None:
+    """Return one label that everything selected has, so that most pods need not be asked."""
+    return next(iter(selector.match_labels.items()), None) if selector is not None else None

@@ -1,0 +1,86 @@
+"""What the scheduler counts of a pod and of a node: whole numbers, rounded up.
+
+cpu counts in thousandths, everything else in whole units. A resource the scheduler knows nothing about is left out.
+
+Source: Kubernetes v1.36 pkg/scheduler/framework/types.go (Resource, CalculateResource) and pkg/scheduler/util.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.effective import pod_requests, sum_of_containers
+from podqos.model.pod import Container, Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    ResourceList,
+    is_extended,
+    is_hugepages,
+    is_pod_level,
+)
+
+Amounts = dict[str, int]
+
+# What a container that requests nothing counts for when nodes are compared, never when they are checked
+# (pkg/scheduler/util/pod_resources.go).
+UNSTATED_CPU = Quantity.of_milli(100)
+UNSTATED_MEMORY = Quantity.of_units(200 * 2**20)
+
+
+class Demand(Struct, frozen=True, gc=False):
+    """What one pod takes from a node."""
+
+    requested: Amounts
+    """Effective requests; what the node must have left."""
+    scored_cpu_milli: int
+    scored_memory_bytes: int
+    """The same for comparing nodes, with something assumed for containers that state nothing."""
+
+
+def demand_of(pod: Pod, profile: Profile = LATEST) -> Demand:
+    """Return what the scheduler counts of ``pod``, which is used as given (see ``admission.defaulting``)."""
+    requests = pod_requests(pod, pod_level=profile.pod_level_resources)
+    assumed = _assumed(pod, requests, profile)
+    scored = _scored_requests(pod, assumed, profile) if assumed else requests
+    return Demand(counted(requests), scored.get(CPU, ZERO).milli_value, scored.get(MEMORY, ZERO).value)
+
+
+def counted(resources: ResourceList) -> Amounts:
+    """Return the amounts that take part in scheduling."""
+    return {
+        name: amount.milli_value if name == CPU else amount.value
+        for name, amount in resources.items()
+        if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
+    }
+
+
+def is_scalar(name: str) -> bool:
+    """Whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    return is_hugepages(name) or is_extended(name) or "kubernetes.io/" in name or name.startswith("attachable-volumes-")
+
+
+def _assumed(pod: Pod, requests: ResourceList, profile: Profile) -> ResourceList:
+    """Return what is assumed for containers that state nothing; pod-level requests speak for all of them."""
+    assumed = {CPU: UNSTATED_CPU, MEMORY: UNSTATED_MEMORY}
+    own = pod.spec.resources
+    if profile.pod_level_resources and own is not None and any(map(is_pod_level, own.requests)):
+        return {name: amount for name, amount in assumed.items() if name not in requests}
+    return assumed
+
+
+def _scored_requests(pod: Pod, assumed: ResourceList, profile: Profile) -> ResourceList:
+    def requests_of(container: Container) -> ResourceList:
+        return {**assumed, **container.resources.requests}
+
+    total = sum_of_containers(pod, requests_of)
+    own = pod.spec.resources
+    for name in (CPU, MEMORY):
+        if profile.pod_level_resources and own is not None and name in own.requests:
+            total[name] = own.requests[name]
+        if name in pod.spec.overhead:
+            total[name] = total.get(name, ZERO) + pod.spec.overhead[name]
+    return total

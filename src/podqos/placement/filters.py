@@ -1,0 +1,110 @@
+"""One pod against the nodes: every filter in the scheduler's order.
+
+The scheduler stops at the first filter that refuses a node; its messages and its choice of nodes for preemption go by
+that one. ``answers`` goes on and tells everything that stands in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from podqos.model.profile import LATEST, Profile
+from podqos.placement.fit import insufficient
+from podqos.placement.host_ports import first_taken
+from podqos.placement.node_affinity import mismatch
+from podqos.placement.node_state import NodeState
+from podqos.placement.pod_affinity import Namespaces, Neighbours
+from podqos.placement.pod_view import PodView
+from podqos.placement.reasons import (
+    NotNamed,
+    PortTaken,
+    Reason,
+    Reasons,
+    UnderPressure,
+    Unschedulable,
+    UntoleratedTaint,
+)
+from podqos.placement.taints import UNSCHEDULABLE, first_untolerated, is_tolerated, refusing_condition
+from podqos.placement.topology_spread import Spread
+
+
+class Cluster:
+    """The nodes with their pods, in the order of their names, and what else the filters look at."""
+
+    def __init__(
+        self, states: Iterable[NodeState], namespaces: Namespaces | None = None, profile: Profile = LATEST
+    ) -> None:
+        self.states = sorted(states, key=lambda state: state.name)
+        self.namespaces = namespaces or Namespaces()
+        self.profile = profile
+
+
+class Filters:
+    """The filters for one pod. What depends on pods elsewhere is counted once, at the beginning."""
+
+    def __init__(self, view: PodView, cluster: Cluster) -> None:
+        self._view = view
+        self._profile = cluster.profile
+        self._spread = Spread(view, cluster.states) if view.shape.spread else None
+        self._neighbours = Neighbours(view, cluster.states, cluster.namespaces)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether a node is judged by itself alone, whatever lies on the others."""
+        return self._spread is None and self._neighbours.is_empty
+
+    def first_reasons(self, state: NodeState) -> Reasons:
+        """Return what the first filter that refuses the node says; nothing if the pod may go there."""
+        return next(filter(None, self.answers(state)), ())
+
+    def answers(self, state: NodeState) -> Iterator[Reasons]:
+        """Yield what each filter has against the node, in the scheduler's order; nothing from those that have not."""
+        for reason in static_reasons(self._view, state, self._profile):
+            yield (reason,)
+            if isinstance(reason, NotNamed):
+                return  # The scheduler does not look at such a node any further.
+        yield from self._answers_by_pods(state)
+
+    def is_crowded_out(self, state: NodeState) -> bool:
+        """Whether the pods on a node that would take the pod if it were empty leave it no place."""
+        return any(self._answers_by_pods(state))
+
+    def count(self, state: NodeState, other: PodView, change: int) -> None:
+        """Reckon with a pod that comes to (1) or leaves (-1) a node, without starting anew."""
+        if self._spread is not None:
+            self._spread.count(state, other, change)
+        self._neighbours.count(state, other, change)
+
+    def _answers_by_pods(self, state: NodeState) -> Iterator[Reasons]:
+        view = self._view
+        if view.shape.ports:
+            yield port_taken(view, state)
+        yield insufficient(view.shape.demand, state)
+        if self._spread is not None:
+            yield self._spread.against(state)
+        yield self._neighbours.against(state)
+
+
+def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterator[Reason]:
+    """Yield what the node itself has against the pod, whatever else runs there; at most one reason per filter."""
+    shape = view.shape
+    tolerations = shape.spec.tolerations
+    if shape.named_nodes is not None and state.name not in shape.named_nodes:
+        yield NotNamed()
+    if state.node.spec.unschedulable and not is_tolerated(UNSCHEDULABLE, tolerations):
+        yield Unschedulable()
+    taint = first_untolerated(state.taints, tolerations)
+    if taint is not None:
+        yield UntoleratedTaint(taint)
+    elif not profile.conditions_become_taints:
+        condition = refusing_condition(state.node, shape.qos_class)
+        if condition is not None:
+            yield UnderPressure(condition)
+    yield from mismatch(shape.spec, state.node)
+
+
+def port_taken(view: PodView, state: NodeState) -> Reasons:
+    """Return the first port of the pod that another one holds on the node."""
+    used = (port for other in state.pods.values() for port in other.shape.ports)
+    port = first_taken(view.shape.ports, used)
+    return (PortTaken(port.port, port.protocol, port.host_ip),) if port is not None else ()

@@ -1,0 +1,105 @@
+"""What became of the pods: the result of ``place``, with the reasons of those that wait worked out on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import chain
+
+from msgspec import Struct
+
+from podqos.placement.budgets import Budgets
+from podqos.placement.filters import Cluster, Filters
+from podqos.placement.pod_view import Likeness, PodView
+from podqos.placement.preemption import Preemption, PreemptionFailure
+from podqos.placement.reasons import Reasons
+
+
+class Status(StrEnum):
+    """What became of a pod."""
+
+    BOUND = "Bound"
+    """It already had a node."""
+    PLACED = "Placed"
+    PENDING = "Pending"
+    GATED = "Gated"
+    """It has scheduling gates; nobody looks for a node."""
+    DISPLACED = "Displaced"
+    """A pod of higher priority took its place, and no controller replaces it."""
+    FINISHED = "Finished"
+    """It has run to its end and takes nothing any more."""
+    ELSEWHERE = "Elsewhere"
+    """It is bound to a node that is not among those given."""
+
+
+class Outcome(Struct, frozen=True, gc=False):
+    """What became of one pod."""
+
+    pod: str
+    status: Status
+    node: str | None = None
+
+
+class Displacement(Struct, frozen=True, gc=False):
+    """One pod that had to make room for another."""
+
+    pod: str
+    node: str
+    by: str
+
+
+class NodeRefusal(Struct, frozen=True, gc=False):
+    """Why one node does not take a pod."""
+
+    node: str
+    first: Reasons
+    """What the first filter that refuses says; the scheduler stops there."""
+    reasons: Reasons
+    """Everything that stands in the way."""
+
+
+class Refusal(Struct, frozen=True):
+    """Why a pod waits."""
+
+    pod: str
+    nodes: tuple[NodeRefusal, ...]
+    preemption: PreemptionFailure
+
+
+class Placement:
+    """The nodes with their pods, and what became of everybody."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        budgets: Budgets,
+        outcomes: Iterable[Outcome],
+        displacements: Iterable[Displacement],
+        pending: Iterable[PodView],
+    ) -> None:
+        self.cluster = cluster
+        self.outcomes = tuple(outcomes)
+        """In the order in which the pods were given."""
+        self.displacements = tuple(displacements)
+        """In the order in which they happened."""
+        self.pending = tuple(pending)
+        """Those that found no place, in the order in which they were given."""
+        self._budgets = budgets
+
+    def refusal(self, view: PodView) -> Refusal:
+        """Return why a pending pod finds no place among the pods as they lie now."""
+        filters = Filters(view, self.cluster)
+        nodes = []
+        for state in self.cluster.states:
+            answers = tuple(filter(None, filters.answers(state)))
+            nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
+        failure = Preemption(self.cluster, self._budgets).candidate(view)
+        assert isinstance(failure, PreemptionFailure), f"{view.key} could still displace somebody"
+        return Refusal(view.key, tuple(nodes), failure)
+
+    def alike(self) -> list[list[PodView]]:
+        """Return the pending pods in groups with one and the same refusal: pods of one workload."""
+        groups: dict[Likeness, list[PodView]] = {}
+        for view in self.pending:
+            groups.setdefault(view.likeness, []).append(view)
+        return list(groups.values())

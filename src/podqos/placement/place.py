@@ -1,0 +1,241 @@
+"""A set of pods onto a set of nodes: who lands where, who is displaced, who waits.
+
+Pods are taken from a queue as the scheduler takes them: the higher priority first, then the earlier. A pod that fits
+nowhere may displace others (``preemption``); those whose controller replaces them join the queue again. Whoever found
+no place is tried again as long as something has changed that could help.
+
+There is no time here: a displaced pod leaves at once, and the one it made room for takes its place.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping
+from enum import StrEnum
+from itertools import count
+
+from msgspec import Struct
+
+from podqos.errors import InvalidManifest
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.node import Node
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.placement.budgets import Budgets
+from podqos.placement.choosing import Chooser, best_chooser
+from podqos.placement.filters import Cluster
+from podqos.placement.node_state import NodeState
+from podqos.placement.outcome import Displacement, Outcome, Placement, Status
+from podqos.placement.pod_affinity import Namespaces
+from podqos.placement.pod_view import Likeness, PodView, Views
+from podqos.placement.preemption import Candidate, Preemption
+
+_FINISHED_PHASES = ("Succeeded", "Failed")
+_PROGRESS_EVERY = 256
+
+Progress = Callable[[int], None]
+
+
+class QueueOrder(StrEnum):
+    """In which order waiting pods get their turn."""
+
+    PRIORITY = "priority"
+    """All wait together: the higher priority first, then as given."""
+    ARRIVAL = "arrival"
+    """Each is placed when it comes; a later one may displace it."""
+
+
+class Surroundings(Struct, frozen=True):
+    """What is there before the pods come."""
+
+    nodes: tuple[Node, ...]
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+    """Labels of namespaces by name, for terms that select by them."""
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    profile: Profile = LATEST
+
+
+def place(
+    pods: Iterable[Pod],
+    surroundings: Surroundings,
+    *,
+    order: QueueOrder = QueueOrder.PRIORITY,
+    bare: Container[str] = frozenset(),
+    progress: Progress | None = None,
+    chooser: Callable[[Cluster], Chooser] | None = None,
+) -> Placement:
+    """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
+
+    ``bare`` are the keys of pods that nobody replaces when they are displaced. ``progress`` is told now and then how
+    many pods have had their turn.
+    """
+    profile = surroundings.profile
+    cluster = Cluster(
+        (NodeState(node, profile) for node in surroundings.nodes), Namespaces(surroundings.namespaces), profile
+    )
+    views = Views(profile)
+    everybody = [views.of(pod) for pod in pods]
+    _check_names(cluster, everybody)
+    run = _Run(cluster, Budgets(surroundings.budgets, everybody), bare)
+    waiting = [view for view in everybody if run.receive(view)]
+    run.chooser = chooser(cluster) if chooser is not None else best_chooser(len(waiting), cluster)
+    run.place_all(_Queue(waiting, order), progress)
+    return run.result(everybody)
+
+
+def _check_names(cluster: Cluster, views: list[PodView]) -> None:
+    for what, names in (("nodes", (state.name for state in cluster.states)), ("pods", (view.key for view in views))):
+        name, number = next(iter(Counter(names).most_common(1)), ("", 0))
+        if number > 1:
+            raise InvalidManifest(f"{number} {what} are called {name}", fix="give every one a name of its own")
+
+
+class _Run:
+    """One placing from beginning to end."""
+
+    chooser: Chooser
+
+    def __init__(self, cluster: Cluster, budgets: Budgets, bare: Container[str]) -> None:
+        self._cluster = cluster
+        self._budgets = budgets
+        self._preemption = Preemption(cluster, budgets)
+        self._bare = bare
+        self._states = {state.name: state for state in cluster.states}
+        self._status: dict[str, Status] = {}
+        self._where: dict[str, NodeState] = {}
+        self._priorities: Counter[int] = Counter()
+        self._displacements: list[Displacement] = []
+        self._arrivals = 0
+        self._departures = 0
+        self._refused: dict[str, _Try] = {}
+        self._hopeless: dict[Likeness, int] = {}
+
+    def receive(self, view: PodView) -> bool:
+        """Settle what needs no decision; return whether the pod waits for a node."""
+        spec = view.pod.spec
+        status = Status.PENDING
+        if view.pod.status.phase in _FINISHED_PHASES:
+            status = Status.FINISHED
+        elif spec.node_name:
+            state = self._states.get(spec.node_name)
+            status = Status.ELSEWHERE if state is None else Status.BOUND
+            if state is not None:
+                self._enter(view, state)
+        elif spec.scheduling_gates:
+            status = Status.GATED
+        self._status[view.key] = status
+        return status is Status.PENDING
+
+    def place_all(self, queue: _Queue, progress: Progress | None) -> None:
+        """Give everybody a turn, and further turns to those for whom things have changed."""
+        done = 0
+        while queue:
+            queue.extend(self._take_turn(queue.pop()))
+            done += 1
+            if progress is not None and done % _PROGRESS_EVERY == 0:
+                progress(done)
+            if not queue:
+                queue.extend(tried.view for tried in tuple(self._refused.values()) if self._may_help(tried))
+
+    def result(self, everybody: list[PodView]) -> Placement:
+        """Return what became of everybody."""
+        outcomes = (
+            Outcome(view.key, self._status[view.key], self._where[view.key].name if view.key in self._where else None)
+            for view in everybody
+        )
+        pending = (view for view in everybody if self._status[view.key] is Status.PENDING)
+        return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending)
+
+    def _take_turn(self, view: PodView) -> list[PodView]:
+        """Find a node for the pod, if need be by displacing others; return those that come back."""
+        self._refused.pop(view.key, None)
+        if self._hopeless.get(view.likeness) != self._departures:
+            state = self.chooser.choose(view)
+            if state is not None:
+                self._bind(view, state)
+                return []
+            candidate = self._candidate(view)
+            if candidate is not None:
+                returning = self._displace(candidate, view)
+                self._bind(view, candidate.state)
+                return returning
+        if not view.depends_on_pods:
+            # More pods never make room: until one leaves, nobody like this one has to ask again.
+            self._hopeless[view.likeness] = self._departures
+        self._refused[view.key] = _Try(view, self._arrivals, self._departures)
+        return []
+
+    def _candidate(self, view: PodView) -> Candidate | None:
+        if not any(priority < view.priority for priority in self._priorities):
+            return None
+        found = self._preemption.candidate(view)
+        return found if isinstance(found, Candidate) else None
+
+    def _displace(self, candidate: Candidate, by: PodView) -> list[PodView]:
+        returning = []
+        for victim in candidate.victims:
+            self._leave(victim, candidate.state)
+            self._displacements.append(Displacement(victim.key, candidate.state.name, by.key))
+            comes_back = victim.key not in self._bare
+            self._status[victim.key] = Status.PENDING if comes_back else Status.DISPLACED
+            if comes_back:
+                returning.append(victim)
+        return returning
+
+    def _bind(self, view: PodView, state: NodeState) -> None:
+        self._enter(view, state)
+        self.chooser.count(state, view, 1)
+        self._status[view.key] = Status.PLACED
+
+    def _enter(self, view: PodView, state: NodeState) -> None:
+        state.add(view)
+        self._where[view.key] = state
+        self._budgets.count(view, 1)
+        self._priorities[view.priority] += 1
+        self._arrivals += 1
+
+    def _leave(self, view: PodView, state: NodeState) -> None:
+        state.remove(view)
+        del self._where[view.key]
+        self.chooser.count(state, view, -1)
+        self._budgets.count(view, -1)
+        self._priorities[view.priority] -= 1
+        if not self._priorities[view.priority]:
+            del self._priorities[view.priority]
+        self._departures += 1
+
+    def _may_help(self, tried: _Try) -> bool:
+        """Whether something has happened since that could let the pod in."""
+        return tried.departures != self._departures or (tried.view.depends_on_pods and tried.arrivals != self._arrivals)
+
+
+class _Queue:
+    """The pods that wait for their turn."""
+
+    def __init__(self, views: Iterable[PodView], order: QueueOrder) -> None:
+        self._by_priority = order is QueueOrder.PRIORITY
+        self._heap: list[tuple[int, int, PodView]] = []
+        self._numbers = count()
+        self.extend(views)
+
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def extend(self, views: Iterable[PodView]) -> None:
+        """Let pods wait, each behind those that are before it."""
+        for view in views:
+            rank = -view.priority if self._by_priority else 0
+            heapq.heappush(self._heap, (rank, next(self._numbers), view))
+
+    def pop(self) -> PodView:
+        """Return the pod whose turn it is."""
+        return heapq.heappop(self._heap)[2]
+
+
+class _Try(Struct, frozen=True):
+    """A pod that found no place, and how far things were then."""
+
+    view: PodView
+    arrivals: int
+    departures: int

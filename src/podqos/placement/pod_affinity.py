@@ -1,0 +1,127 @@
+"""Required pod affinity and anti-affinity: which pods must, and which must not, share a part of the topology.
+
+Anti-affinity works both ways: a pod keeps away from those its own terms name, and from those whose terms name it.
+
+Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from podqos.model.scheduling import PodAffinityTerm
+from podqos.model.selector import selects
+from podqos.placement.node_state import NodeState
+from podqos.placement.pod_view import PodView
+from podqos.placement.reasons import AffinityUnmet, AntiAffinityViolated, ExistingAntiAffinity, Reasons
+
+# The API server puts this label on every namespace (pkg/registry/core/namespace/strategy.go).
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+# A part of the topology: the key of a node label and its value.
+Domain = tuple[str, str]
+
+
+class Namespaces:
+    """The labels of namespaces, for terms that select by them."""
+
+    def __init__(self, labels: Mapping[str, Mapping[str, str]] | None = None) -> None:
+        self._labels = labels or {}
+
+    def labels_of(self, name: str) -> dict[str, str]:
+        """Return the labels of a namespace; one that is not known has only its name."""
+        return {**self._labels.get(name, {}), _NAME_LABEL: name}
+
+
+def speaks_of(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
+    """Whether a term of the pod ``owner`` means the pod ``other``."""
+    if not selects(term.label_selector, other.labels):
+        return False
+    if term.namespaces or term.namespace_selector is not None:
+        return other.namespace in term.namespaces or selects(
+            term.namespace_selector, namespaces.labels_of(other.namespace)
+        )
+    return other.namespace == owner.namespace
+
+
+def meets_all(owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
+    """Whether ``other`` is a pod that ``owner`` must be near to: every affinity term means it."""
+    return bool(owner.affinity) and all(speaks_of(term, owner, other, namespaces) for term in owner.affinity)
+
+
+class Neighbours:
+    """Who is where, as far as one pod cares: numbers of pods per part of the topology, never zero."""
+
+    def __init__(self, view: PodView, states: Iterable[NodeState], namespaces: Namespaces) -> None:
+        self._view = view
+        self._namespaces = namespaces
+        self._near: dict[Domain, int] = {}
+        """Pods that meet all affinity terms."""
+        self._away: dict[Domain, int] = {}
+        """Pods that some anti-affinity term means."""
+        self._shunning: dict[Domain, int] = {}
+        """Pods with an anti-affinity term that means this one."""
+        asks = bool(view.affinity or view.anti_affinity)
+        for state in states:
+            for other in (state.pods if asks else state.shunning).values():
+                self.count(state, other, 1)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is kept near or away: the pod asks for nothing, and no other pod speaks of it."""
+        return not (self._view.affinity or self._view.anti_affinity or self._shunning)
+
+    def count(self, state: NodeState, other: PodView, change: int) -> None:
+        """Reckon with a pod that is on or comes to (1) or leaves (-1) a node."""
+        view, namespaces = self._view, self._namespaces
+        for term in other.anti_affinity:
+            if speaks_of(term, other, view, namespaces):
+                _add(self._shunning, term, state, change)
+        for term in view.anti_affinity:
+            if speaks_of(term, view, other, namespaces):
+                _add(self._away, term, state, change)
+        if meets_all(view, other, namespaces):
+            for term in view.affinity:
+                _add(self._near, term, state, change)
+
+    def against(self, state: NodeState) -> Reasons:
+        """Return why the pod's neighbours on the node rule it out; nothing if they do not."""
+        view = self._view
+        unmet = self._unmet(state)
+        if unmet is not None:
+            return (unmet,)
+        for term in view.anti_affinity:
+            value = state.labels.get(term.topology_key)
+            if value is not None and (term.topology_key, value) in self._away:
+                return (AntiAffinityViolated(term.topology_key, value),)
+        if self._shunning:
+            for key, value in state.labels.items():
+                if (key, value) in self._shunning:
+                    return (ExistingAntiAffinity(key, value),)
+        return ()
+
+    def _unmet(self, state: NodeState) -> AffinityUnmet | None:
+        """Return the first affinity term that the node does not satisfy.
+
+        The first pod of a group that wants to be together may go anywhere: if no pod in the whole cluster meets the
+        terms and the pod meets them itself, a node only needs the labels.
+        """
+        lonely: AffinityUnmet | None = None
+        for term in self._view.affinity:
+            value = state.labels.get(term.topology_key)
+            if value is None:
+                return AffinityUnmet(term.topology_key, None)
+            if lonely is None and (term.topology_key, value) not in self._near:
+                lonely = AffinityUnmet(term.topology_key, value)
+        if lonely is not None and not self._near and meets_all(self._view, self._view, self._namespaces):
+            return None
+        return lonely
+
+
+def _add(counts: dict[Domain, int], term: PodAffinityTerm, state: NodeState, change: int) -> None:
+    value = state.labels.get(term.topology_key)
+    if value is not None:
+        domain = (term.topology_key, value)
+        counts[domain] = counts.get(domain, 0) + change
+        if not counts[domain]:
+            del counts[domain]

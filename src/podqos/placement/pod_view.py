@@ -1,0 +1,175 @@
+"""A pod as the scheduler looks at it: everything about it that no node changes, worked out once.
+
+Pods of one workload ask for the same and so share one ``Shape``; a ``PodView`` adds who the pod is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from podqos.model.pod import Pod, PodSpec, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.scheduling import PodAffinityTerm, TopologySpreadConstraint
+from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+from podqos.placement.demand import Demand, demand_of
+from podqos.placement.host_ports import HostPort, host_ports
+from podqos.placement.node_affinity import named_nodes
+from podqos.qos.classes import classify
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+PREEMPT_NEVER = "Never"
+
+Likeness = tuple[int, str, int]
+
+
+class Shape:
+    """What pods of one workload ask for."""
+
+    __slots__ = (
+        "affinity",
+        "anti_affinity",
+        "demand",
+        "demand_key",
+        "key",
+        "named_nodes",
+        "ports",
+        "qos_class",
+        "spec",
+        "spread",
+    )
+
+    def __init__(self, pod: Pod, profile: Profile = LATEST) -> None:
+        spec = pod.spec
+        self.spec: PodSpec = spec
+        self.demand: Demand = demand_of(pod, profile)
+        self.qos_class: QOSClass = classify(pod, profile).qos_class
+        self.named_nodes: frozenset[str] | None = named_nodes(spec)
+        self.ports: tuple[HostPort, ...] = host_ports(spec)
+        self.spread: tuple[TopologySpreadConstraint, ...] = tuple(
+            constraint
+            for constraint in spec.topology_spread_constraints
+            if constraint.when_unsatisfiable == DO_NOT_SCHEDULE
+        )
+        affinity = spec.affinity
+        near = affinity.pod_affinity if affinity is not None else None
+        away = affinity.pod_anti_affinity if affinity is not None else None
+        self.affinity: tuple[PodAffinityTerm, ...] = near.required if near is not None else ()
+        self.anti_affinity: tuple[PodAffinityTerm, ...] = away.required if away is not None else ()
+        self.demand_key: object = (
+            frozenset(self.demand.requested.items()),
+            self.demand.scored_cpu_milli,
+            self.demand.scored_memory_bytes,
+        )
+        """Equal for equal demands."""
+        self.key: object = (
+            self.demand_key,
+            self.qos_class,
+            self.ports,
+            spec.tolerations,
+            frozenset(spec.node_selector.items()),
+            msgspec.json.encode((affinity, self.spread)) if affinity is not None or self.spread else None,
+            spec.priority,
+            spec.preemption_policy,
+        )
+        """Equal for pods that ask for the same in every respect."""
+
+
+class PodView:
+    """One pod: who it is, and its shape."""
+
+    __slots__ = ("affinity", "anti_affinity", "key", "labels", "namespace", "pod", "priority", "shape", "spread")
+
+    def __init__(self, pod: Pod, shape: Shape, labels: Mapping[str, str] | None = None) -> None:
+        self.pod = pod
+        self.shape = shape
+        self.key: str = pod.key
+        self.namespace: str = pod.metadata.namespace or "default"
+        self.labels: Mapping[str, str] = pod.metadata.labels if labels is None else labels
+        self.priority: int = pod.spec.priority or 0
+        self.affinity = tuple(_with_label_keys(term, self.labels) for term in shape.affinity)
+        self.anti_affinity = tuple(_with_label_keys(term, self.labels) for term in shape.anti_affinity)
+        self.spread = tuple(_spread_selector(constraint, self.labels) for constraint in shape.spread)
+
+    @property
+    def likeness(self) -> Likeness:
+        """Equal for pods that every node judges alike: those of one workload."""
+        return id(self.shape), self.namespace, id(self.labels)
+
+    @property
+    def depends_on_pods(self) -> bool:
+        """Whether more pods elsewhere could let this one in."""
+        return bool(self.affinity or self.spread)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether the pod is on its way out; it still holds what it has."""
+        return bool(self.pod.metadata.deletion_timestamp)
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether the pod may displace others."""
+        return self.pod.spec.preemption_policy != PREEMPT_NEVER
+
+    @property
+    def importance(self) -> tuple[int, str, str]:
+        """Sort key, most important first: priority, then the longer running, then the name.
+
+        A pod that has not started counts as started now (pkg/scheduler/util/utils.go: MoreImportantPod).
+        """
+        return -self.priority, self.started, self.key
+
+    @property
+    def started(self) -> str:
+        """When the pod started, in a form that sorts; the API server writes UTC times of one length."""
+        return self.pod.status.start_time or _NOW
+
+
+_NOW = "~"  # sorts behind every time
+
+
+class Views:
+    """Makes views. Pods that ask for the same share one shape, pods with the same labels share those."""
+
+    def __init__(self, profile: Profile = LATEST) -> None:
+        self._profile = profile
+        self._by_spec: dict[int, tuple[PodSpec, Shape]] = {}
+        self._shapes: dict[object, Shape] = {}
+        self._labels: dict[object, Mapping[str, str]] = {}
+
+    def of(self, pod: Pod) -> PodView:
+        """Return the view of one pod."""
+        labels = pod.metadata.labels
+        return PodView(pod, self._shape(pod), self._labels.setdefault(frozenset(labels.items()), labels))
+
+    def _shape(self, pod: Pod) -> Shape:
+        # Replicas made from one template share the very object; holding on to it keeps its identity its own.
+        known = self._by_spec.get(id(pod.spec))
+        if known is None:
+            shape = Shape(pod, self._profile)
+            known = self._by_spec[id(pod.spec)] = pod.spec, self._shapes.setdefault(shape.key, shape)
+        return known[1]
+
+
+def _with_label_keys(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAffinityTerm:
+    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` into the selector, as the API server does (KEP-3633)."""
+    if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+        return term
+    added = (
+        *(LabelSelectorRequirement(key, "In", (labels[key],)) for key in term.match_label_keys if key in labels),
+        *(LabelSelectorRequirement(key, "NotIn", (labels[key],)) for key in term.mismatch_label_keys if key in labels),
+    )
+    selector = LabelSelector(term.label_selector.match_labels, (*term.label_selector.match_expressions, *added))
+    return PodAffinityTerm(term.topology_key, selector, term.namespaces, term.namespace_selector)
+
+
+def _spread_selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> LabelSelector | None:
+    """Return whom a constraint counts, with ``matchLabelKeys`` (KEP-3243)."""
+    selector = constraint.label_selector
+    if selector is None or not constraint.match_label_keys:
+        return selector
+    added = tuple(
+        LabelSelectorRequirement(key, "In", (labels[key],)) for key in constraint.match_label_keys if key in labels
+    )
+    return LabelSelector(selector.match_labels, (*selector.match_expressions, *added))

@@ -1,0 +1,67 @@
+"""The pods that controllers make of a workload: so many of a Deployment, one per suitable node of a DaemonSet.
+
+Names are our own where a controller would add random letters: ``web-0``, ``web-1``.
+
+Source: Kubernetes v1.36 pkg/controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod) and
+pkg/controller/daemon/util/daemonset_util.go (the tolerations, and the pinning to a node by its name).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from podqos.admission.tolerations import with_daemon_set_tolerations
+from podqos.model.node import Node
+from podqos.model.pod import Pod, Workload
+from podqos.model.profile import LATEST, Profile
+from podqos.model.scheduling import (
+    Affinity,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+)
+from podqos.placement.node_affinity import FIELD_NAME, matches, required_terms
+from podqos.placement.taints import first_untolerated, taints_of
+
+POD = "Pod"
+DAEMON_SET = "DaemonSet"
+# It only keeps a template for others.
+POD_TEMPLATE = "PodTemplate"
+
+
+def pods_of(workload: Workload, nodes: Iterable[Node] = (), *, profile: Profile = LATEST) -> Iterator[Pod]:
+    """Yield the pods of a workload."""
+    pod = workload.pod
+    if workload.kind == POD:
+        yield pod
+    elif workload.kind == DAEMON_SET:
+        yield from _daemon_pods(pod, nodes, profile)
+    elif workload.kind != POD_TEMPLATE:
+        for index in range(1 if workload.replicas is None else workload.replicas):
+            yield _named(pod, f"{pod.metadata.name or pod.metadata.generate_name}-{index}")
+
+
+def _daemon_pods(pod: Pod, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:
+    """Yield one pod for every node whose labels suit it and whose taints it tolerates, full or not."""
+    tolerant = with_daemon_set_tolerations(pod)
+    for node in nodes:
+        taint = first_untolerated(taints_of(node, profile), tolerant.spec.tolerations)
+        if matches(pod.spec, node) and taint is None:
+            pinned = replace(tolerant.spec, affinity=_pinned(tolerant, node.name))
+            yield _named(replace(tolerant, spec=pinned), f"{pod.metadata.name}-{node.name}")
+
+
+def _pinned(pod: Pod, node_name: str) -> Affinity:
+    """Return the pod's affinity with every term of it restricted to one node."""
+    only = (NodeSelectorRequirement(FIELD_NAME, "In", (node_name,)),)
+    required = required_terms(pod.spec)
+    terms = required.node_selector_terms if required is not None else (NodeSelectorTerm(),)
+    selector = NodeSelector(tuple(replace(term, match_fields=only) for term in terms))
+    return replace(pod.spec.affinity or Affinity(), node_affinity=NodeAffinity(selector))
+
+
+def _named(pod: Pod, name: str) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name))

@@ -1,0 +1,106 @@
+"""What the scheduler says when it finds no node, word for word.
+
+Operators search for these texts, so they are Kubernetes' own; the data behind them is in ``placement.reasons``.
+
+Source: Kubernetes v1.36 pkg/scheduler/framework/types.go (FitError) and the filter plugins, as recorded from a running
+scheduler; v1.11 pkg/scheduler/algorithm/predicates/error.go for conditions that are not taints.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from podqos.model.node import PODS
+from podqos.placement.outcome import Refusal
+from podqos.placement.preemption import NoCandidate
+from podqos.placement.reasons import (
+    AffinityMismatch,
+    AffinityUnmet,
+    AntiAffinityViolated,
+    ExistingAntiAffinity,
+    Insufficient,
+    MissingTopologyLabel,
+    NotNamed,
+    PortTaken,
+    Reason,
+    Reasons,
+    SelectorMismatch,
+    SkewTooLarge,
+    UnderPressure,
+    Unschedulable,
+    UntoleratedTaint,
+)
+
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+_NO_CANDIDATE = {
+    NoCandidate.NOT_HELPFUL: "Preemption is not helpful for scheduling",
+    NoCandidate.NO_VICTIMS: "No preemption victims found for incoming pod",
+}
+_OF_CONDITION = {
+    "MemoryPressure": "node(s) had memory pressure",
+    "DiskPressure": "node(s) had disk pressure",
+    "PIDPressure": "node(s) had pid pressure",
+    "NetworkUnavailable": "node(s) had unavailable network",
+    "Ready": "node(s) were not ready",
+}
+
+
+def reason_text(reason: Reason) -> str:
+    """Return the scheduler's words for one reason."""
+    match reason:
+        case Insufficient():
+            return "Too many pods" if reason.resource == PODS else f"Insufficient {reason.resource}"
+        case UntoleratedTaint():
+            return "node(s) had untolerated taint(s)"
+        case UnderPressure():
+            return _OF_CONDITION[reason.condition]
+        case Unschedulable():
+            return "node(s) were unschedulable"
+        case NotNamed():
+            return "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+        case SelectorMismatch() | AffinityMismatch():
+            return "node(s) didn't match Pod's node affinity/selector"
+        case PortTaken():
+            return "node(s) didn't have free ports for the requested pod ports"
+        case MissingTopologyLabel():
+            return "node(s) didn't match pod topology spread constraints (missing required label)"
+        case SkewTooLarge():
+            return "node(s) didn't match pod topology spread constraints"
+        case AffinityUnmet():
+            return "node(s) didn't match pod affinity rules"
+        case AntiAffinityViolated():
+            return "node(s) didn't match pod anti-affinity rules"
+        case ExistingAntiAffinity():
+            return "node(s) didn't satisfy existing pods anti-affinity rules"
+
+
+def refusal_message(refusal: Refusal) -> str:
+    """Return the whole message of the FailedScheduling event."""
+    if not refusal.nodes:
+        return "no nodes available to schedule pods"
+    reasons = (reason_text(reason) for node in refusal.nodes for reason in node.first)
+    filtered = no_node_message(len(refusal.nodes), reasons)
+    # The first half is the dynamic resource allocation plug-in's, which is always asked and here never has claims.
+    return f"{filtered} no new claims to deallocate, preemption: {_preemption_message(refusal)}"
+
+
+def _preemption_message(refusal: Refusal) -> str:
+    failure = refusal.preemption
+    if not failure.is_eligible:
+        return "not eligible due to preemptionPolicy=Never."
+    texts = (text for found in failure.nodes.values() for text in _failure_texts(found))
+    return no_node_message(len(refusal.nodes), texts)
+
+
+def _failure_texts(found: NoCandidate | Reasons) -> tuple[str, ...]:
+    if isinstance(found, NoCandidate):
+        return (_NO_CANDIDATE[found],)
+    return tuple(map(reason_text, found))
+
+
+def no_node_message(node_count: int, texts: Iterable[str]) -> str:
+    """Return ``0/5 nodes are available: 3 Insufficient cpu, 2 …``, one text per node and reason."""
+    counted = sorted(f"{count} {text}" for text, count in Counter(texts).items())
+    return f"0/{node_count} nodes are available:" + (f" {', '.join(counted)}." if counted else "")

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+from conformance.compare import difference, vectors
+from podqos.cli.eval.scheduling_fit import evaluate
+
+
+def test_every_vector_of_the_family_agrees():
+    """Upstream's recorded answers, all of them."""
+    wrong = {
+        line["id"]: found
+        for line in vectors("scheduling_fit")
+        if (found := difference(line["expected"], evaluate(line["input"]))) is not None
+    }
+    assert wrong == {}

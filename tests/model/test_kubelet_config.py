@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import pytest
+
+from podqos.errors import InvalidConfiguration
+from podqos.model.kubelet_config import (
+    API_VERSION,
+    KIND,
+    KubeletConfiguration,
+    cpu_set,
+    kubelet_configuration,
+)
+from podqos.model.quantity import Quantity
+
+
+def configuration(**settings: object) -> KubeletConfiguration:
+    return kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings}, "kubelet.yaml")
+
+
+def test_an_empty_file_means_the_kubelets_defaults():
+    config = configuration()
+    assert config == KubeletConfiguration()
+    assert config.max_pods == 110
+    assert config.enforce_node_allocatable == ("pods",)
+    assert config.eviction_hard is None
+    assert config.eviction_pressure_transition_period == "5m"
+    assert config.cpu_cfs_quota_period == "100ms"
+
+
+def test_fields_have_the_names_of_the_file():
+    config = configuration(
+        kubeReserved={"cpu": "1"},
+        cpuCFSQuota=False,
+        cgroupsPerQOS=False,
+        singleProcessOOMKill=True,
+        memorySwap={"swapBehavior": "LimitedSwap"},
+        featureGates={"MemoryQoS": True},
+        registerWithTaints=[{"key": "k", "value": "v", "effect": "NoSchedule"}],
+        authentication={"anonymous": {"enabled": False}},
+    )
+    assert config.reserved_for_kube == {"cpu": Quantity.parse("1")}
+    assert (config.cpu_cfs_quota, config.cgroups_per_qos, config.single_process_oom_kill) == (False, False, True)
+    assert config.memory_swap.swap_behavior == "LimitedSwap"
+    assert config.feature_gates == {"MemoryQoS": True}
+    assert config.register_with_taints[0].key == "k"
+
+
+@pytest.mark.parametrize(("given", "read"), [(None, None), ({}, {}), ({"memory.available": "1Gi"},) * 2])
+def test_no_hard_thresholds_and_an_empty_map_of_them_are_told_apart(given, read):
+    assert configuration(evictionHard=given).eviction_hard == read
+
+
+def test_zero_means_the_default_where_the_kubelet_says_so():
+    config = configuration(maxPods=0, evictionPressureTransitionPeriod="0s", podsPerCore=0)
+    assert config.max_pods == 110
+    assert config.eviction_pressure_transition_period == "5m"
+    assert config.pods_per_core == 0
+
+
+def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
+    config = configuration(
+        reservedSystemCPUs="0-2,7", kubeReserved={"cpu": "1", "memory": "1Gi"}, systemReserved={"cpu": "2"}
+    )
+    assert config.reserved_for_kube == {"memory": Quantity.parse("1Gi")}
+    assert config.reserved_for_system == {"cpu": Quantity.parse("4")}
+    assert cpu_set("3") == {3}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"evictionHrad": {}}, "kubelet.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
+        ({"cgroupsPerQos": True}, "kubelet.yaml: unknown field 'cgroupsPerQos' (did you mean cgroupsPerQOS?)"),
+        (
+            {"gpuSharing": 1},
+            "kubelet.yaml: unknown field 'gpuSharing' (it is not a field of KubeletConfiguration v1beta1)",
+        ),
+        (
+            {"kubeReserved": {"cpu": 1}},
+            "kubelet.yaml: kubeReserved: Expected `str`, got `int` (put the value in quotes)",
+        ),
+        (
+            {"kubeReserved": {"gpu": "1"}},
+            (
+                "kubelet.yaml: kubeReserved: 'gpu' cannot be reserved "
+                "(the kubelet reserves cpu, memory, ephemeral-storage, pid)"
+            ),
+        ),
+        ({"systemReserved": {"cpu": "-1"}}, "kubelet.yaml: systemReserved.cpu: -1 is negative (reserve 0 or more)"),
+        ({"maxPods": -1}, "kubelet.yaml: maxPods: -1 is negative (use 0 or more)"),
+        (
+            {"reservedSystemCPUs": "3-1"},
+            "kubelet.yaml: reservedSystemCPUs: '3-1' is not a list of cores (write it as 0-3,8)",
+        ),
+        (
+            {"cpuCFSQuotaPeriod": "100"},
+            (
+                'kubelet.yaml: cpuCFSQuotaPeriod: time: missing unit in duration "100" '
+                "(write a number with its unit, such as 30s or 1m30s)"
+            ),
+        ),
+        ({"memorySwap": {"swap": "x"}}, "kubelet.yaml: memorySwap: Object contains unknown field `swap`"),
+        (
+            {"kind": "Pod"},
+            (
+                "kubelet.yaml: this is Pod of kubelet.config.k8s.io/v1beta1, not a kubelet configuration "
+                "(apiVersion: kubelet.config.k8s.io/v1beta1, kind: KubeletConfiguration)"
+            ),
+        ),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_bad_settings_are_refused_with_place_and_remedy(settings, message):
+    with pytest.raises(InvalidConfiguration) as caught:
+        configuration(**settings)
+    assert str(caught.value) == message
+
+
+def test_a_bad_amount_names_its_place():
+    with pytest.raises(InvalidConfiguration, match=r"kubelet\.yaml: systemReserved\.memory: '1gi'"):
+        configuration(systemReserved={"memory": "1gi"})

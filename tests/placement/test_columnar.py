@@ -1,0 +1,98 @@
+"""The fast path against the readable one."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from placement.clusters import ZONE, away, clusters, near, node, pod, spread, term
+from podqos.model.node import LABEL_HOSTNAME, Taint
+from podqos.model.profile import LATEST, profile_for
+from podqos.placement.choosing import OneByOne, best_chooser
+from podqos.placement.filters import Cluster
+from podqos.placement.node_state import NodeState
+from podqos.placement.outcome import Status
+from podqos.placement.place import QueueOrder, Surroundings, place
+
+columnar = pytest.importorskip("podqos.placement.columnar", reason="needs numpy (podqos[fleet])")
+
+
+def assert_both_agree(pods, surroundings, order=QueueOrder.PRIORITY):
+    slow = place(pods, surroundings, order=order, chooser=OneByOne)
+    fast = place(pods, surroundings, order=order, chooser=columnar.Columnar)
+    assert fast.outcomes == slow.outcomes
+    assert fast.displacements == slow.displacements
+    return fast
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", QueueOrder)
+@given(clusters())
+@settings(max_examples=300, deadline=None)
+def test_the_fast_path_places_every_pod_where_the_readable_one_does(order, cluster):
+    assert_both_agree(*cluster, order=order)
+
+
+@given(clusters())
+@settings(max_examples=50, deadline=None)
+def test_it_does_so_where_conditions_are_not_taints(cluster):
+    pods, surroundings = cluster
+    assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 11))))
+
+
+def larger_cluster(seed: int):
+    """Make 30 nodes and 400 pods of a dozen workloads in any order: more than fit, of several priorities."""
+    chance = random.Random(seed)  # noqa: S311 - the same cluster every time
+    nodes = tuple(
+        node(
+            f"n{index:02}",
+            chance.choice(("4", "8", "16")),
+            f"{chance.randint(8_000_000, 32_000_000)}Ki",
+            labels={ZONE: f"z{index % 3}"},
+            taints=(Taint("dedicated", "gpu", "NoSchedule"),) if index % 7 == 0 else (),
+        )
+        for index in range(30)
+    )
+    constraints = [
+        {},
+        {},
+        {"topology_spread_constraints": (spread(1, "w2"),)},
+        {"affinity": away(term("w3", LABEL_HOSTNAME))},
+        {"affinity": near(term("w0"))},
+        {"affinity": away(term("w1", ZONE))},
+    ]
+    templates = [
+        pod(
+            f"w{index}",
+            f"{chance.randint(50, 1500)}m",
+            f"{chance.randint(64, 4096)}Mi",
+            labels={"app": f"w{index}"},
+            priority=chance.choice((None, 10, 1000)),
+            **constraints[index % 6],
+        )
+        for index in range(12)
+    ]
+    chosen = [chance.choice(templates) for _ in range(400)]
+    return [
+        replace(template, metadata=replace(template.metadata, name=f"p{index}"))
+        for index, template in enumerate(chosen)
+    ], Surroundings(nodes)
+
+
+@pytest.mark.parametrize("order", QueueOrder)
+@pytest.mark.parametrize("seed", range(3))
+def test_it_does_so_while_hundreds_of_pods_come_and_go(order, seed):
+    placement = assert_both_agree(*larger_cluster(seed), order=order)
+    assert {outcome.status for outcome in placement.outcomes} == {Status.PLACED, Status.PENDING}
+    assert bool(placement.displacements) is (order is QueueOrder.ARRIVAL)
+
+
+def test_many_pods_and_nodes_are_placed_the_fast_way_unless_an_amount_is_too_large_for_it():
+    small = Cluster([NodeState(node("n"), LATEST)])
+    huge = Cluster([NodeState(node("n", memory="1Ei"), LATEST)])
+    assert isinstance(best_chooser(10, small), OneByOne)
+    assert isinstance(best_chooser(10**6, small), columnar.Columnar)
+    assert isinstance(best_chooser(10**6, huge), OneByOne)
