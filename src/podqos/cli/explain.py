@@ -14,18 +14,16 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import validate_resources
-from podqos.cli.fan_out import fan_out, usable_cores
 from podqos.cli.inputs import STDIN, machine_memory_bytes, read_bytes, total_bytes
-from podqos.cli.large_list import Part, cut, read_part
 from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, manifest_files
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
-from podqos.manifest.lookup import Lookup
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
@@ -35,6 +33,9 @@ from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
 from podqos.report.style import Style
+
+if TYPE_CHECKING:
+    from podqos.cli.large_list import Part
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -119,6 +120,8 @@ def _outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Out
     if STDIN in files or total_bytes(files) < _WORTH_FORKING_BYTES:
         yield from map(task, files)
         return
+    from podqos.cli.fan_out import fan_out, usable_cores
+
     if len(files) == 1:
         parts = _part_outcomes(files[0], settings, output)
         if parts:
@@ -140,7 +143,7 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
         # What comes from an API server has passed its validation.
         refused = () if workload.is_live else validate_resources(workload.pod)
         if refused:
-            problems += _located(refused, path, workload, Lookup(data), place)
+            problems += _located(refused, path, workload, data, place)
         else:
             decisions.append(decide(workload, settings))
     outcome = _outcome(decisions, path, settings, output)
@@ -151,6 +154,9 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
 
 def _part_outcomes(path: str, settings: Settings, output: str) -> list[Outcome]:
     """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
+    from podqos.cli.fan_out import fan_out, usable_cores
+    from podqos.cli.large_list import cut
+
     parts = cut(path, usable_cores())
     task = partial(explain_part, path=path, settings=settings, output=output)
     outcomes = [outcome for outcome in fan_out(task, parts, len(parts)) if outcome is not None]
@@ -159,6 +165,8 @@ def _part_outcomes(path: str, settings: Settings, output: str) -> list[Outcome]:
 
 def explain_part(part: Part, path: str, settings: Settings, output: str) -> Outcome | None:
     """Explain one part of a large list; None where the file has to be read as a whole."""
+    from podqos.cli.large_list import read_part
+
     workloads = read_part(part)
     if workloads is None:
         return None
@@ -174,9 +182,12 @@ def _outcome(decisions: list[Decision], path: str, settings: Settings, output: s
 
 
 def _located(
-    refused: Iterable[FieldError], path: str, workload: Workload, lookup: Lookup, place: Place
+    refused: Iterable[FieldError], path: str, workload: Workload, data: bytes, place: Place
 ) -> Iterator[Problem]:
     """Give the API server's complaints their places in the file."""
+    from podqos.manifest.lookup import Lookup
+
+    lookup = Lookup(data)
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
     for error in refused:
         field = prefix + error.path

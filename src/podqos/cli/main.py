@@ -16,6 +16,7 @@ import sys
 from importlib import import_module
 from typing import Protocol
 
+from podqos.cli.terminal import help_columns
 from podqos.errors import HostError, InputError
 
 EXIT_OK = 0
@@ -77,13 +78,18 @@ def _run(program: str, argv: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=f"{program} {name}",
         description=command.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=_formatter,
         allow_abbrev=False,
     )
     command.add_arguments(parser)
     code = command.run(parser.parse_args(argv[1:]))
     sys.stdout.flush()
     return code
+
+
+def _formatter(prog: str) -> argparse.HelpFormatter:
+    """Return a formatter that knows its width: argparse, left to itself, imports half an archiver to find it out."""
+    return argparse.RawDescriptionHelpFormatter(prog, width=help_columns())
 
 
 def _overview(program: str) -> argparse.ArgumentParser:

@@ -26,6 +26,11 @@ def style_for(colour: str) -> Style:
     return Style(colour=wanted, width=_columns() if terminal else None)
 
 
+def help_columns() -> int:
+    """Return the width for help texts, which are wrapped wherever they go."""
+    return _columns() if sys.stdout.isatty() else 80
+
+
 def _columns() -> int:
     """Return the width of the terminal; ``COLUMNS`` has the first word, as for other commands."""
     given = os.environ.get("COLUMNS", "")

@@ -7,6 +7,7 @@ everything that is wrong, with field paths. Nothing here knows about YAML, kinds
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -53,18 +54,22 @@ REFUSALS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 PLAIN_DECODER = msgspec.json.Decoder(float_hook=Number.read)
 """JSON to plain values."""
 
-_POD_DECODER = msgspec.json.Decoder(Pod, dec_hook=decode_hook, float_hook=str)
+
+@cache
+def model_decoder(model: type[Model]) -> msgspec.json.Decoder[Model]:
+    """Return the decoder of JSON texts to a model; made on first use, because looking through the types takes time."""
+    return msgspec.json.Decoder(model, dec_hook=decode_hook, float_hook=str)
 
 
 def decode_pod(data: bytes) -> Pod:
     """Return the pod in a JSON text, or raise ``InvalidManifest`` with the field at fault."""
     try:
-        return _POD_DECODER.decode(data)
+        pod: Pod = model_decoder(Pod).decode(data)
     except msgspec.ValidationError:
-        pass
+        return convert_pod(PLAIN_DECODER.decode(data))
     except REFUSALS as error:
         raise InvalidManifest(str(error)) from None
-    return convert_pod(PLAIN_DECODER.decode(data))
+    return pod
 
 
 def convert_pod(value: Plain) -> Pod:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.manifest.contents import Collector, Reading
-from podqos.manifest.decode import PLAIN_DECODER, REFUSALS, decode_hook
+from podqos.manifest.decode import PLAIN_DECODER, REFUSALS, model_decoder
 from podqos.manifest.kinds import item_type
 from podqos.manifest.objects import interpret, is_list, objects_in
 from podqos.manifest.plain import FieldPath, Plain
@@ -45,8 +45,6 @@ class _PodList(Struct, frozen=True, rename="camel"):
     api_version: Literal["v1"]
 
 
-_POD_LIST_DECODER = msgspec.json.Decoder(_PodList, dec_hook=decode_hook, float_hook=str)
-_PODS_DECODER = msgspec.json.Decoder(list[_Item], dec_hook=decode_hook, float_hook=str)
 _OBJECT = re.compile(rb"[ \t\r\n]*+\{")
 _FIRST_KIND = re.compile(rb'"kind"[ \t\r\n]*+:[ \t\r\n]*+"(\w*)"')
 _PEEK_BYTES = 65_536
@@ -58,7 +56,7 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
     if first_kind is None or first_kind[1] not in (b"Pod", b"PodList"):
         return None
     try:
-        pods = _POD_LIST_DECODER.decode(text)
+        pods = model_decoder(_PodList).decode(text)
     except REFUSALS:
         return None
     workloads = _live_workloads(pods.items, are_typed=pods.kind == "List")
@@ -70,7 +68,7 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
 def live_pods(items: memoryview) -> list[Workload] | None:
     """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
     try:
-        return _live_workloads(_PODS_DECODER.decode(items), are_typed=False)
+        return _live_workloads(model_decoder(list[_Item]).decode(items), are_typed=False)
     except REFUSALS:
         return None
 

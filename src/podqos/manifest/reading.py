@@ -4,19 +4,18 @@ The way of a text: into chunks (``text``), each chunk to plain values (``fastyam
 these to objects and workloads (``objects``). As soon as there is something to report, YAML is read again by the strict
 parser, which knows positions.
 
-Files are opened by the caller. Whatever the text is, the answer is a ``Reading``.
+Files are opened by the caller. Whatever the text is, the answer is a ``Reading``. What a plain YAML file does not need
+is imported when something else comes along.
 """
 
 from __future__ import annotations
 
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
-from podqos.manifest.jsonreading import read_json, read_live_pods
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
-from podqos.manifest.strictyaml import read_documents
-from podqos.manifest.text import Chunk, Place, chunks, normalise
+from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
 
 
 def read(source: str, data: bytes) -> Reading:
@@ -27,11 +26,16 @@ def read(source: str, data: bytes) -> Reading:
     except SyntaxProblem as problem:
         collector.add_syntax_problem(problem)
         return collector.reading()
-    pods = read_live_pods(source, text)
-    if pods is not None:
-        return pods
+    if begins_like_json(text):
+        from podqos.manifest.jsonreading import read_live_pods
+
+        pods = read_live_pods(source, text)
+        if pods is not None:
+            return pods
     for chunk in chunks(text):
         if chunk.notation == "json":
+            from podqos.manifest.jsonreading import read_json
+
             read_json(text, chunk, collector)
         else:
             _read_yaml(text, chunk, collector)
@@ -60,6 +64,8 @@ def _nowhere(_path: FieldPath) -> Position:
 
 
 def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None:
+    from podqos.manifest.strictyaml import read_documents
+
     try:
         for number, document in enumerate(read_documents(text[chunk.start : chunk.end], chunk.origin[0])):
             for problem in document.problems:

@@ -71,6 +71,11 @@ def decode(text: bytes, origin: Position) -> str:
         ) from None
 
 
+def begins_like_json(text: bytes) -> bool:
+    """Whether kubectl would take the text for JSON."""
+    return _JSON_START.match(text) is not None
+
+
 def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the parts of a text that hold something."""
     start, line = 0, 1
