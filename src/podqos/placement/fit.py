@@ -5,6 +5,8 @@ Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go (f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from podqos.model.node import PODS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Demand
@@ -17,12 +19,17 @@ _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 def insufficient(demand: Demand, state: NodeState) -> tuple[Insufficient, ...]:
     """Return what the node has too little of for one more pod; nothing if it fits."""
+    return lacking(demand.requested, state.requested, state.allocatable, len(state.pods), state.allowed_pods)
+
+
+def lacking(
+    requested: Mapping[str, int], used: Mapping[str, int], allocatable: Mapping[str, int], pods: int, allowed_pods: int
+) -> tuple[Insufficient, ...]:
+    """Return the same from plain figures: what a pod requests, what the pods on the node do, and what there is."""
     missing = []
-    count = len(state.pods)
-    if count + 1 > state.allowed_pods:
-        missing.append(Insufficient(PODS, 1, count, state.allowed_pods))
-    allocatable, used = state.allocatable, state.requested
-    for name, amount in demand.requested.items():
+    if pods + 1 > allowed_pods:
+        missing.append(Insufficient(PODS, 1, pods, allowed_pods))
+    for name, amount in requested.items():
         # A node may be overfull of a resource; that does not concern a pod that asks for none of it.
         if amount > 0 and amount > allocatable.get(name, 0) - used.get(name, 0):
             missing.append(Insufficient(name, amount, used.get(name, 0), allocatable.get(name, 0)))

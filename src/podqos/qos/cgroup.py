@@ -27,7 +27,7 @@ from podqos.qos.cgroup_paths import (
     qos_path,
 )
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.cgroup_tiers import node_values, tier_requests, tier_values
+from podqos.qos.cgroup_tiers import TierRequests, node_values, tier_requests, tier_values
 from podqos.qos.cgroup_values import Because, CgroupValues, Rule, Value, container_values, pod_values
 from podqos.qos.cpu import MIN_SHARES
 
@@ -92,9 +92,13 @@ def pod_cgroups(
 
 def node_cgroups(pods: Iterable[Pod], settings: CgroupSettings, profile: Profile = LATEST) -> tuple[Cgroup, ...]:
     """Return the cgroups above the pods of a node: ``kubepods`` and the two classes that have one."""
+    return tier_cgroups(tier_requests(pods, profile), settings) if settings.cgroups_per_qos else ()
+
+
+def tier_cgroups(requests: TierRequests, settings: CgroupSettings) -> tuple[Cgroup, ...]:
+    """Return the same for pods whose requests have been added up already."""
     if not settings.cgroups_per_qos:
         return ()
-    requests = tier_requests(pods, profile)
     tiers = tier_values(requests, settings)
     version = settings.cgroup_version
     return (

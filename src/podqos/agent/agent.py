@@ -1,0 +1,80 @@
+"""The node agent: ``(config, state, now, event) → (state, commands, journal entries)``.
+
+It does nothing itself. A world (``ports``) carries its commands out and tells it what came of them; the simulator and
+a real node run the very same agent. It admits pods and gives them their cgroups (``pods``), and it watches the node and
+evicts (``eviction_loop``); this module only passes events on.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.agent import eviction_loop, pods
+from podqos.agent.commands import CreateCgroup
+from podqos.agent.events import (
+    Event,
+    Observed,
+    PodBound,
+    PodCleanedUp,
+    PodDeleted,
+    PodStarted,
+    PodStopped,
+    Woken,
+)
+from podqos.agent.eviction_loop import SECOND_US
+from podqos.agent.state import AgentConfig, AgentState, Resting, Step
+from podqos.agent.turn import Turn
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.qos.cgroup import tier_cgroups
+
+
+def start(config: AgentConfig, now_us: int) -> Step:
+    """Set a node up: its cgroups, and the first pass of the eviction loop at once."""
+    turn = Turn(config, AgentState(loop=Resting(now_us)), now_us)
+    turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups)))
+    return turn.step()
+
+
+def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) -> Step:
+    """Answer one event. ``now_us`` never goes back."""
+    turn = Turn(config, state, now_us)
+    match event:
+        case Woken():
+            eviction_loop.woken(turn)
+        case Observed(observation):
+            eviction_loop.observed(turn, observation)
+        case PodBound(pod):
+            pods.bind(turn, pod)
+        case PodStarted(uid):
+            pods.started(turn, uid)
+        case PodDeleted(uid):
+            pods.delete(turn, uid)
+        case PodStopped(uid):
+            pods.stopped(turn, uid)
+            eviction_loop.stopped(turn, uid)
+        case PodCleanedUp(uid):
+            pods.cleaned_up(turn, uid)
+            eviction_loop.cleaned_up(turn, uid)
+    return turn.step()
+
+
+def skip_quiet_passes(state: AgentState, until_us: int) -> AgentState:
+    """Return the state as if all passes before ``until_us`` had been run and had seen nothing.
+
+    For worlds that know when nothing happens. Nothing may be met or remembered: the manager's memory is then the same
+    after any number of passes, and only the time of the next one changes.
+    """
+    loop = state.loop
+    assert isinstance(loop, Resting)
+    assert is_quiet(state)
+    interval_us = MONITORING_INTERVAL_SECONDS * SECOND_US
+    skipped = max(0, -(-(until_us - loop.wake_us) // interval_us))
+    return replace(state, loop=Resting(loop.wake_us + skipped * interval_us))
+
+
+def is_quiet(state: AgentState) -> bool:
+    """Whether the eviction loop rests and remembers no threshold and no condition."""
+    manager = state.manager
+    return isinstance(state.loop, Resting) and not (
+        manager.thresholds_met or manager.first_observed_us or manager.conditions
+    )

@@ -1,0 +1,89 @@
+"""What the agent asks a world to do, in this order.
+
+Evictions and clean-ups are the eviction manager's own commands (``eviction.commands``), passed on as they are. A
+world carries a command out and reports what came of it as an event; no command waits for another.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.signals import NodeCondition
+from podqos.model.pod import Pod
+from podqos.qos.cgroup import Cgroup
+
+
+class CreateCgroup(Struct, frozen=True, gc=False):
+    """Make a cgroup of the kubelet's and write its files."""
+
+    cgroup: Cgroup
+
+
+class UpdateCgroup(Struct, frozen=True, gc=False):
+    """Write the files of a cgroup that is there already."""
+
+    cgroup: Cgroup
+
+
+class RemoveCgroup(Struct, frozen=True, gc=False):
+    """Remove the cgroup of a stopped pod."""
+
+    uid: str
+    path: str
+
+
+class ContainerPlan(Struct, frozen=True, gc=False):
+    """How one container is to run."""
+
+    name: str
+    cgroup: Cgroup
+    oom_score_adj: int
+
+
+class StartPod(Struct, frozen=True, gc=False):
+    """Run a pod's containers, each in a cgroup of its own; the answer is ``PodStarted``."""
+
+    pod: Pod
+    sandbox: Cgroup
+    containers: tuple[ContainerPlan, ...]
+
+
+class StopPod(Struct, frozen=True, gc=False):
+    """End a pod that was deleted; the answer is ``PodStopped``, at the latest after the grace period."""
+
+    pod: Pod
+    grace_period_seconds: int
+
+
+class RejectPod(Struct, frozen=True, gc=False):
+    """Do not run a pod: it becomes ``Failed`` with this reason and message."""
+
+    pod: Pod
+    reason: str
+    message: str
+
+
+class SetCondition(Struct, frozen=True, gc=False):
+    """Report a condition of the node."""
+
+    condition: NodeCondition
+    holds: bool
+
+
+class LookAtNode(Struct, frozen=True, gc=False):
+    """Take the figures of node and pods; the answer is ``Observed``."""
+
+
+Command = (
+    CreateCgroup
+    | UpdateCgroup
+    | RemoveCgroup
+    | StartPod
+    | StopPod
+    | EvictPod
+    | CleanUpNode
+    | RejectPod
+    | SetCondition
+    | LookAtNode
+)

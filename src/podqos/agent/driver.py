@@ -1,0 +1,58 @@
+"""The agent and a world, connected: events go in, commands come out and are carried out, the journal is written.
+
+A driver knows no time. Whoever owns the clock (the simulator's queue, the real node's loop) delivers events as they
+happen, and ``Woken`` when ``wake_us`` has come.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from podqos.agent.agent import handle, start
+from podqos.agent.commands import Command, LookAtNode
+from podqos.agent.events import Event, Observed
+from podqos.agent.journal import Entry
+from podqos.agent.ports import World
+from podqos.agent.state import AgentConfig, AgentState, Step
+from podqos.eviction.observation import observe
+
+
+class Driver:
+    """One agent in one world."""
+
+    def __init__(self, config: AgentConfig, world: World, write: Callable[[Entry], object]) -> None:
+        self.config = config
+        self.world = world
+        self.state = AgentState()
+        self._write = write
+
+    def start(self, now_us: int) -> None:
+        """Set the node up; the agent wants to be woken at once for its first pass."""
+        self._carry_on(now_us, start(self.config, now_us))
+
+    def deliver(self, now_us: int, event: Event) -> None:
+        """Let the agent hear of something, and do what it asks for until it asks for nothing more."""
+        self._carry_on(now_us, handle(self.config, self.state, now_us, event))
+
+    @property
+    def wake_us(self) -> int | None:
+        """When the agent wants to be woken next."""
+        return self.state.loop.wake_us
+
+    def _carry_on(self, now_us: int, step: Step) -> None:
+        waiting: deque[Event] = deque()
+        while True:
+            self.state = step.state
+            for entry in step.entries:
+                self._write(entry)
+            for command in step.commands:
+                waiting.extend(self._carry_out(command))
+            if not waiting:
+                return
+            step = handle(self.config, self.state, now_us, waiting.popleft())
+
+    def _carry_out(self, command: Command) -> Sequence[Event]:
+        if isinstance(command, LookAtNode):
+            return (Observed(observe(self.world.summary())),)
+        return self.world.carry_out(command)

@@ -1,0 +1,54 @@
+"""What a world tells the agent: wishes from outside, and what became of the agent's commands.
+
+An event says that something has happened; what to do about it is the agent's business.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.eviction.observation import Observation
+from podqos.model.pod import Pod
+
+
+class PodBound(Struct, frozen=True, gc=False):
+    """A pod, as the API server stored it, is to run on this node."""
+
+    pod: Pod
+
+
+class PodDeleted(Struct, frozen=True, gc=False):
+    """Somebody wants a pod gone."""
+
+    uid: str
+
+
+class PodStarted(Struct, frozen=True, gc=False):
+    """The containers of a pod run."""
+
+    uid: str
+
+
+class PodStopped(Struct, frozen=True, gc=False):
+    """No container of a pod runs any more: it was told to stop, or came to its own end."""
+
+    uid: str
+
+
+class PodCleanedUp(Struct, frozen=True, gc=False):
+    """Nothing is left of a stopped pod: containers, volumes and cgroups are removed."""
+
+    uid: str
+
+
+class Observed(Struct, frozen=True, gc=False):
+    """The answer to ``LookAtNode``."""
+
+    observation: Observation
+
+
+class Woken(Struct, frozen=True, gc=False):
+    """The time has come that the agent asked for (``wake_us``). Too early it does nothing."""
+
+
+Event = PodBound | PodDeleted | PodStarted | PodStopped | PodCleanedUp | Observed | Woken

@@ -1,0 +1,85 @@
+"""The journal: what was seen, decided and done, one JSON line each, the same from every world.
+
+A timeline, a picture, a comparison of two runs and an autopsy are all readings of a journal. The same entries give
+the same bytes; entries of one node stand in the order in which things happened, and journals of several nodes are
+merged by time, then by name of the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from heapq import merge
+
+import msgspec
+from msgspec import Struct
+
+from podqos.agent.reasons import Because
+from podqos.errors import InputError
+
+
+class Kind(StrEnum):
+    """What happened, in the past tense."""
+
+    PLACED = "Placed"
+    ADMITTED = "Admitted"
+    REJECTED = "Rejected"
+    STARTED = "Started"
+    RESTARTED = "Restarted"
+    OBSERVED = "Observed"
+    CONDITION_CHANGED = "ConditionChanged"
+    RECLAIMED = "Reclaimed"
+    EVICTED = "Evicted"
+    OOM_KILLED = "OOMKilled"
+    THROTTLED = "Throttled"
+    STOPPED = "Stopped"
+    CLEANED_UP = "CleanedUp"
+    WAIT_TIMED_OUT = "WaitTimedOut"
+
+
+class By(StrEnum):
+    """Who did it."""
+
+    KUBELET = "kubelet"
+    KERNEL = "kernel"
+    SCHEDULER = "scheduler"
+    CONTROLLER = "controller"
+    USER = "user"
+
+
+class Entry(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One line of a journal."""
+
+    time_us: int
+    node: str
+    kind: Kind
+    pod: str | None = None
+    """``namespace/name``."""
+    container: str | None = None
+    by: By | None = None
+    because: Because | None = None
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Entry)
+
+
+def encode(entries: Iterable[Entry]) -> bytes:
+    """Return entries as JSON lines."""
+    return b"".join(_encoder.encode(entry) + b"\n" for entry in entries)
+
+
+def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:
+    """Read JSON lines; ``source`` is the name to report bad ones under."""
+    for number, line in enumerate(data.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield _decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                fix = "one entry per line, as podqos writes them"
+                raise InputError(f"not a journal entry: {error}", where=f"{source}:{number}", fix=fix) from error
+
+
+def merged(journals: Iterable[Iterable[Entry]]) -> Iterator[Entry]:
+    """Return the entries of several nodes as one journal; each of them must be in the order of time."""
+    return merge(*journals, key=lambda entry: (entry.time_us, entry.node))

@@ -1,0 +1,152 @@
+"""The life of a pod on a node: admitted or turned away, started in its cgroups, stopped, forgotten.
+
+Whenever pods come or go, the cgroups of the classes are written again, because they hold sums over all pods. Upstream
+does so when a pod comes and once a minute; here also when one goes.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.agent.admission import refusal, requests_of
+from podqos.agent.commands import (
+    ContainerPlan,
+    CreateCgroup,
+    RejectPod,
+    RemoveCgroup,
+    StartPod,
+    StopPod,
+    UpdateCgroup,
+)
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import Promised
+from podqos.agent.state import PodRecord, Stage
+from podqos.agent.turn import Turn
+from podqos.model.pod import Pod, QOSClass
+from podqos.qos.cgroup import Level, pod_cgroups, tier_cgroups
+from podqos.qos.cgroup_tiers import TierRequests, tier_requests
+from podqos.qos.classes import classify
+from podqos.qos.oom import oom_scores, pod_qos_class
+
+# Of a pod that does not say (pkg/apis/core/v1/defaults.go).
+_DEFAULT_GRACE_SECONDS = 30
+
+
+def bind(turn: Turn, pod: Pod) -> None:
+    """Take a pod in, or turn it away."""
+    config, uid = turn.config, pod.metadata.uid
+    assert uid, f"pod {pod.key} has no uid"
+    if uid in turn.state.pods:
+        return
+    requests = requests_of(pod, config)
+    refused = refusal(config, turn.state, pod, requests)
+    if refused is not None:
+        turn.note(Kind.REJECTED, pod=pod.key, because=refused.because)
+        turn.ask(RejectPod(pod, refused.reason, refused.message))
+        return
+    turn.note(Kind.ADMITTED, pod=pod.key)
+    _start(turn, pod, requests)
+
+
+def started(turn: Turn, uid: str) -> None:
+    """Note that a pod's containers run."""
+    record = turn.state.pods.get(uid)
+    if record is not None and record.stage is Stage.STARTING:
+        turn.note(Kind.STARTED, pod=record.pod.key, because=_promised(turn, record.pod))
+        _put(turn, uid, replace(record, stage=Stage.RUNNING))
+
+
+def delete(turn: Turn, uid: str) -> None:
+    """Stop a pod with the time it asked for itself."""
+    record = turn.state.pods.get(uid)
+    if record is None or record.stage not in {Stage.STARTING, Stage.RUNNING}:
+        return
+    own = record.pod.spec.termination_grace_period_seconds
+    turn.ask(StopPod(record.pod, _DEFAULT_GRACE_SECONDS if own is None else own))
+    _put(turn, uid, replace(record, stage=Stage.STOPPING))
+
+
+def evicting(turn: Turn, uid: str) -> None:
+    """Note that a pod has been told to go."""
+    _put(turn, uid, replace(turn.state.pods[uid], stage=Stage.STOPPING))
+
+
+def stopped(turn: Turn, uid: str) -> None:
+    """Take back what a pod held, and remove its cgroup."""
+    record = turn.state.pods.get(uid)
+    if record is None or not record.is_active:
+        return
+    was_told = record.stage is Stage.STOPPING
+    turn.note(Kind.STOPPED, pod=record.pod.key, by=By.KUBELET if was_told else None)
+    _put(turn, uid, replace(record, stage=Stage.STOPPED))
+    _count(turn, record, -1)
+    if record.cgroup_path is not None:
+        turn.ask(RemoveCgroup(uid, record.cgroup_path))
+
+
+def cleaned_up(turn: Turn, uid: str) -> None:
+    """Forget a pod of which nothing is left."""
+    record = turn.state.pods.get(uid)
+    if record is None:
+        return
+    turn.note(Kind.CLEANED_UP, pod=record.pod.key)
+    turn.change(pods={other: kept for other, kept in turn.state.pods.items() if other != uid})
+
+
+def _start(turn: Turn, pod: Pod, requests: dict[str, int]) -> None:
+    config = turn.config
+    cgroups = pod_cgroups(pod, _qos_class(turn, pod), config.cgroups, config.profile)
+    own = [cgroup for cgroup in cgroups if cgroup.level is Level.POD]
+    (sandbox,) = (cgroup for cgroup in cgroups if cgroup.level is Level.SANDBOX)
+    record = PodRecord(
+        pod=pod,
+        stage=Stage.STARTING,
+        requests=requests,
+        tier=tier_requests((pod,), config.profile),
+        cgroup_path=own[0].path if own else None,
+    )
+    _put(turn, pod.metadata.uid, record)
+    _count(turn, record, 1)
+    scores = oom_scores(pod, _qos_class(turn, pod), config.cgroups.node_memory_bytes, config.profile)
+    containers = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
+    plans = tuple(
+        ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(scores, containers, strict=True)
+    )
+    turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, plans))
+
+
+def _count(turn: Turn, record: PodRecord, sign: int) -> None:
+    """Count a pod in (1) or out (−1), and write the cgroups of the classes if that changed them."""
+    state = turn.state
+    requested = dict(state.requested)
+    for name, amount in record.requests.items():
+        requested[name] = requested.get(name, 0) + sign * amount
+    before, after = state.tiers, _sum(state.tiers, record.tier, sign)
+    turn.change(requested=requested, tiers=after)
+    if before == after:
+        return
+    settings = turn.config.cgroups
+    written = zip(tier_cgroups(before, settings), tier_cgroups(after, settings), strict=True)
+    turn.ask(*(UpdateCgroup(new) for old, new in written if new != old))
+
+
+def _sum(tiers: TierRequests, tier: TierRequests, sign: int) -> TierRequests:
+    return TierRequests(
+        tiers.burstable_cpu_milli + sign * tier.burstable_cpu_milli,
+        tiers.burstable_memory_bytes + sign * tier.burstable_memory_bytes,
+        tiers.guaranteed_memory_bytes + sign * tier.guaranteed_memory_bytes,
+    )
+
+
+def _put(turn: Turn, uid: str, record: PodRecord) -> None:
+    turn.change(pods={**turn.state.pods, uid: record})
+
+
+def _qos_class(turn: Turn, pod: Pod) -> QOSClass:
+    return pod_qos_class(pod, classify(pod, turn.config.profile).qos_class)
+
+
+def _promised(turn: Turn, pod: Pod) -> Promised:
+    qos_class = _qos_class(turn, pod)
+    scores = oom_scores(pod, qos_class, turn.config.cgroups.node_memory_bytes, turn.config.profile)
+    return Promised(qos_class, {score.container: score.value for score in scores})

@@ -1,0 +1,31 @@
+"""The seam between the agent and the world it runs in: a world can be looked at, and carries commands out.
+
+The simulator and the real node implement ``World``; that is all they share. ``tests/worlds`` holds every world to the
+same contract:
+
+- what is asked for is done in order, and an outcome is reported once: either in the answer to the command, or later
+  as an event of its own (``Driver.deliver``);
+- ``StartPod`` leads to ``PodStarted``; ``EvictPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and
+  after ``RemoveCgroup`` to ``PodCleanedUp``;
+- ``CleanUpNode`` is done when ``carry_out`` returns, so that the next look shows what it gained;
+- ``summary`` shows every pod that runs, under its uid, in the shape of the kubelet's ``/stats/summary``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from podqos.agent.commands import Command
+from podqos.agent.events import Event
+from podqos.model.stats import Summary
+
+
+class World(Protocol):
+    """A node, simulated or real."""
+
+    def summary(self) -> Summary:
+        """Return the figures of node and pods, as fresh as the world has them."""
+
+    def carry_out(self, command: Command) -> Sequence[Event]:
+        """Do what is asked; return what is known to have come of it already."""

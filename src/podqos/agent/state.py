@@ -1,0 +1,136 @@
+"""What an agent is told once (``AgentConfig``), what it remembers (``AgentState``), and what one event leads to.
+
+The eviction loop is always in exactly one of these phases::
+
+    Resting ──woken──► Looking ──observed──► Resting                      nothing to do
+                          ▲   │
+                          │   ├─observed──► CleaningUp ──observed──► Resting or Evicting
+                          │   └─observed──► Evicting ──stopped, or waited long enough──► AwaitingCleanUp
+                          └──────────── the next second after all are cleaned up, at the latest after 30 s
+
+All values are frozen: a state can be kept, compared and gone back to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.agent.commands import Command
+from podqos.agent.journal import Entry
+from podqos.eviction.commands import EvictPod
+from podqos.eviction.manager import ManagerConfig, ManagerState, Pass
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import ResourceList
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.cgroup_tiers import TierRequests
+
+DEFAULT_MAX_PODS = 110
+
+
+class AgentConfig(Struct, frozen=True, kw_only=True):
+    """One node: its name, what it has, and its kubelet's settings."""
+
+    node: str
+    cgroups: CgroupSettings
+    eviction: ManagerConfig
+    allocatable: ResourceList
+    """What pods may request together."""
+    max_pods: int = DEFAULT_MAX_PODS
+    profile: Profile = LATEST
+
+
+class Stage(StrEnum):
+    """How far a pod's life has come."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+
+
+class PodRecord(Struct, frozen=True, gc=False):
+    """A pod that the agent has admitted."""
+
+    pod: Pod
+    stage: Stage
+    requests: Mapping[str, int]
+    """Thousandths of cpu, whole units of everything else."""
+    tier: TierRequests
+    """What it adds to the cgroup of its class."""
+    cgroup_path: str | None
+    """None where the kubelet makes no cgroups for pods."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it still holds what it requested, and could be evicted."""
+        return self.stage is not Stage.STOPPED
+
+
+class Resting(Struct, frozen=True, gc=False):
+    """Until the next pass."""
+
+    wake_us: int
+
+
+class Looking(Struct, frozen=True, gc=False):
+    """Figures have been asked for."""
+
+    wake_us: None = None
+
+
+class CleaningUp(Struct, frozen=True, gc=False):
+    """The node is being cleaned up and will be looked at again."""
+
+    first_phase: Pass
+    wake_us: None = None
+
+
+class Evicting(Struct, frozen=True, gc=False):
+    """A pod has been told to go; the next one follows when it has stopped, or when that takes too long."""
+
+    current: EvictPod
+    waiting: tuple[EvictPod, ...]
+    evicted: tuple[str, ...]
+    """The uids of this pass, the current one included."""
+    wake_us: int
+
+
+class AwaitingCleanUp(Struct, frozen=True, gc=False):
+    """All have stopped; what is left of them is being removed."""
+
+    remaining: tuple[str, ...]
+    since_us: int
+    wake_us: int
+
+
+Loop = Resting | Looking | CleaningUp | Evicting | AwaitingCleanUp
+
+
+class AgentState(Struct, frozen=True, gc=False):
+    """What an agent remembers."""
+
+    pods: Mapping[str, PodRecord] = {}
+    """By uid, in the order of admission."""
+    requested: Mapping[str, int] = {}
+    """What the active pods request together."""
+    tiers: TierRequests = TierRequests()
+    """The same by class."""
+    manager: ManagerState = ManagerState()
+    loop: Loop = Resting(0)
+
+    @property
+    def active_pods(self) -> tuple[Pod, ...]:
+        """Whom the eviction manager may consider, in the order of admission."""
+        return tuple(record.pod for record in self.pods.values() if record.is_active)
+
+
+class Step(Struct, frozen=True, gc=False):
+    """What one event led to."""
+
+    state: AgentState
+    commands: tuple[Command, ...] = ()
+    entries: tuple[Entry, ...] = ()

@@ -1,0 +1,41 @@
+"""One event being handled: where its commands and journal entries are collected, and the only place state changes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.agent.commands import Command
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import Because
+from podqos.agent.state import AgentConfig, AgentState, Step
+
+
+class Turn:
+    """What the agent knows and has decided so far about one event."""
+
+    __slots__ = ("_commands", "_entries", "config", "now_us", "state")
+
+    def __init__(self, config: AgentConfig, state: AgentState, now_us: int) -> None:
+        self.config = config
+        self.state = state
+        self.now_us = now_us
+        self._commands: list[Command] = []
+        self._entries: list[Entry] = []
+
+    def change(self, **fields: object) -> None:
+        """Change what the agent remembers."""
+        self.state = replace(self.state, **fields)
+
+    def ask(self, *commands: Command) -> None:
+        """Ask the world for something."""
+        self._commands += commands
+
+    def note(
+        self, kind: Kind, *, pod: str | None = None, because: Because | None = None, by: By | None = By.KUBELET
+    ) -> None:
+        """Write something down; ``by`` is None for what happened by itself."""
+        self._entries.append(Entry(self.now_us, self.config.node, kind, pod, None, by, because))
+
+    def step(self) -> Step:
+        """Return what the event led to."""
+        return Step(self.state, tuple(self._commands), tuple(self._entries))

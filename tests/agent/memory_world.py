@@ -1,0 +1,170 @@
+"""The smallest world: pods with fixed figures on a node with fixed capacities, and outcomes that take a while."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+from itertools import count
+
+from podqos.agent.commands import (
+    Command,
+    CreateCgroup,
+    RejectPod,
+    RemoveCgroup,
+    SetCondition,
+    StartPod,
+    StopPod,
+    UpdateCgroup,
+)
+from podqos.agent.driver import Driver
+from podqos.agent.events import Event, PodCleanedUp, PodStarted, PodStopped, Woken
+from podqos.agent.journal import Entry
+from podqos.agent.state import AgentConfig
+from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.signals import CleanUp
+from podqos.model.pod import Pod
+from podqos.model.stats import (
+    ContainerStats,
+    FsStats,
+    MemoryStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    Summary,
+)
+
+MI = 1 << 20
+SECOND_US = 1_000_000
+
+
+class MemoryWorld:
+    """A node of so much memory and disk, in MiB."""
+
+    def __init__(self, memory_mi: int = 1000, disk_mi: int = 1000) -> None:
+        self.now_us = 0
+        self.memory_mi = memory_mi
+        self.disk_mi = disk_mi
+        self.uses_mi: dict[str, int] = {}
+        """Memory by name of the pod, whether it runs or not."""
+        self.dead_containers_mi = 0
+        self.unused_images_mi = 0
+        self.stop_seconds = 0.0
+        self.ends_at_grace = True
+        """Whether a pod that takes longer is ended, as it should be."""
+        self.clean_up_seconds = 0.0
+        self.running: dict[str, Pod] = {}
+        self.cgroups: dict[str, dict[str, str | None]] = {}
+        self.rejected: dict[str, str] = {}
+        self.conditions: dict[str, bool] = {}
+        self.commands: list[Command] = []
+        self._later: list[tuple[int, int, Event]] = []
+        self._sequence = count()
+
+    # ---- the port ------------------------------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Take the figures."""
+        used = sum(self.uses_mi.get(pod.metadata.name, 0) for pod in self.running.values())
+        disk = FsStats(
+            available_bytes=(self.disk_mi - self.dead_containers_mi - self.unused_images_mi) * MI,
+            capacity_bytes=self.disk_mi * MI,
+        )
+        memory = MemoryStats(available_bytes=(self.memory_mi - used) * MI, working_set_bytes=used * MI)
+        return Summary(NodeStats("n", memory=memory, fs=disk), tuple(map(self._stats, self.running.values())))
+
+    def carry_out(self, command: Command) -> Sequence[Event]:
+        """Do what is asked."""
+        self.commands.append(command)
+        match command:
+            case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
+                assert isinstance(command, CreateCgroup) == (cgroup.path not in self.cgroups), cgroup.path
+                self.cgroups[cgroup.path or ""] = {file.name: file.text for file in cgroup.files}
+            case RemoveCgroup(uid, path):
+                del self.cgroups[path]
+                return self._outcome(PodCleanedUp(uid), self.clean_up_seconds)
+            case StartPod(pod):
+                self.running[pod.metadata.uid] = pod
+                return (PodStarted(pod.metadata.uid),)
+            case StopPod(pod, grace) | EvictPod(pod, grace):
+                return self._stop(pod, grace)
+            case CleanUpNode(CleanUp.CONTAINERS):
+                self.dead_containers_mi = 0
+            case CleanUpNode(CleanUp.IMAGES):
+                self.unused_images_mi = 0
+            case RejectPod(pod, reason):
+                self.rejected[pod.metadata.uid] = reason
+            case SetCondition(condition, holds):
+                self.conditions[condition] = holds
+        return ()
+
+    # ---- time ----------------------------------------------------------------------------------------------------
+
+    def settle(self, seconds: float) -> list[Event]:
+        """Let time pass; return what was reported meanwhile."""
+        until_us = self.now_us + int(seconds * SECOND_US)
+        happened = []
+        while self._later and self._later[0][0] <= until_us:
+            self.now_us, _, event = heappop(self._later)
+            happened.append(self._happen(event))
+        self.now_us = until_us
+        return happened
+
+    def next_event_us(self) -> int | None:
+        """When something is reported next."""
+        return self._later[0][0] if self._later else None
+
+    def _outcome(self, event: Event, after_seconds: float) -> Sequence[Event]:
+        if not after_seconds:
+            return (self._happen(event),)
+        heappush(self._later, (self.now_us + int(after_seconds * SECOND_US), next(self._sequence), event))
+        return ()
+
+    def _happen(self, event: Event) -> Event:
+        if isinstance(event, PodStopped):
+            self.running.pop(event.uid, None)
+        return event
+
+    def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
+        seconds = min(self.stop_seconds, grace_seconds) if self.ends_at_grace else self.stop_seconds
+        return self._outcome(PodStopped(pod.metadata.uid), seconds)
+
+    def _stats(self, pod: Pod) -> PodStats:
+        memory = MemoryStats(working_set_bytes=self.uses_mi.get(pod.metadata.name, 0) * MI)
+        reference = PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid)
+        return PodStats(reference, (ContainerStats(pod.spec.containers[0].name, memory),), memory)
+
+
+class Run:
+    """An agent in such a world, with a clock."""
+
+    def __init__(self, config: AgentConfig, world: MemoryWorld | None = None) -> None:
+        self.world = world or MemoryWorld()
+        self.journal: list[Entry] = []
+        self.driver = Driver(config, self.world, self.journal.append)
+        self.driver.start(self.world.now_us)
+
+    def tell(self, event: Event) -> None:
+        """Let the agent hear of something now."""
+        self.driver.deliver(self.world.now_us, event)
+
+    def until(self, seconds: float) -> None:
+        """Let time pass until so many seconds after the start, with everything that happens meanwhile."""
+        until_us = int(seconds * SECOND_US)
+        while True:
+            times = [at for at in (self.driver.wake_us, self.world.next_event_us()) if at is not None]
+            now_us = min(times, default=until_us + 1)
+            if now_us > until_us:
+                break
+            for event in self.world.settle(max(0, now_us - self.world.now_us) / SECOND_US):
+                self.tell(event)
+            if self.driver.wake_us == now_us:
+                self.tell(Woken())
+        self.world.now_us = until_us
+
+    def lines(self, *kinds: str) -> list[tuple[float, str, str | None]]:
+        """Return time in seconds, kind and pod of the entries, of these kinds or of all."""
+        return [
+            (entry.time_us / SECOND_US, entry.kind.value, entry.pod)
+            for entry in self.journal
+            if not kinds or entry.kind in kinds
+        ]

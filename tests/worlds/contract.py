@@ -1,0 +1,155 @@
+"""What every world owes the agent. A test class per world inherits from ``WorldContract`` and says how to make one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+import pytest
+from msgspec.structs import replace
+
+from podqos.agent.agent import handle, start
+from podqos.agent.commands import Command, CreateCgroup, RemoveCgroup, StartPod, StopPod
+from podqos.agent.driver import Driver
+from podqos.agent.events import Event, PodBound, PodCleanedUp, PodStarted, PodStopped, Woken
+from podqos.agent.journal import Entry
+from podqos.agent.ports import World
+from podqos.agent.state import AgentConfig
+from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
+from podqos.eviction.manager import configure
+from podqos.eviction.observation import observe
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import CleanUp, Layout, Signal
+from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.qos.cgroup_settings import CgroupSettings
+
+
+class Stage(Protocol):
+    """A world with what a test needs around it."""
+
+    world: World
+    cgroups: CgroupSettings
+
+    def pod(self, name: str) -> Pod:
+        """Return a pod of one container that this world can run; it uses a few MiB and requests nothing."""
+
+    def settle(self, seconds: float) -> Sequence[Event]:
+        """Let so much time pass in the world, and return what it reported."""
+
+
+class WorldContract(ABC):
+    """The contract, one clause per test."""
+
+    patience_seconds: float = 5
+    """How long outcomes may take on top of a grace period."""
+
+    @pytest.fixture
+    @abstractmethod
+    def stage(self) -> Stage:
+        """Make a world with nothing in it."""
+
+    def test_a_pod_that_is_started_is_reported_once_and_seen(self, stage):
+        pod = stage.pod("a")
+        events = _start(stage, pod, self.patience_seconds)
+        assert events == [PodStarted(pod.metadata.uid)]
+        seen = observe(stage.world.summary())
+        assert set(seen.pods) == {pod.metadata.uid}
+        assert [container.name for container in seen.pods[pod.metadata.uid].containers] == ["main"]
+
+    @pytest.mark.parametrize("how", ["deleted", "evicted"])
+    def test_a_pod_that_is_told_to_go_stops_within_its_grace_period_and_is_seen_no_more(self, stage, how):
+        pod, other = stage.pod("a"), stage.pod("b")
+        for each in (pod, other):
+            _start(stage, each, self.patience_seconds)
+        command = StopPod(pod, 1) if how == "deleted" else _eviction(pod, 1)
+        events = [*stage.world.carry_out(command), *stage.settle(1 + self.patience_seconds)]
+        assert events == [PodStopped(pod.metadata.uid)]
+        assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}
+
+    def test_nothing_is_left_of_a_stopped_pod_after_its_cgroup_is_removed(self, stage):
+        pod = stage.pod("a")
+        plan = _plan(stage, pod)
+        _start(stage, pod, self.patience_seconds)
+        stage.world.carry_out(StopPod(pod, 0))
+        stage.settle(self.patience_seconds)
+        (own,) = (
+            command.cgroup for command in plan if isinstance(command, CreateCgroup) and "pod" in command.cgroup.level
+        )
+        events = [
+            *stage.world.carry_out(RemoveCgroup(pod.metadata.uid, own.path)),
+            *stage.settle(self.patience_seconds),
+        ]
+        assert events == [PodCleanedUp(pod.metadata.uid)]
+
+    def test_memory_that_is_not_available_is_working_set(self, stage):
+        before = observe(stage.world.summary()).signals[Signal.MEMORY]
+        _start(stage, stage.pod("a"), self.patience_seconds)
+        after = observe(stage.world.summary()).signals[Signal.MEMORY]
+        assert after.capacity == before.capacity
+        assert 0 < after.available <= after.capacity
+
+    @pytest.mark.parametrize("what", list(CleanUp))
+    def test_a_clean_up_is_done_when_it_returns(self, stage, what):
+        assert list(stage.world.carry_out(CleanUpNode(what, _reclaiming()))) == []
+
+    def test_an_agent_relieves_pressure_by_evicting_and_looks_again(self, stage):
+        """The threshold is put where the node already is, so that no memory has to be filled for it."""
+        pod = stage.pod("a")
+        seen = observe(stage.world.summary()).signals[Signal.MEMORY]
+        config = _config(stage, f"{seen.capacity}")
+        entries = _drive(stage, config, PodBound(pod), looks=2, patience_seconds=self.patience_seconds)
+        kinds = [entry.kind.value for entry in entries if entry.kind != "Observed"]
+        assert kinds == ["Admitted", "Started", "ConditionChanged", "Evicted", "Stopped", "CleanedUp"]
+        assert not observe(stage.world.summary()).pods
+
+
+def _config(stage: Stage, hard_memory: str = "100Mi") -> AgentConfig:
+    settings = EvictionSettings(eviction_hard={"memory.available": hard_memory}, enforce_node_allocatable=())
+    eviction = configure(settings, layout=Layout.SINGLE)
+    return AgentConfig(node="n", cgroups=stage.cgroups, eviction=eviction, allocatable={})
+
+
+def _plan(stage: Stage, pod: Pod) -> tuple[Command, ...]:
+    """Return what an agent asks for when it is given a pod."""
+    config = _config(stage)
+    begun = start(config, 0)
+    return handle(config, begun.state, 0, PodBound(pod)).commands
+
+
+def _start(stage: Stage, pod: Pod, patience_seconds: float) -> list[Event]:
+    config = _config(stage)
+    tiers = start(config, 0).commands if not observe(stage.world.summary()).pods else ()
+    events: list[Event] = []
+    for command in (*tiers, *_plan(stage, pod)):
+        events += stage.world.carry_out(command)
+        if isinstance(command, StartPod):
+            events += stage.settle(patience_seconds)
+    return events
+
+
+def _drive(stage: Stage, config: AgentConfig, event: Event, *, looks: int, patience_seconds: float) -> list[Entry]:
+    """Run an agent for so many looks at the node; its clock runs ahead of its waits."""
+    entries: list[Entry] = []
+    driver = Driver(config, stage.world, entries.append)
+    driver.start(0)
+    driver.deliver(0, event)
+    for now_us in range(0, looks * 60_000_000, 60_000_000):
+        driver.deliver(now_us, Woken())
+        for happened in stage.settle(patience_seconds):
+            driver.deliver(now_us, happened)
+        for happened in stage.settle(patience_seconds):
+            driver.deliver(now_us, happened)
+    return entries
+
+
+def _reclaiming() -> Reclaiming:
+    amount = Quantity.parse("1Mi")
+    return Reclaiming(Threshold(Signal.NODEFS, ThresholdValue(amount)), amount, amount)
+
+
+def _eviction(pod: Pod, grace_seconds: int) -> EvictPod:
+    eviction = EvictPod(pod, grace_seconds, "", {}, None, _reclaiming())
+    return replace(eviction, message="The node was low on resource: memory. ")
