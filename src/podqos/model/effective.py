@@ -25,7 +25,7 @@ def pod_requests(pod: Pod, *, overhead: bool = True, pod_level: bool = True) -> 
     total = sum_of_containers(pod, lambda container: container.resources.requests)
     if pod_level and pod.spec.resources is not None:
         total.update(_pod_level(pod.spec.resources.requests))
-    return sum_of((total, pod.spec.overhead)) if overhead else total
+    return sum_of((total, pod.spec.overhead)) if overhead and pod.spec.overhead else total
 
 
 def pod_limits(pod: Pod, *, overhead: bool = True, pod_level: bool = True) -> ResourceList:
@@ -44,6 +44,8 @@ def pod_limits(pod: Pod, *, overhead: bool = True, pod_level: bool = True) -> Re
 def sum_of_containers(pod: Pod, amounts: Callable[[Container], ResourceList]) -> ResourceList:
     """Combine one resource list per container into the pod's, by the sidecar rule above."""
     running = [amounts(container) for container in pod.spec.containers]
+    if not pod.spec.init_containers:
+        return sum_of(running)
     sidecars: ResourceList = {}
     starting: list[ResourceList] = []
     for container in pod.spec.init_containers:

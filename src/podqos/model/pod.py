@@ -195,6 +195,14 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
         """Whether the pod also gets the lowest oom score: critical *and* of class system-node-critical."""
         return self.spec.priority_class_name == SYSTEM_NODE_CRITICAL and self.is_critical
 
+    @property
+    def running_containers(self) -> tuple[Container, ...]:
+        """The containers that run side by side once the pod is up: the regular ones and the sidecars."""
+        spec = self.spec
+        if not spec.init_containers:
+            return spec.containers
+        return (*spec.containers, *(container for container in spec.init_containers if container.is_sidecar))
+
 
 class Workload(Struct, frozen=True, gc=False):
     """A pod, or an object with a pod template, as found in a manifest."""

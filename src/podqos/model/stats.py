@@ -1,7 +1,7 @@
 """The kubelet's statistics, in the shape of its ``/stats/summary`` endpoint, as frozen values.
 
-Only the figures that some decision reads are declared; the rest (CPU, network, swap, page faults) is skipped while
-decoding. Every figure can be missing: a container that has just started has none. An empty list may be ``null``.
+Only the figures that some decision reads are declared; the rest (CPU, network, page faults) is skipped while decoding.
+Every figure can be missing: a container that has just started has none. An empty list may be ``null``.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/kubelet/pkg/apis/stats/v1alpha1/types.go.
 """
@@ -31,6 +31,15 @@ class MemoryStats(Struct, frozen=True, gc=False, rename="camel"):
     available_bytes: int | None = None
     usage_bytes: int | None = None
     working_set_bytes: int | None = None
+    rss_bytes: int | None = None
+    """Anonymous memory alone."""
+
+
+class SwapStats(Struct, frozen=True, gc=False, rename="camel"):
+    """Swap of the node or a container."""
+
+    swap_available_bytes: int | None = None
+    swap_usage_bytes: int | None = None
 
 
 class FsStats(Struct, frozen=True, gc=False, rename="camel"):
@@ -66,6 +75,7 @@ class ContainerStats(Struct, frozen=True, gc=False):
     memory: MemoryStats | None = None
     rootfs: FsStats | None = None
     logs: FsStats | None = None
+    swap: SwapStats | None = None
 
 
 class PodStats(Struct, frozen=True, gc=False):
@@ -103,6 +113,7 @@ class NodeStats(Struct, frozen=True, gc=False, rename="camel"):
     fs: FsStats | None = None
     runtime: RuntimeStats | None = None
     rlimit: RlimitStats | None = None
+    swap: SwapStats | None = None
 
 
 class Summary(Struct, frozen=True, gc=False):

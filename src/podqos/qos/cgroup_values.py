@@ -128,6 +128,14 @@ class HugepageLimit(Struct, frozen=True, gc=False):
     limit_bytes: Value
 
 
+class CpuValues(Struct, frozen=True, gc=False):
+    """What is decided about the CPU of one cgroup."""
+
+    shares: Value
+    quota_us: Value
+    period_us: int | None
+
+
 class CgroupValues(Struct, frozen=True, gc=False, kw_only=True):
     """What is decided for one cgroup. A field that is None is no business of that level."""
 
@@ -148,13 +156,13 @@ class CgroupValues(Struct, frozen=True, gc=False, kw_only=True):
 def pod_values(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST) -> CgroupValues:
     """Return what the kubelet sets for the pod as a whole."""
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
-    cpu_limit = _pod_limit(pod, CPU, qos_class, profile)
+    cpu = pod_cpu(pod, requests, qos_class, settings, profile)
     protection = _protection(requests.get(MEMORY, ZERO), settings)
     is_guaranteed = qos_class is QOSClass.GUARANTEED
     return CgroupValues(
-        cpu_shares=_pod_shares(requests, qos_class),
-        cpu_quota_us=_quota(cpu_limit, settings),
-        cpu_period_us=settings.cpu_cfs_period_us if cpu_limit.amount is not None else None,
+        cpu_shares=cpu.shares,
+        cpu_quota_us=cpu.quota_us,
+        cpu_period_us=cpu.period_us,
         memory_limit_bytes=_limit_value(_pod_limit(pod, MEMORY, qos_class, profile)),
         memory_min_bytes=protection if is_guaranteed else None,
         memory_low_bytes=None if is_guaranteed else protection,
@@ -167,13 +175,13 @@ def container_values(
     pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
 ) -> CgroupValues:
     """Return what the kubelet asks the runtime to set for one container."""
-    cpu_limit = _container_limit(pod, container, CPU, profile)
+    cpu = container_cpu(pod, container, settings, profile)
     memory_limit = _container_limit(pod, container, MEMORY, profile)
     memory_min, memory_low = _container_protection(container, qos_class, settings)
     return CgroupValues(
-        cpu_shares=_container_shares(container, cpu_limit),
-        cpu_quota_us=_quota(cpu_limit, settings),
-        cpu_period_us=settings.cpu_cfs_period_us if settings.cpu_cfs_quota else None,
+        cpu_shares=cpu.shares,
+        cpu_quota_us=cpu.quota_us,
+        cpu_period_us=cpu.period_us,
         memory_limit_bytes=_limit_value(memory_limit),
         memory_swap_bytes=_swap(pod, container, qos_class, settings),
         memory_min_bytes=memory_min,
@@ -182,6 +190,22 @@ def container_values(
         memory_oom_group=_oom_group(settings, profile),
         hugepage_limits=hugepage_limits(container.resources.limits, Rule.LIMIT, settings.hugepage_sizes_bytes),
     )
+
+
+def pod_cpu(
+    pod: Pod, requests: ResourceList, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
+) -> CpuValues:
+    """Return the part of ``pod_values`` about CPU; ``requests`` are the pod's effective ones."""
+    limit = _pod_limit(pod, CPU, qos_class, profile)
+    period_us = settings.cpu_cfs_period_us if limit.amount is not None else None
+    return CpuValues(_pod_shares(requests, qos_class), _quota(limit, settings), period_us)
+
+
+def container_cpu(pod: Pod, container: Container, settings: CgroupSettings, profile: Profile = LATEST) -> CpuValues:
+    """Return the part of ``container_values`` about CPU."""
+    limit = _container_limit(pod, container, CPU, profile)
+    period_us = settings.cpu_cfs_period_us if settings.cpu_cfs_quota else None
+    return CpuValues(_container_shares(container, limit), _quota(limit, settings), period_us)
 
 
 def hugepage_limits(amounts: ResourceList, rule: Rule, sizes_bytes: tuple[int, ...]) -> tuple[HugepageLimit, ...]:

@@ -1,0 +1,66 @@
+"""How long it takes to rank a node's pods twice, and to divide its CPU, from pods to the answer.
+
+Run: ``python bench/survival.py``. The budget for the CPU of 500 pods is 5 ms; ``cpu_model.py`` measures the model only.
+"""
+
+from __future__ import annotations
+
+import random
+import timeit
+from collections.abc import Callable
+
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import Signal
+from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
+from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceRequirements
+from podqos.model.snapshot import NodeUsage
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.cpu import burst
+from podqos.survival.orders import both_orders
+from podqos.survival.outlook import outlook
+from podqos.survival.pods import NodePod
+from podqos.survival.usage import from_usage
+from podqos.survival.usage_file import UsageRow
+
+MEMORY_BYTES = 256 << 30
+
+
+def pod(index: int, chance: random.Random) -> Pod:
+    """Make a pod of any class."""
+    memory, cpu = (
+        Quantity.parse(f"{chance.randrange(1, 17) * 64}Mi"),
+        Quantity.parse(f"{chance.randrange(1, 40) * 50}m"),
+    )
+    requests = {"memory": memory, "cpu": cpu} if chance.random() < 0.8 else {}
+    limits = requests if chance.random() < 0.5 else {}
+    container = Container("app", resources=ResourceRequirements(requests, limits))
+    name = f"service-{index:04}"
+    return Pod(ObjectMeta(name, "production", f"uid-{name}"), PodSpec(containers=(container,)))
+
+
+def milliseconds(work: Callable[[], object], repeat: int = 50) -> float:
+    return min(timeit.repeat(work, number=1, repeat=repeat)) * 1000
+
+
+def main() -> None:
+    for count in (110, 500):
+        measure(count, CgroupSettings(node_memory_bytes=MEMORY_BYTES))
+
+
+def measure(count: int, settings: CgroupSettings) -> None:
+    chance = random.Random(count)
+    pods = [pod(index, chance) for index in range(count)]
+    rows = [UsageRow(each.key, memory=Quantity.parse(f"{chance.randrange(400)}Mi")) for each in pods]
+    snapshot = from_usage([NodePod(each, each.key) for each in pods], rows, NodeUsage(MEMORY_BYTES))
+
+    def rank() -> None:
+        seen = outlook(snapshot, settings)
+        both_orders(snapshot, Ranking(Signal.MEMORY), settings, seen.domain)
+
+    print(f"cpu of {count} pods, from pods to shares:     {milliseconds(lambda: burst(pods, 64, settings)):7.2f} ms")
+    print(f"both orders of {count} pods and what is left: {milliseconds(rank, 20):7.2f} ms")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""One node at one moment: its memory, its pods, and what each container uses.
+
+Two parties look at the same moment with different figures. The kubelet counts the working set of a pod, the kernel the
+pages of a process; a snapshot holds both. Where a figure is not known, the field says what that means.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.model.pod import Pod
+from podqos.model.stats import PodStats
+
+
+class ContainerUsage(Struct, frozen=True, gc=False):
+    """What one container holds."""
+
+    name: str
+    anon_bytes: int = 0
+    """Private memory, which only swap or an end can take from it."""
+    active_file_bytes: int = 0
+    """Page cache in use: part of the working set, and yet the kernel can take it back."""
+    inactive_file_bytes: int = 0
+    """Page cache out of use: not part of the working set."""
+    swap_bytes: int = 0
+    page_table_bytes: int = 0
+    processes: int = 1
+    """Over how many processes its memory is spread evenly."""
+    is_measured: bool = True
+    """False where nothing is known about it, and zeros stand in."""
+
+    @property
+    def working_set_bytes(self) -> int:
+        """What the kubelet counts."""
+        return self.anon_bytes + self.page_table_bytes + self.active_file_bytes
+
+
+class PodUsage(Struct, frozen=True, gc=False):
+    """A pod and what it uses."""
+
+    pod: Pod
+    stats: PodStats | None
+    """The kubelet's figures; None for a pod it has none of."""
+    containers: tuple[ContainerUsage, ...]
+    """Those that run, in the order of the pod's lists."""
+
+
+class NodeUsage(Struct, frozen=True, gc=False):
+    """The machine."""
+
+    memory_bytes: int
+    swap_bytes: int = 0
+    name: str = ""
+    system_bytes: int = 0
+    """Working set outside all pods."""
+
+
+class Snapshot(Struct, frozen=True, gc=False):
+    """A node with its pods. Every pod has a uid, and no two the same."""
+
+    node: NodeUsage
+    pods: tuple[PodUsage, ...]
+
+    @property
+    def stats(self) -> dict[str, PodStats]:
+        """The kubelet's figures by uid, as eviction looks them up."""
+        return {entry.pod.metadata.uid: entry.stats for entry in self.pods if entry.stats is not None}

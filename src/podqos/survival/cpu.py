@@ -1,0 +1,169 @@
+"""What everybody gets when everybody bursts at once: CPU by request between those who want it, and never above a limit.
+
+Every container wants all that it may use: its limit, or all cores if it has none. Weights and quotas are those of the
+cgroup plan (``qos``), divided up as Linux does (``kernel.cpu``). CPU only makes slow; nobody is killed for it. What
+runs outside the pods' cgroup is left out: give the cores that are left for pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuGroup, CpuShare, cpu_shares
+from podqos.model.effective import pod_requests
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import ZERO
+from podqos.model.resources import CPU
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.qos.cgroup_tiers import TierRequests, tier_values
+from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, pod_cpu
+from podqos.qos.classes import classify
+from podqos.qos.cpu import WeightConversion, weight_from_shares
+from podqos.qos.oom import pod_qos_class
+
+
+class ContainerCpu(Struct, frozen=True, gc=False):
+    """What one container wants and gets."""
+
+    name: str
+    share: CpuShare
+
+
+class PodCpu(Struct, frozen=True, gc=False):
+    """What one pod wants and gets."""
+
+    pod: Pod
+    qos_class: QOSClass
+    weight: int
+    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only its relation to the others of the class counts."""
+    share: CpuShare
+    containers: tuple[ContainerCpu, ...]
+
+    @property
+    def wanted_nano(self) -> int:
+        """What its containers may use together."""
+        return sum(container.share.demand_nano for container in self.containers)
+
+    @property
+    def denied_nano(self) -> int:
+        """What it does not get of that."""
+        return self.wanted_nano - self.share.granted_nano
+
+
+class Burst(Struct, frozen=True, gc=False):
+    """All pods of a node at full speed."""
+
+    cores: int
+    pods: tuple[PodCpu, ...]
+
+    @property
+    def wanted_nano(self) -> int:
+        """What all want together."""
+        return sum(pod.wanted_nano for pod in self.pods)
+
+    @property
+    def granted_nano(self) -> int:
+        """What all get together."""
+        return sum(pod.share.granted_nano for pod in self.pods)
+
+
+def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile = LATEST) -> Burst:
+    """Divide ``cores`` among pods that all want as much as they may use, in the order given."""
+    plans: list[_Plan] = []
+    burstable_milli = 0
+    for index, pod in enumerate(pods):
+        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        requests = pod_requests(pod, pod_level=profile.pod_level_resources)
+        if qos_class is QOSClass.BURSTABLE:
+            burstable_milli += requests.get(CPU, ZERO).milli_value
+        path = f"{_TIERS[qos_class]}/{index}"
+        own = pod_cpu(pod, requests, qos_class, settings, profile)
+        if _is_one_container(pod):
+            below = [own]
+        else:
+            below = [container_cpu(pod, container, settings, profile) for container in pod.running_containers]
+        plans.append(_Plan(pod, qos_class, _groups(path, own, below, settings, cores)))
+    groups = [CpuGroup(_PODS), *_tiers(burstable_milli, settings)]
+    for plan in plans:
+        groups += plan.groups
+    shares = cpu_shares(groups, cores)
+    return Burst(cores, tuple(_pod_cpu(plan, shares) for plan in plans))
+
+
+def _is_one_container(pod: Pod) -> bool:
+    """Whether what a pod may use is what its only container may use; most pods are so, and it saves time to know."""
+    spec = pod.spec
+    return len(spec.containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None
+
+
+# The calculation's own paths: the model asks for a tree and does not care for names.
+_PODS = "/pods"
+_TIERS = {
+    QOSClass.GUARANTEED: _PODS,
+    QOSClass.BURSTABLE: f"{_PODS}/burstable",
+    QOSClass.BEST_EFFORT: f"{_PODS}/besteffort",
+}
+
+
+class _Plan(Struct, gc=False):
+    """The groups of one pod: its own, and those of its containers if there are several."""
+
+    pod: Pod
+    qos_class: QOSClass
+    groups: list[CpuGroup]
+
+
+def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupSettings, cores: int) -> list[CpuGroup]:
+    """Return a pod's groups. A container without others beside it is one with its pod: it gets all the pod gets."""
+    weight = _weight(own.shares, settings, "linear")
+    quota_us, period_us = own.quota_us.amount, own.period_us or DEFAULT_PERIOD_USEC
+    if len(below) == 1:
+        return [CpuGroup(path, weight, quota_us, period_us, _wanted_nano(below[0], cores))]
+    pod = CpuGroup(path, weight, quota_us, period_us)
+    return [
+        pod,
+        *(
+            CpuGroup(
+                f"{path}/{number}",
+                _weight(values.shares, settings, settings.weight_conversion),
+                values.quota_us.amount,
+                values.period_us or DEFAULT_PERIOD_USEC,
+                _wanted_nano(values, cores),
+            )
+            for number, values in enumerate(below)
+        ),
+    ]
+
+
+def _wanted_nano(values: CpuValues, cores: int) -> int:
+    """Return all that a container may use: its limit, and never more than there is."""
+    quota_us, period_us = values.quota_us.amount, values.period_us
+    if quota_us is None or period_us is None:
+        return cores * CORE_NANO
+    return min(cores * CORE_NANO, quota_us * CORE_NANO // period_us)
+
+
+def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare]) -> PodCpu:
+    own = shares[plan.groups[0].path]
+    below = [shares[group.path] for group in plan.groups[1:]] or [own]
+    names = [container.name for container in plan.pod.running_containers]
+    containers = tuple(map(ContainerCpu, names, below))
+    return PodCpu(plan.pod, plan.qos_class, plan.groups[0].weight, own, containers)
+
+
+def _tiers(burstable_milli: int, settings: CgroupSettings) -> Iterator[CpuGroup]:
+    values = tier_values(TierRequests(burstable_cpu_milli=burstable_milli), settings)
+    for qos_class in (QOSClass.BURSTABLE, QOSClass.BEST_EFFORT):
+        shares = values[qos_class].cpu_shares
+        assert shares is not None
+        yield CpuGroup(_TIERS[qos_class], _weight(shares, settings, "linear"))
+
+
+def _weight(shares: Value, settings: CgroupSettings, conversion: WeightConversion) -> int:
+    assert shares.amount is not None
+    return (
+        shares.amount if settings.cgroup_version is CgroupVersion.V1 else weight_from_shares(shares.amount, conversion)
+    )

@@ -1,0 +1,222 @@
+"""Both kill orders of a node's pods side by side: the kubelet's evictions and the kernel's kills.
+
+The two look at the same pods and often disagree. The kubelet asks who uses more than he requested and how important he
+is; the kernel knows no requests and no priorities, only pages and ``oom_score_adj``. Each place comes with the numbers
+that decided it and with what put it before the next. Nothing is decided here: ``eviction.ranking`` and ``kernel.oom``
+do that.
+
+Both orders are those of this moment. After the first eviction or kill the figures are others.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.eviction.ranking import RankedPod, Ranking, Spared, rank, ranking_keys
+from podqos.eviction.signals import RankKey
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import ROOT
+from podqos.kernel.oom import Candidate, shown_oom_score
+from podqos.kernel.oom import rank as rank_processes
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.snapshot import ContainerUsage, Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.oom import OOMScore
+from podqos.survival.processes import ContainerProcesses, container_processes
+
+
+class KillKey(StrEnum):
+    """Why the kernel takes one process before another."""
+
+    MEMORY = "more memory"
+    """It outweighs an adjustment that is equal or lower."""
+    ADJUSTMENT = "higher oom_score_adj"
+    """It outweighs memory that is equal or less."""
+    BOTH = "more memory and higher oom_score_adj"
+    SCANNED_LATER = "scanned later"
+    """Equal badness: the kernel keeps the last it has seen."""
+
+
+class OOMDomain(Struct, frozen=True, gc=False):
+    """Where memory ran out."""
+
+    total_bytes: int
+    """What thousandths of ``oom_score_adj`` are of."""
+    path: str = ROOT
+    """The cgroup whose limit was hit; the root when the machine has nothing left."""
+
+
+class KilledContainer(Struct, frozen=True, gc=False):
+    """A container in the kernel's order, by the worst of its processes."""
+
+    pod: Pod
+    qos_class: QOSClass
+    usage: ContainerUsage
+    score: OOMScore
+    worst: Candidate
+    shown_score: int
+    """What ``/proc/PID/oom_score`` shows for that process."""
+    before_next_by: KillKey | None = None
+    margin_bytes: int | None = None
+    """How much more the next one would have to hold to be taken first; None for the last."""
+
+
+class Disagreement(Struct, frozen=True, gc=False):
+    """Two pods whom the kubelet and the kernel take in opposite orders, neither of them for want of a difference.
+
+    They are neighbours in the kubelet's order, once pods between which it sees no difference stand in the kernel's, and
+    those it never evicts at the end.
+    """
+
+    evicted_first: str
+    killed_first: str
+    killed_by: KillKey
+    """What puts the other first for the kernel."""
+    evicted_by: RankKey | None
+    """What puts the one first for the kubelet; None where it would never evict the other."""
+    spared: Spared | None = None
+    """Why it would not."""
+
+
+class Orders(Struct, frozen=True, gc=False):
+    """Both orders. A pod's place is its index; the same pods are in both."""
+
+    ranking: Ranking
+    domain: OOMDomain
+    eviction: tuple[RankedPod, ...]
+    kernel: tuple[KilledContainer, ...]
+    """Containers; a pod's place is that of its first."""
+    kernel_pods: tuple[Pod, ...]
+    disagreements: tuple[Disagreement, ...]
+    """Empty exactly if nothing is reversed."""
+    reversed_pairs: int
+    """How many pairs of pods, neighbours or not, stand the other way round."""
+
+
+_FirstKilled = dict[str, KilledContainer]
+"""By uid, the first container of each pod that the kernel takes; in its order."""
+
+
+def both_orders(
+    snapshot: Snapshot, ranking: Ranking, settings: CgroupSettings, domain: OOMDomain | None = None
+) -> Orders:
+    """Rank a node's pods twice. Without a ``domain`` it is the whole machine that runs out of memory."""
+    if domain is None:
+        domain = OOMDomain(snapshot.node.memory_bytes + snapshot.node.swap_bytes)
+    eviction = rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking)
+    kernel = kernel_order(container_processes(snapshot, settings, ranking.profile), domain)
+    first: _FirstKilled = {}
+    for killed in kernel:
+        first.setdefault(killed.pod.metadata.uid, killed)
+    assert len(first) == len(eviction), "an OOM that does not concern all pods"
+    compared = _compared(ranking_keys(ranking), eviction, first)
+    return Orders(
+        ranking=ranking,
+        domain=domain,
+        eviction=eviction,
+        kernel=kernel,
+        kernel_pods=tuple(killed.pod for killed in first.values()),
+        disagreements=tuple(_disagreements(compared)),
+        reversed_pairs=_reversed_pairs([each.killed.worst.points for each in compared]),
+    )
+
+
+def kernel_order(containers: Sequence[ContainerProcesses], domain: OOMDomain) -> tuple[KilledContainer, ...]:
+    """Return the containers in the order in which the kernel would take them, each by its worst process."""
+    total_pages = domain.total_bytes // PAGE_BYTES
+    owners = {process.pid: index for index, container in enumerate(containers) for process in container.processes}
+    worst: dict[int, Candidate] = {}
+    processes = (process for container in containers for process in container.processes)
+    for candidate in rank_processes(processes, total_pages, domain.path):
+        worst.setdefault(owners[candidate.process.pid], candidate)
+    killed = [_killed(containers[index], candidate, total_pages) for index, candidate in worst.items()]
+    return (*(_before(one, other) for one, other in pairwise(killed)), *killed[-1:])
+
+
+def _killed(container: ContainerProcesses, worst: Candidate, total_pages: int) -> KilledContainer:
+    return KilledContainer(
+        pod=container.pod.pod,
+        qos_class=container.qos_class,
+        usage=container.usage,
+        score=container.score,
+        worst=worst,
+        shown_score=shown_oom_score(worst.points, total_pages),
+    )
+
+
+def _before(one: KilledContainer, other: KilledContainer) -> KilledContainer:
+    """Return the one, with what puts it before the other."""
+    margin_bytes = (one.worst.points - other.worst.points) * PAGE_BYTES
+    return replace(one, before_next_by=_killed_by(one.worst, other.worst), margin_bytes=margin_bytes)
+
+
+def _killed_by(one: Candidate, other: Candidate) -> KillKey:
+    assert one.points >= other.points
+    if one.points == other.points:
+        return KillKey.SCANNED_LATER
+    if one.used_pages > other.used_pages:
+        return KillKey.BOTH if one.adjustment_pages > other.adjustment_pages else KillKey.MEMORY
+    return KillKey.ADJUSTMENT
+
+
+class _Compared(Struct, frozen=True, gc=False):
+    """A pod as both see it."""
+
+    ranked: RankedPod
+    killed: KilledContainer
+    after_last_by: RankKey | None
+    """What puts the last that the kubelet tells from it before it; None for the first, and for those it spares."""
+
+
+# What decides where nothing else does.
+_NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
+
+
+def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first: _FirstKilled) -> list[_Compared]:
+    """Return the pods as the kubelet takes them: those it cannot tell apart in the kernel's order, the spared last."""
+    in_order = (*orders_by, RankKey.INPUT_ORDER)
+    groups: list[tuple[RankKey | None, list[RankedPod]]] = [(None, [])]
+    differs_by = len(in_order) - 1
+    for ranked in eviction:
+        if ranked.spared is None:
+            if groups[-1][1] and in_order[differs_by] not in _NO_DIFFERENCE:
+                groups.append((in_order[differs_by], []))
+            groups[-1][1].append(ranked)
+            differs_by = len(in_order) - 1
+        if ranked.before_next_by is not None:
+            # Two pods differ first in what comes first of all the differences between them.
+            differs_by = min(differs_by, in_order.index(ranked.before_next_by))
+    groups.append((None, [ranked for ranked in eviction if ranked.spared is not None]))
+    return [
+        _Compared(ranked, first[ranked.pod.metadata.uid], key)
+        for key, group in groups
+        for ranked in sorted(group, key=lambda ranked: -first[ranked.pod.metadata.uid].worst.points)
+    ]
+
+
+def _disagreements(compared: Sequence[_Compared]) -> Iterator[Disagreement]:
+    for one, other in pairwise(compared):
+        if one.killed.worst.points < other.killed.worst.points:
+            yield Disagreement(
+                evicted_first=one.ranked.pod.key,
+                killed_first=other.ranked.pod.key,
+                killed_by=_killed_by(other.killed.worst, one.killed.worst),
+                evicted_by=other.after_last_by,
+                spared=other.ranked.spared,
+            )
+
+
+def _reversed_pairs(points: Sequence[int]) -> int:
+    """Count the pairs of which the later number is the larger one."""
+    seen: list[int] = []
+    count = 0
+    for each in points:
+        count += bisect_left(seen, each)
+        insort(seen, each)
+    return count

@@ -1,0 +1,82 @@
+"""The processes behind a snapshot, as the kernel's OOM killer sees them.
+
+Statistics know containers, the kernel kills processes. A container's memory is taken to be spread evenly over as many
+processes as the snapshot says; where it says nothing it is one, which makes that process look as bad as it can. Mapped
+files count for the kernel and are in no statistics; they are left out. So are the sandboxes: at −998 they die last, and
+with next to no memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.oom import Process
+from podqos.model.pod import QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
+from podqos.qos.cgroup import Level, pod_cgroups
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.classes import classify
+from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+
+FIRST_PID = 1000
+"""Of the model: small numbers belong to the machine."""
+
+
+class ContainerProcesses(Struct, frozen=True, gc=False):
+    """A container with its processes, largest first."""
+
+    pod: PodUsage
+    qos_class: QOSClass
+    usage: ContainerUsage
+    score: OOMScore
+    processes: tuple[Process, ...]
+
+
+def container_processes(
+    snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LATEST
+) -> tuple[ContainerProcesses, ...]:
+    """Return every container of every pod, in the order of the snapshot; process ids are given out in that order."""
+    found = []
+    next_pid = FIRST_PID
+    for entry in snapshot.pods:
+        qos_class = pod_qos_class(entry.pod, classify(entry.pod, profile).qos_class)
+        scores = {
+            score.container: score for score in oom_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
+        }
+        paths = container_paths(entry, qos_class, settings, profile)
+        for usage in entry.containers:
+            score, path = scores[usage.name], paths[usage.name]
+            processes = tuple(_processes(usage, score.value, path, next_pid))
+            next_pid += len(processes)
+            found.append(ContainerProcesses(entry, qos_class, usage, score, processes))
+    return tuple(found)
+
+
+def container_paths(
+    entry: PodUsage, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
+) -> dict[str, str]:
+    """Return the cgroup of each container; container ids are unknown, so their names stand for them."""
+    ids = {usage.name: usage.name for usage in entry.containers}
+    return {
+        cgroup.container: cgroup.path
+        for cgroup in pod_cgroups(entry.pod, qos_class, settings, profile, ids)
+        if cgroup.level is Level.CONTAINER and cgroup.path is not None
+    }
+
+
+def _processes(usage: ContainerUsage, oom_score_adj: int, path: str, first_pid: int) -> Iterator[Process]:
+    count = max(1, usage.processes)
+    amounts = (usage.anon_bytes, usage.swap_bytes, usage.page_table_bytes)
+    shares = [_evenly(amount // PAGE_BYTES, count) for amount in amounts]
+    for index in range(count):
+        rss, swap, page_tables = (share[index] for share in shares)
+        yield Process(first_pid + index, path, rss, swap, page_tables, oom_score_adj, usage.name)
+
+
+def _evenly(pages: int, count: int) -> list[int]:
+    whole, rest = divmod(pages, count)
+    return [whole + (index < rest) for index in range(count)]

@@ -1,0 +1,118 @@
+"""Snapshots of a node from the kubelet's own figures, or from a snapshot file.
+
+The kubelet's statistics say how much of a container's memory is private (``rssBytes``) and how much is page cache, but
+not how many processes hold it nor their page tables; that is taken as one process without any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import InputError
+from podqos.manifest.decode import convert, convert_pod
+from podqos.manifest.plain import Plain
+from podqos.model.pod import Pod
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import ContainerStats, Summary
+from podqos.survival.pods import NodePod, identified
+from podqos.survival.usage import from_usage
+from podqos.survival.usage_file import usage_row
+
+API_VERSION = "podqos.dev/v1alpha1"
+KIND = "Snapshot"
+
+
+def from_summary(pods: Iterable[Pod], summary: Summary, node: NodeUsage) -> Snapshot:
+    """Give each pod the kubelet's figures."""
+    by_uid = {stats.pod_ref.uid: stats for stats in summary.pods or ()}
+    by_name = {(stats.pod_ref.namespace, stats.pod_ref.name): stats for stats in summary.pods or ()}
+    entries = []
+    for pod in pods:
+        metadata = pod.metadata
+        stats = by_uid.get(metadata.uid) or by_name.get((metadata.namespace, metadata.name))
+        measured = {each.name: each for each in (stats.containers or ())} if stats is not None else {}
+        containers = (_measured(container.name, measured.get(container.name)) for container in pod.running_containers)
+        entries.append(PodUsage(pod, stats, tuple(containers)))
+    return Snapshot(node, tuple(entries))
+
+
+def node_of(summary: Summary) -> NodeUsage | None:
+    """Return the machine behind a summary; None if its memory is not in it."""
+    memory, swap = summary.node.memory, summary.node.swap
+    if memory is None or memory.available_bytes is None or memory.working_set_bytes is None:
+        return None
+    of_pods = sum((stats.memory.working_set_bytes or 0) for stats in summary.pods or () if stats.memory is not None)
+    return NodeUsage(
+        memory_bytes=memory.available_bytes + memory.working_set_bytes,
+        swap_bytes=(swap.swap_available_bytes or 0) + (swap.swap_usage_bytes or 0) if swap is not None else 0,
+        name=summary.node.node_name,
+        system_bytes=max(0, memory.working_set_bytes - of_pods),
+    )
+
+
+class _NodeFields(Struct, frozen=True, forbid_unknown_fields=True):
+    memory: Quantity
+    swap: Quantity = ZERO
+    name: str = ""
+    system: Quantity = ZERO
+
+
+_FIELDS = ("apiVersion", "kind", "node", "pods", "usage")
+_FIX = f"write apiVersion: {API_VERSION}, kind: {KIND}, node: {{memory: 64Gi}}, pods: [...], usage: [...]"
+
+
+def decode_snapshot(source: str, value: Plain) -> Snapshot:
+    """Read a snapshot file: ``node``, ``pods`` as the API server stores them, and ``usage`` in rows."""
+    if not isinstance(value, dict) or "node" not in value:
+        raise InputError("not a snapshot: it has no node", where=source, fix=_FIX)
+    for name in value:
+        if name not in _FIELDS:
+            raise InputError(f"a snapshot has no field {name!r}", where=source, fix=f"it has {', '.join(_FIELDS)}")
+    node = _node(source, value["node"])
+    pods = [_pod(f"{source}: pods[{index}]", pod) for index, pod in enumerate(_list(source, value, "pods"))]
+    if len({pod.metadata.uid for pod in pods}) < len(pods):
+        raise InputError("two pods are the same", where=source, fix="every pod needs a name, or uid, of its own")
+    rows = [usage_row(row, f"{source}: usage[{index}]") for index, row in enumerate(_list(source, value, "usage"))]
+    return from_usage([NodePod(pod, pod.key) for pod in pods], rows, node)
+
+
+def _node(source: str, value: Plain) -> NodeUsage:
+    try:
+        fields = convert(value, _NodeFields)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{error}", where=f"{source}: node", fix="write node: {memory: 64Gi}") from error
+    return NodeUsage(fields.memory.value, fields.swap.value, fields.name, fields.system.value)
+
+
+def _pod(where: str, value: Plain) -> Pod:
+    try:
+        return identified(convert_pod(value))
+    except InputError as error:
+        raise InputError(error.what, where=f"{where}.{error.where}", fix=error.fix) from error
+
+
+def _list(source: str, value: dict[str, Plain], name: str) -> list[Plain]:
+    found = value.get(name, [])
+    if not isinstance(found, list):
+        raise InputError(f"{name} is not a list", where=source, fix=_FIX)
+    return found
+
+
+def _measured(name: str, stats: ContainerStats | None) -> ContainerUsage:
+    memory = stats.memory if stats is not None else None
+    if stats is None or memory is None or memory.working_set_bytes is None:
+        return ContainerUsage(name, is_measured=False)
+    working_set_bytes = memory.working_set_bytes
+    # Page tables are part of the working set and not told apart; what is not private is page cache.
+    anon_bytes = working_set_bytes if memory.rss_bytes is None else min(memory.rss_bytes, working_set_bytes)
+    return ContainerUsage(
+        name=name,
+        anon_bytes=anon_bytes,
+        active_file_bytes=working_set_bytes - anon_bytes,
+        inactive_file_bytes=max(0, (memory.usage_bytes or 0) - working_set_bytes),
+        swap_bytes=(stats.swap.swap_usage_bytes or 0) if stats.swap is not None else 0,
+    )

@@ -1,0 +1,129 @@
+"""Rows of a usage file given to the pods they are about.
+
+Nothing is guessed: a row that fits no pod, or several, is an error. A pod without rows is one of which the kubelet has
+no statistics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from podqos.errors import InputError
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import ContainerStats, FsStats, MemoryStats, PodReference, PodStats, ProcessStats
+from podqos.survival.pods import NodePod
+from podqos.survival.usage_file import UsageRow
+
+
+def from_usage(pods: Sequence[NodePod], rows: Iterable[UsageRow], node: NodeUsage) -> Snapshot:
+    """Return a snapshot of pods with the figures of their rows."""
+    directory = _Directory(pods)
+    found: dict[str, dict[str, UsageRow]] = {}
+    for row in rows:
+        for entry in directory.owners(row):
+            container = _container(row, entry.pod)
+            of_pod = found.setdefault(entry.pod.metadata.uid, {})
+            if container in of_pod:
+                where = of_pod[container].where
+                raise InputError(f"a second row for {entry.pod.key} {container}", where=row.where, fix=f"see {where}")
+            of_pod[container] = row
+    return Snapshot(node, tuple(_with_rows(entry.pod, found.get(entry.pod.metadata.uid, {})) for entry in pods))
+
+
+class _Directory:
+    """Finds pods by their own name or by that of their workload, with or without the namespace."""
+
+    def __init__(self, pods: Iterable[NodePod]) -> None:
+        self._pods: dict[str, list[NodePod]] = {}
+        self._workloads: dict[str, list[NodePod]] = {}
+        for entry in pods:
+            for names, key in ((self._pods, entry.pod.key), (self._workloads, entry.workload)):
+                names.setdefault(key, []).append(entry)
+                names.setdefault(key.partition("/")[2], []).append(entry)
+
+    def owners(self, row: UsageRow) -> list[NodePod]:
+        """Return the pods a row is about."""
+        for names, name_of in ((self._pods, _pod_name), (self._workloads, _workload_name)):
+            found = names.get(row.pod, [])
+            different = sorted({name_of(entry) for entry in found})
+            if len(different) > 1:
+                raise InputError(f"{row.pod} can be several", where=row.where, fix=f"write {' or '.join(different)}")
+            if found:
+                return found
+        close = get_close_matches(row.pod, [*self._pods, *self._workloads], 1)
+        fix = f"did you mean {close[0]}?" if close else "name a pod or workload of the input"
+        raise InputError(f"there is no pod {row.pod}", where=row.where, fix=fix)
+
+
+def _pod_name(entry: NodePod) -> str:
+    return entry.pod.key
+
+
+def _workload_name(entry: NodePod) -> str:
+    return entry.workload
+
+
+def _container(row: UsageRow, pod: Pod) -> str:
+    """Return the container a row is about; it may be left out where there is but one."""
+    names = [container.name for container in pod.running_containers]
+    if not row.container and len(names) == 1:
+        return names[0]
+    if row.container not in names:
+        what = f"{pod.key} has no container {row.container}" if row.container else f"{pod.key} has several containers"
+        raise InputError(what, where=row.where, fix=f"container is one of {', '.join(names)}")
+    return row.container
+
+
+def _with_rows(pod: Pod, rows: Mapping[str, UsageRow]) -> PodUsage:
+    names = [container.name for container in pod.running_containers]
+    containers = tuple(
+        _from_row(name, rows[name]) if name in rows else ContainerUsage(name, is_measured=False) for name in names
+    )
+    return PodUsage(pod, _stats(pod, containers, rows) if rows else None, containers)
+
+
+def _from_row(name: str, row: UsageRow) -> ContainerUsage:
+    memory = row.memory if row.memory is not None else row.anon
+    page_table_bytes = _bytes(row.page_tables)
+    working_set_bytes = _bytes(memory)
+    anon_bytes = max(0, working_set_bytes - page_table_bytes) if row.anon is None else row.anon.value
+    return ContainerUsage(
+        name=name,
+        anon_bytes=anon_bytes,
+        active_file_bytes=max(0, working_set_bytes - anon_bytes - page_table_bytes),
+        inactive_file_bytes=_bytes(row.inactive_file),
+        swap_bytes=_bytes(row.swap),
+        page_table_bytes=page_table_bytes,
+        processes=row.processes,
+        is_measured=memory is not None,
+    )
+
+
+def _stats(pod: Pod, containers: Iterable[ContainerUsage], rows: Mapping[str, UsageRow]) -> PodStats:
+    """Return the figures as the kubelet would give them."""
+    measured = [usage for usage in containers if usage.name in rows]
+    in_memory = [usage.working_set_bytes for usage in measured if usage.is_measured]
+    return PodStats(
+        pod_ref=PodReference(pod.metadata.name, pod.metadata.namespace, pod.metadata.uid),
+        containers=tuple(
+            ContainerStats(
+                usage.name,
+                MemoryStats(working_set_bytes=usage.working_set_bytes) if usage.is_measured else None,
+                FsStats(used_bytes=_value(rows[usage.name].disk), inodes_used=rows[usage.name].inodes),
+            )
+            for usage in measured
+        ),
+        memory=MemoryStats(working_set_bytes=sum(in_memory)) if in_memory else None,
+        process_stats=ProcessStats(sum(usage.processes for usage in measured)),
+    )
+
+
+def _bytes(amount: Quantity | None) -> int:
+    return 0 if amount is None else amount.value
+
+
+def _value(amount: Quantity | None) -> int | None:
+    return None if amount is None else amount.value

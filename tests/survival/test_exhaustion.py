@@ -1,0 +1,119 @@
+"""What thresholds mean on a node, and who acts in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import Layout, Signal
+from podqos.eviction.threshold_warnings import WarningKind
+from podqos.kernel.memory import machine
+from podqos.model.kubelet_config import kubelet_configuration
+from podqos.model.quantity import Quantity
+from podqos.placement.allocatable import node_allocatable
+from podqos.survival.exhaustion import Actor, exhaustion
+
+MI, GI = 1 << 20, 1 << 30
+MEMORY = {Signal.MEMORY: 64 * GI}
+
+
+def settings(hard: str = "", soft: str = "", grace: str = "2m", **fields: object) -> EvictionSettings:
+    """Make settings about memory."""
+    return EvictionSettings(
+        eviction_hard={"memory.available": hard} if hard else {},
+        eviction_soft={"memory.available": soft} if soft else None,
+        eviction_soft_grace_period={"memory.available": grace} if soft else None,
+        **fields,
+    )
+
+
+def actors(found) -> list[Actor]:
+    return [step.actor for step in found.steps if step.signal is Signal.MEMORY]
+
+
+def test_the_soft_threshold_comes_first_then_the_hard_one_then_the_kernel():
+    found = exhaustion(settings("1Gi", "2Gi"), MEMORY)
+    assert actors(found) == [Actor.SOFT_THRESHOLD, Actor.HARD_THRESHOLD, Actor.KSWAPD, Actor.OOM_KILLER]
+    assert found.too_late == ()
+
+
+def test_the_default_threshold_is_below_what_the_kernel_keeps_of_a_large_machine():
+    found = exhaustion(EvictionSettings(), MEMORY)
+    assert actors(found) == [Actor.KSWAPD, Actor.OOM_KILLER, Actor.HARD_THRESHOLD]
+    assert [threshold.signal for threshold in found.too_late] == [Signal.MEMORY]
+
+
+def test_on_a_small_machine_it_is_not():
+    assert exhaustion(EvictionSettings(), {Signal.MEMORY: 2 * GI}).too_late == ()
+
+
+def test_shares_become_amounts_where_the_capacity_is_known():
+    both = EvictionSettings(eviction_hard={"memory.available": "10%", "nodefs.available": "10%"})
+    found = exhaustion(both, MEMORY)
+    amounts = {facts.threshold.signal: facts.amount for facts in found.thresholds}
+    assert amounts[Signal.MEMORY] == pytest.approx(6.4 * GI, rel=1e-6)
+    assert amounts[Signal.NODEFS] is None
+    known = exhaustion(both, {**MEMORY, Signal.NODEFS: 200 * GI})
+    assert {step.signal for step in known.steps} - {step.signal for step in found.steps} == {Signal.NODEFS}
+
+
+def test_minimum_reclaim_raises_what_lets_go():
+    found = exhaustion(settings("1Gi", eviction_minimum_reclaim={"memory.available": "500Mi"}), MEMORY)
+    facts = found.thresholds[0]
+    assert (facts.amount, facts.let_go) == (GI, GI + 500 * MI)
+    unknown = exhaustion(settings("1Gi", eviction_minimum_reclaim={"memory.available": "5%"}), {})
+    assert (unknown.thresholds[0].amount, unknown.thresholds[0].let_go) == (GI, None)
+
+
+def test_growth_up_to_the_margin_per_interval_is_safe():
+    kept = machine(64 * GI).watermarks.min_bytes
+    hard, soft = (exhaustion(given, MEMORY).thresholds[0] for given in (settings("1Gi"), settings("", "1Gi", "25s")))
+    assert hard.sure_growth_bytes_per_second == (GI - kept) // 10
+    assert soft.sure_growth_bytes_per_second == (GI - kept) // 40  # three whole looks, and the wait for the first
+
+
+def test_in_the_pods_cgroup_there_is_nothing_to_keep():
+    found = exhaustion(settings("100Mi", enforce_node_allocatable=("pods",)), MEMORY)
+    of_pods = next(facts for facts in found.thresholds if facts.threshold.signal is Signal.ALLOCATABLE_MEMORY)
+    assert of_pods.sure_growth_bytes_per_second == 10 * MI
+
+
+def test_containerfs_is_derived_and_what_was_written_for_it_is_not_there():
+    given = EvictionSettings(eviction_hard={"nodefs.available": "10%", "containerfs.available": "50%"})
+    found = exhaustion(given, {**MEMORY, Signal.CONTAINERFS: 100 * GI}, layout=Layout.SINGLE)
+    (containerfs,) = (facts for facts in found.thresholds if facts.threshold.signal is Signal.CONTAINERFS)
+    assert containerfs.is_derived
+    assert containerfs.amount == pytest.approx(10 * GI, rel=1e-6)
+    assert WarningKind.CONTAINERFS_IGNORED in [warning.kind for warning in found.warnings]
+
+
+def test_signals_come_in_the_order_in_which_the_kubelet_acts():
+    signals = [facts.threshold.signal for facts in exhaustion(EvictionSettings(), MEMORY).thresholds]
+    assert signals == sorted(signals, key=list(Signal).index)
+    assert signals[0] is Signal.MEMORY
+
+
+def test_without_the_nodes_memory_nothing_is_said_about_the_kernel():
+    found = exhaustion(settings("1Gi", "2Gi"), {})
+    assert actors(found) == [Actor.SOFT_THRESHOLD, Actor.HARD_THRESHOLD]
+    assert (found.watermarks, found.too_late) == (None, ())
+    assert found.thresholds[0].sure_growth_bytes_per_second is None
+
+
+def test_reservations_say_how_large_the_pods_cgroup_is_and_what_they_cover():
+    config = kubelet_configuration(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "evictionHard": {"memory.available": "10%"},
+            "evictionSoft": {"memory.available": "20%"},
+            "evictionSoftGracePeriod": {"memory.available": "1m"},
+            "kubeReserved": {"memory": "4Gi"},
+        }
+    )
+    allocatable = node_allocatable({"memory": Quantity.parse("64Gi")}, config)
+    found = exhaustion(settings("10%", "20%"), MEMORY, allocatable=allocatable)
+    of_pods = next(facts for facts in found.thresholds if facts.threshold.signal is Signal.ALLOCATABLE_MEMORY)
+    assert of_pods.capacity == 60 * GI
+    assert [coverage.resource for coverage in found.uncovered] == ["memory"]
+    assert exhaustion(settings("10%", "20%"), MEMORY).uncovered == ()

@@ -1,0 +1,145 @@
+"""Snapshots from a real kubelet's answers, and from files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from eviction.nodes import pod
+from podqos.errors import InputError
+from podqos.eviction.observation import decode_summary, observe
+from podqos.eviction.signals import Signal
+from podqos.manifest.reading import read
+from podqos.model.snapshot import NodeUsage
+from podqos.model.stats import ContainerStats, MemoryStats, NodeStats, PodReference, PodStats, Summary, SwapStats
+from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
+from survival.nodes import evicted, orders
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"
+
+
+def recorded(name: str) -> bytes:
+    return gzip.decompress((RECORDINGS / f"{name}.json.gz").read_bytes())
+
+
+def recorded_pods() -> bytes:
+    """Return the answer of /pods; the recording has been shortened to its items."""
+    return json.dumps({"kind": "PodList", "apiVersion": "v1", **json.loads(recorded("pods"))}).encode()
+
+
+class TestAgainstARecordedKubelet:
+    """A kubelet's own /stats/summary and /pods."""
+
+    summary = decode_summary(recorded("stats_summary"))
+    pods = tuple(workload.pod for workload in read("pods.json", recorded_pods()).workloads)
+
+    def test_every_pod_finds_its_figures(self):
+        found = from_summary(self.pods, self.summary, node_of(self.summary))
+        assert len(found.pods) == len(self.pods) == 12
+        assert all(entry.stats is not None for entry in found.pods)
+        assert sorted(found.stats) == sorted(observe(self.summary).pods)
+
+    def test_the_nodes_memory_is_what_the_kubelet_takes_for_capacity(self):
+        assert node_of(self.summary).memory_bytes == observe(self.summary).signals[Signal.MEMORY].capacity
+
+    def test_containers_have_the_working_set_the_kubelet_states(self):
+        found = from_summary(self.pods, self.summary, node_of(self.summary))
+        measured = {
+            (entry.pod.key, usage.name): usage.working_set_bytes
+            for entry in found.pods
+            for usage in entry.containers
+            if usage.is_measured
+        }
+        stated = {
+            (f"{stats.pod_ref.namespace}/{stats.pod_ref.name}", container.name): container.memory.working_set_bytes
+            for stats in self.summary.pods
+            for container in stats.containers or ()
+        }
+        assert measured
+        assert measured.items() <= stated.items()
+
+    def test_both_orders_hold_all_pods(self):
+        found = orders(from_summary(self.pods, self.summary, node_of(self.summary)))
+        assert sorted(evicted(found)) == sorted(pod.metadata.name for pod in self.pods)
+
+
+def summary(memory: MemoryStats | None, swap: SwapStats | None = None, uid: str = "a") -> Summary:
+    """Make a summary of one pod."""
+    container = ContainerStats("main", memory, swap=swap)
+    return Summary(NodeStats("n"), (PodStats(PodReference("a", "default", uid), (container,), memory),))
+
+
+def test_page_cache_is_told_from_private_memory():
+    memory = MemoryStats(usage_bytes=100, working_set_bytes=70, rss_bytes=40)
+    found = from_summary([pod("a")], summary(memory, SwapStats(None, 9)), NodeUsage(1000))
+    (usage,) = found.pods[0].containers
+    assert (usage.anon_bytes, usage.active_file_bytes, usage.inactive_file_bytes, usage.swap_bytes) == (40, 30, 30, 9)
+
+
+def test_a_container_without_memory_figures_is_unknown_not_empty():
+    found = from_summary([pod("a")], summary(None), NodeUsage(1000))
+    assert not found.pods[0].containers[0].is_measured
+
+
+def test_a_pod_is_found_by_name_where_its_uid_is_another():
+    """The mirror of a static pod has one uid in the API and another on the node."""
+    found = from_summary([pod("a")], summary(MemoryStats(working_set_bytes=5), uid="hash"), NodeUsage(1000))
+    assert found.pods[0].containers[0].working_set_bytes == 5
+    assert list(found.stats) == ["a"]
+
+
+def test_a_node_without_memory_figures_is_none():
+    assert node_of(summary(None)) is None
+
+
+def test_memory_outside_pods_is_the_rest():
+    node = NodeStats("n", memory=MemoryStats(available_bytes=50, working_set_bytes=50))
+    whole = Summary(node, (PodStats(memory=MemoryStats(working_set_bytes=30)),))
+    assert node_of(whole).system_bytes == 20
+
+
+FILE = {
+    "apiVersion": "podqos.dev/v1alpha1",
+    "kind": "Snapshot",
+    "node": {"name": "worker-1", "memory": "64Gi", "system": "1Gi"},
+    "pods": [
+        {
+            "metadata": {"name": "a", "namespace": "batch"},
+            "spec": {"priority": 5, "containers": [{"name": "main", "resources": {"requests": {"memory": "1Gi"}}}]},
+        }
+    ],
+    "usage": [{"pod": "batch/a", "memory": "2Gi", "processes": 2}],
+}
+
+
+def test_a_snapshot_file_holds_node_pods_and_usage():
+    found = decode_snapshot("s.yaml", FILE)
+    assert found.node == NodeUsage(64 << 30, 0, "worker-1", 1 << 30)
+    (entry,) = found.pods
+    assert (entry.pod.spec.priority, entry.containers[0].processes) == (5, 2)
+    assert entry.stats.memory.working_set_bytes == 2 << 30
+
+
+BROKEN = {
+    "no node": ({"pods": []}, "node"),
+    "unknown field": ({**FILE, "pod": []}, "pod"),
+    "misspelt resources": ({**FILE, "pods": [{"spec": {"resources": {"request": {}}}}]}, "pods[0].spec.resources"),
+    "pods are no list": ({**FILE, "pods": {}}, "pods is not a list"),
+    "node is a name": ({**FILE, "node": "worker-1"}, "node"),
+    "the same pod twice": ({**FILE, "pods": FILE["pods"] * 2}, "two pods are the same"),
+    "a row about nobody": ({**FILE, "usage": [{"pod": "x"}]}, "usage[0]"),
+    "not a mapping": ([], "snapshot"),
+}
+
+
+@pytest.mark.parametrize(("value", "hint"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_snapshot_file_is_one_line(value, hint):
+    with pytest.raises(InputError) as caught:
+        decode_snapshot("s.yaml", value)
+    text = str(caught.value)
+    assert text.startswith("s.yaml: ")
+    assert hint in text
+    assert "\n" not in text
