@@ -20,16 +20,21 @@ from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import validate_resources
-from podqos.cli.inputs import STDIN, machine_memory_bytes, read_bytes, total_bytes
-from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, manifest_files
+from podqos.cli.inputs import STDIN, read_bytes, total_bytes
+from podqos.cli.options import (
+    add_filename_option,
+    add_schema_option,
+    add_version_option,
+    manifest_files,
+    node_memory_option,
+)
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.errors import InputError
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import parse_version
-from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
 from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
 from podqos.report.style import Style
@@ -215,7 +220,7 @@ def _rows(decisions: list[Decision]) -> str:
 def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(
         cgroups=CgroupSettings(
-            node_memory_bytes=_node_memory_bytes(arguments.node_memory),
+            node_memory_bytes=node_memory_option(arguments.node_memory),
             cgroup_version=CgroupVersion(arguments.cgroup),
             cgroup_driver=CgroupDriver(arguments.driver),
             runtime=Runtime(arguments.runtime),
@@ -223,21 +228,6 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         profile=parse_version(arguments.kubernetes_version),
         engine=arguments.engine,
     )
-
-
-def _node_memory_bytes(text: str | None) -> int:
-    if text is None:
-        memory = machine_memory_bytes()
-        if memory is None:
-            raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
-        return memory
-    try:
-        amount = Quantity.parse(text)
-    except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r}: {error}", where="--node-memory", fix="for example 64Gi") from error
-    if amount.value <= 0:
-        raise InvalidOption(f"{text!r} is no amount of memory", where="--node-memory", fix="for example 64Gi")
-    return amount.value
 
 
 # ---- output ------------------------------------------------------------------------------------------------------

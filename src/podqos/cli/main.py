@@ -30,6 +30,9 @@ COMMANDS = {
     "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
     "admit": ("admit", "what the API server makes of manifests in their namespaces, step by step"),
     "place": ("place", "where pods land on nodes, what waits and why, who is displaced, how full it gets"),
+    "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
+    "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
+    "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }

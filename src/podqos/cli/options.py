@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.inputs import STDIN, find_files
-from podqos.errors import InputError, InvalidOption
+from podqos.cli.inputs import STDIN, find_files, machine_memory_bytes
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.model.profile import NEWEST
+from podqos.model.quantity import Quantity
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +28,18 @@ def add_version_option(parser: argparse.ArgumentParser) -> None:
     newest = ".".join(map(str, NEWEST))
     parser.add_argument(
         "--kubernetes-version", metavar="X.Y", default=newest, help=f"whose rules to use (default: {newest})"
+    )
+
+
+def add_layout_option(parser: argparse._ActionsContainer) -> None:
+    """Declare ``--layout``."""
+    from podqos.eviction.signals import Layout
+
+    parser.add_argument(
+        "--layout",
+        choices=list(Layout),
+        default=Layout.SINGLE.value,
+        help="which filesystems are apart: of images and containers (dedicated), of images (split) (default: single)",
     )
 
 
@@ -50,3 +63,31 @@ def existing_files(given: list[str]) -> list[str]:
     if not files:
         raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
     return files
+
+
+def applied_files(given: list[str] | None, verb: str) -> list[str]:
+    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
+    if not given:
+        return manifest_files(given, verb)
+    return [file for each in given for file in sorted(existing_files([each]))]
+
+
+def amount_option(text: str, option: str, example: str = "64Gi") -> int:
+    """Read an amount above zero, such as of memory."""
+    try:
+        amount = Quantity.parse(text)
+    except InvalidQuantity as error:
+        raise InvalidOption(f"{text!r}: {error}", where=option, fix=f"for example {example}") from error
+    if amount.value <= 0:
+        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
+    return amount.value
+
+
+def node_memory_option(text: str | None) -> int:
+    """Return the node's memory: as given, or this machine's."""
+    if text is not None:
+        return amount_option(text, "--node-memory")
+    memory = machine_memory_bytes()
+    if memory is None:
+        raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
+    return memory

@@ -1,7 +1,9 @@
-"""The documented values of a command as JSON, YAML and JSON Schema."""
+"""The documented values of a command as JSON, YAML, CSV and JSON Schema."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -13,6 +15,15 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
         print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
     else:
         print(msgspec.yaml.encode(value).decode(), end="")
+
+
+def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows below a heading; what is None stays empty."""
+    from csv import writer
+
+    lines = writer(sys.stdout, lineterminator="\n")
+    lines.writerow(headers)
+    lines.writerows(rows)
 
 
 def print_schema(kind: type[msgspec.Struct]) -> None:

@@ -19,11 +19,9 @@ from importlib.util import find_spec
 
 from msgspec.structs import replace
 
-from podqos.admission.chain import admit
-from podqos.admission.policies import Policies
-from podqos.admission.priority import SYSTEM_CLASSES
+from podqos.cli.admitting import NamespacePolicies, admitted_pod
 from podqos.cli.inputs import find_files
-from podqos.cli.objects import FoundWorkload, Objects, read_objects
+from podqos.cli.objects import Objects, read_objects
 from podqos.cli.options import add_filename_option, add_schema_option, add_version_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidConfiguration, InvalidManifest, InvalidOption, InvalidQuantity
@@ -32,12 +30,11 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
-from podqos.model.policy import LimitRange, Namespace, PriorityClass, RuntimeClass
+from podqos.model.policy import Namespace
 from podqos.model.profile import Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.placement.allocatable import SoftCoverage, node_allocatable
-from podqos.placement.constraints import validate_constraints
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.workloads import POD, pods_of
@@ -258,14 +255,14 @@ def _pods(
     pods: list[Pod] = []
     workloads: dict[str, str] = {}
     bare: set[str] = set()
-    policies = _Policies(objects)
+    policies = NamespacePolicies(objects)
     # A list of everything in a cluster holds controllers and the pods they have made already.
     pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
     for found in objects.workloads:
         workload = found.workload
         if workload.is_live and workload.kind != POD and pods_are_live:
             continue
-        pod = workload.pod if workload.is_live else _admitted(found, objects, policies, profile)
+        pod = workload.pod if workload.is_live else admitted_pod(found, objects, policies, profile)
         if pod is None:
             continue
         if unbind and pod.spec.node_name:
@@ -282,44 +279,6 @@ def _owner(workload: Workload) -> str:
     """Name what a pod belongs to. Controllers make up the names of their pods, and the pods tell from what."""
     made_up = workload.metadata.generate_name
     return f"{workload.kind}/{made_up}*" if made_up else f"{workload.kind}/{workload.metadata.name}"
-
-
-def _admitted(found: FoundWorkload, objects: Objects, policies: _Policies, profile: Profile) -> Pod | None:
-    """Return the pod as the API server would store it; None where it would not, which is reported."""
-    errors = validate_constraints(found.workload.pod)
-    admission = admit(found.workload.pod, policies.of(found.workload.pod.metadata.namespace or "default"), profile)
-    if admission.refusal is not None and admission.refusal.field_errors:
-        errors += admission.refusal.field_errors
-    elif admission.refusal is not None:
-        objects.refuse(found, admission.refusal.message)
-    objects.report(found, errors)
-    return admission.pod if admission.allowed and not errors else None
-
-
-class _Policies:
-    """What admission looks at, namespace by namespace. Quotas are left out: they count pods, not places."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._namespaces = {namespace.metadata.name: namespace for namespace in objects.of(Namespace)}
-        self._limit_ranges: dict[str, list[LimitRange]] = {}
-        for limit_range in objects.of(LimitRange):
-            self._limit_ranges.setdefault(limit_range.metadata.namespace or "default", []).append(limit_range)
-        given = {priority_class.metadata.name: priority_class for priority_class in objects.of(PriorityClass)}
-        system = {priority_class.metadata.name: priority_class for priority_class in SYSTEM_CLASSES}
-        self._priority_classes = tuple({**system, **given}.values())
-        self._runtime_classes = objects.of(RuntimeClass)
-        self._made: dict[str, Policies] = {}
-
-    def of(self, namespace: str) -> Policies:
-        """Return the policies for pods of a namespace."""
-        if namespace not in self._made:
-            self._made[namespace] = Policies(
-                namespace=self._namespaces.get(namespace, Namespace(ObjectMeta(namespace))),
-                limit_ranges=tuple(self._limit_ranges.get(namespace, ())),
-                priority_classes=self._priority_classes,
-                runtime_classes=self._runtime_classes,
-            )
-        return self._made[namespace]
 
 
 # ---- output ------------------------------------------------------------------------------------------------------

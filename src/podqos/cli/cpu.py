@@ -1,0 +1,66 @@
+"""Show what every pod gets when all burst at once: by request while cores are contended, never above a limit.
+
+Every container wants all that it may use: its limit, or all cores if it has none. CPU only makes slow; nobody is
+killed for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from podqos.cli.node_pods import read_node_pods
+from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, applied_files
+from podqos.cli.output import print_csv, print_schema, print_value
+from podqos.cli.terminal import add_colour_option, style_for
+from podqos.errors import InputError, InvalidOption
+from podqos.model.profile import parse_version
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.report.cpu_report import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
+from podqos.survival.cpu import burst
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos cpu``."""
+    add_filename_option(parser)
+    parser.add_argument("--cores", metavar="N", help="cores that are left for pods (default: those of this machine)")
+    parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
+    parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
+    add_version_option(parser)
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "yaml", "csv"), default="table", help="(default: table)"
+    )
+    add_schema_option(parser)
+    add_colour_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Divide, print, and return the exit code."""
+    if arguments.schema:
+        print_schema(CpuReport)
+        return 0
+    profile = parse_version(arguments.kubernetes_version)
+    cores = _cores(arguments.cores)
+    files = applied_files(arguments.files, "divide the CPU among")
+    pods, errors = read_node_pods(files, node=arguments.node, profile=profile)
+    if not pods:
+        raise InputError("there are no pods", fix="name manifests that hold some")
+    # Memory plays no part in the division.
+    settings = CgroupSettings(node_memory_bytes=1, cgroup_version=CgroupVersion(arguments.cgroup))
+    result = burst((entry.pod for entry in pods), cores, settings, profile)
+    report = cpu_report(result, ".".join(map(str, profile.version)))
+    if arguments.output == "table":
+        print("\n".join(table(report, style_for(arguments.color))))
+    elif arguments.output == "csv":
+        print_csv(CSV_COLUMNS, csv_rows(report))
+    else:
+        print_value(report, arguments.output)
+    return 2 if errors else 0
+
+
+def _cores(text: str | None) -> int:
+    if text is None:
+        return os.cpu_count() or 1
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
+    return int(text)

@@ -1,0 +1,365 @@
+"""``podqos rank`` as a user meets it: three kinds of input, four outputs, options, bad input."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "content-platform" / "platform"
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"
+
+USAGE = """\
+pod,memory,processes
+article-service,3Gi,1
+search-api,1800Mi,1
+cdn-origin,3500Mi,1
+analytics-pipeline,6Gi,2
+search-indexer,10Gi,1
+content-generator,9Gi,1
+log-collector,250Mi,1
+debug-tools,20Mi,1
+"""
+
+
+@pytest.fixture
+def usage(tmp_path: Path) -> Path:
+    file = tmp_path / "usage.csv"
+    file.write_text(USAGE)
+    return file
+
+
+def rank(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["rank", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def platform(capsys, usage: Path, *arguments: object) -> dict:
+    """Rank the content platform and return the JSON."""
+    code, out, _ = rank(capsys, "-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi", "-o", "json", *arguments)
+    assert code == 0
+    return json.loads(out)
+
+
+def test_the_content_platform_degrades_from_logs_to_readers(capsys, usage):
+    whole = platform(capsys, usage)
+    assert [place["pod"].partition("/")[2] for place in whole["evictionOrder"]] == [
+        "log-collector",
+        "debug-tools",
+        "analytics-pipeline-0",
+        "content-generator-0",
+        "content-generator-1",
+        "search-indexer-0",
+        "search-indexer-1",
+        "cdn-origin-0",
+        "search-api-0",
+        "article-service-0",
+    ]
+    assert {place["qosClass"] for place in whole["killOrder"][-3:]} == {"Guaranteed"}
+    assert [(each["evictedFirst"], each["killedFirst"]) for each in whole["disagreements"]] == [
+        ("batch/content-generator-1", "batch/search-indexer-0"),
+        ("production/search-api-0", "production/article-service-0"),
+    ]
+
+
+def test_every_place_says_why_it_is_before_the_next(capsys, usage):
+    whole = platform(capsys, usage)
+    for order in (whole["evictionOrder"], whole["killOrder"]):
+        assert [place["place"] for place in order] == list(range(1, len(order) + 1))
+        assert all(place["reason"] and place["beforeNextBy"] for place in order[:-1])
+        assert (order[-1]["reason"], order[-1]["beforeNextBy"]) == ("", None)
+    analytics = next(place for place in whole["killOrder"] if place["pod"] == "batch/analytics-pipeline-0")
+    assert (analytics["oomScoreAdj"], analytics["processes"], analytics["usedBytes"]) == (937, 2, 3 << 30)
+
+
+def test_table_shows_both_orders_and_what_they_disagree_about(capsys, usage):
+    before = SCENARIO.parent / "accidental" / "article-service.yaml"
+    code, out, err = rank(capsys, "-f", before, "-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == "Evicted by the kubelet, first to last: memory.available, hard, policy kubelet"
+    assert "Killed by the kernel, first to last, when the machine is out of memory" in lines
+    assert "The orders disagree about 7 pairs of pods:" in lines
+    assert any("2 × 3Gi" in line and "937" in line for line in lines)
+    assert f"article-service.yaml: Deployment production/article-service replaces the one of {before}" in err
+
+
+def test_orders_that_agree_are_said_to(capsys, tmp_path, usage):
+    usage.write_text("pod,memory\nlog-collector,1Gi\n")
+    out = rank(capsys, "-f", SCENARIO / "log-collector.yaml", "--usage", usage, "--node-memory", "64Gi")[1]
+    assert "Both orders agree." in out
+
+
+def test_csv_has_a_row_per_pod(capsys, usage):
+    out = rank(capsys, "-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi", "-o", "csv")[1]
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["eviction_place"] for row in rows] == [str(place) for place in range(1, 11)]
+    assert sorted(row["kernel_place"] for row in rows) == sorted(row["eviction_place"] for row in rows)
+    assert rows[2]["pod"] == "batch/analytics-pipeline-0"
+    assert rows[2]["oom_score_adj"] == "937"
+
+
+def test_json_and_yaml_say_the_same(capsys, usage):
+    as_yaml = rank(capsys, "-f", SCENARIO, "--usage", usage, "--node-memory", "64Gi", "-o", "yaml")[1]
+    assert platform(capsys, usage) == yaml.safe_load(as_yaml)
+
+
+@pytest.mark.parametrize("name", ["rank", "cpu", "thresholds"])
+def test_the_published_schema_is_the_one_of_the_output(capsys, name):
+    main([name, "--schema"])
+    published = Path(__file__).parents[2] / "docs" / "schema" / f"{name}.json"
+    assert published.read_text() == capsys.readouterr().out
+
+
+# ---- the other two inputs ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kubelet(tmp_path: Path) -> list[object]:
+    """Return the options for a recorded kubelet's answers."""
+    summary, pods = (
+        json.loads(gzip.decompress((RECORDINGS / f"{name}.json.gz").read_bytes())) for name in ("stats_summary", "pods")
+    )
+    (tmp_path / "summary.json").write_text(json.dumps(summary))
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "PodList", "apiVersion": "v1", **pods}))
+    return ["--stats", tmp_path / "summary.json", "--pods", tmp_path / "pods.json"]
+
+
+def test_a_kubelets_own_figures_are_ranked(capsys, kubelet):
+    code, out, err = rank(capsys, *kubelet, "-o", "json")
+    assert (code, err) == (0, "")
+    whole = json.loads(out)
+    assert len(whole["evictionOrder"]) == 12
+    assert whole["node"]["name"] == "node-real"
+    assert whole["node"]["memoryBytes"] == 19676319744 + 5598806016
+
+
+SNAPSHOT = """\
+apiVersion: podqos.dev/v1alpha1
+kind: Snapshot
+node: {name: worker-1, memory: 16Gi}
+pods:
+  - metadata: {name: reader, namespace: default}
+    spec: {containers: [{name: main, resources: {requests: {memory: 1Gi}}}]}
+  - metadata: {name: other, namespace: default}
+    spec: {containers: [{name: main, resources: {requests: {memory: 2Gi, cpu: 1}, limits: {memory: 2Gi, cpu: 1}}}]}
+usage:
+  - {pod: reader, memory: 14Gi, anon: 1Gi}
+  - {pod: other, memory: 1900Mi}
+"""
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    file = tmp_path / "snapshot.yaml"
+    file.write_text(SNAPSHOT)
+    return file
+
+
+def test_a_reader_of_files_is_evicted_though_the_kernel_has_plenty(capsys, snapshot):
+    whole = json.loads(rank(capsys, "--snapshot", snapshot, "-o", "json")[1])
+    assert whole["evictionOrder"][0]["pod"] == "default/reader"
+    assert whole["node"]["availableBytes"] == 148 << 20
+    assert whole["node"]["kernelLeftBytes"] > 12 << 30
+
+
+def test_with_a_limit_for_all_pods_the_kernel_kills_there_first(capsys, snapshot):
+    snapshot.write_text(SNAPSHOT.replace("anon: 1Gi", "anon: 10Gi"))
+    whole = json.loads(rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi", "-o", "json")[1])
+    assert whole["node"]["oomCgroup"] == "/kubepods.slice"
+    assert whole["node"]["oomTotalBytes"] == 13 << 30
+    assert "/kubepods.slice is out of memory" in rank(capsys, "--snapshot", snapshot, "--pods-memory", "13Gi")[1]
+
+
+# ---- options -----------------------------------------------------------------------------------------------------
+
+IMPORTANT = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: important}
+spec: {priorityClassName: latency-critical, containers: [{name: c, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: ordinary}
+spec: {containers: [{name: c, image: i, resources: {requests: {memory: 512Mi}}}]}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: latency-critical}
+value: 1000000
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ([], "ordinary"),
+        (["--policy", "kubelet"], "ordinary"),
+        (["--policy", "qos-tiers"], "important"),
+        (["--policy", "qos-usage"], "important"),
+        (["--kubernetes-version", "1.8"], "important"),
+        (["--kubernetes-version", "1.9"], "ordinary"),
+    ],
+    ids=" ".join,
+)
+def test_a_best_effort_pod_with_a_priority_of_a_million(capsys, tmp_path, options, first):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+    (tmp_path / "usage.csv").write_text("pod,memory\nimportant,1Gi\nordinary,1Gi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi", "-o", "csv"]
+    out = rank(capsys, *given, *options)[1]
+    assert out.splitlines()[1].startswith(f"default/{first},")
+
+
+def test_signals_other_than_memory_rank_by_their_own_figures(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+    (tmp_path / "usage.yaml").write_text("- {pod: important, disk: 9Gi, processes: 5}\n- {pod: ordinary, disk: 1Gi}\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.yaml", "--node-memory", "8Gi", "-o", "json"]
+    whole = json.loads(rank(capsys, *given, "--signal", "nodefs.available")[1])
+    assert {place["pod"]: place["usage"] for place in whole["evictionOrder"]} == {
+        "default/ordinary": 1 << 30,
+        "default/important": 9 << 30,
+    }
+    assert json.loads(rank(capsys, *given, "--signal", "pid.available")[1])["resource"] == "pids"
+
+
+def test_pods_without_figures_are_told_and_ranked_first(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT)
+    (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
+    code, out, err = rank(capsys, *given)
+    assert code == 0
+    assert "no figures for default/important" in err
+    assert out.splitlines()[2].split()[:2] == ["1", "default/important"]
+
+
+def test_the_pods_of_one_node_are_chosen_by_its_name(capsys, tmp_path):
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "d", "uid": name},
+            "spec": {"nodeName": node, "containers": [{"name": "c"}]},
+        }
+        for name, node in (("a", "n1"), ("b", "n2"), ("c", "n2"), ("pending", ""))
+    ]
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": pods}))
+    (tmp_path / "usage.csv").write_text("pod,memory\nb,1Gi\nc,2Gi\n")
+    given = ["-f", tmp_path / "pods.json", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi", "-o", "csv"]
+    code, _, err = rank(capsys, *given)
+    assert code == 2
+    assert "these are the pods of 2 nodes (choose one with --node: n1, n2)" in err
+    assert len(rank(capsys, *given, "--node", "n2")[1].splitlines()) == 3
+    (tmp_path / "pods.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": pods[1:]}))
+    assert len(rank(capsys, *given)[1].splitlines()) == 3  # one node, and a pod that waits for one
+    assert rank(capsys, *given, "--node", "n3")[0] == 2
+
+
+def test_two_hash_seeds_give_the_same_bytes(usage):
+    command = [
+        sys.executable,
+        "-m",
+        "podqos",
+        "rank",
+        "-f",
+        SCENARIO,
+        "--usage",
+        usage,
+        "--node-memory",
+        "64Gi",
+        "-o",
+        "json",
+    ]
+    source = str(Path(__file__).parents[2] / "src")
+    outputs = {
+        subprocess.run(
+            command, env={"PYTHONHASHSEED": seed, "PYTHONPATH": source}, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1")
+    }
+    assert len(outputs) == 1
+
+
+# ---- bad input ---------------------------------------------------------------------------------------------------
+
+BAD = {
+    "no figures": ([], "nothing says what the pods use"),
+    "two kinds of figures": (["--usage", "u.csv", "--snapshot", "s.yaml"], "--usage and --snapshot exclude each other"),
+    "figures without pods": (["--stats", "summary.json"], "the pods are missing"),
+    "a missing file": (["--snapshot", "missing.yaml"], "missing.yaml: No such file or directory"),
+    "not a summary": (["--stats", "u.csv", "--pods", "pods.yaml"], "u.csv: not a kubelet summary"),
+    "not a snapshot": (["--snapshot", "pods.yaml"], "pods.yaml: 3 documents"),
+    "an unknown pod": (["-f", "pods.yaml", "--usage", "wrong.csv"], "wrong.csv:2: there is no pod nobody"),
+    "memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "much"], "--node-memory"),
+    "version": (["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "2.0"], "--kubernetes-version"),
+    "a signal that version ranks nobody for": (
+        ["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "1.13", "--signal", "pid.available"],
+        "Kubernetes 1.13 evicts nobody for pid.available",
+    ),
+    "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot exclude each other"),
+    "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),
+    "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods to rank"),
+    "more than the node has": (
+        ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
+        "the pods use 2Gi, the node has 1Gi",
+    ),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    Path("pods.yaml").write_text(IMPORTANT)
+    Path("u.csv").write_text("pod,memory\nimportant,1Gi\nordinary,1Gi\n")
+    Path("wrong.csv").write_text("pod,memory\nnobody,1Gi\n")
+    Path("none.csv").write_text("pod,memory\n")
+    Path("empty.yaml").write_text("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n")
+    code, out, err = rank(capsys, *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_what_live_pods_were_made_from_is_not_ranked_with_them(capsys, tmp_path):
+    """``kubectl get all -o json`` holds a Deployment and its pods; alone, the Deployment stands for them."""
+    container = {"name": "c", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": {"metadata": {"labels": {"a": "b"}}}}
+    spec["template"]["spec"] = {"containers": [container]}
+    items = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "uid": "1"}, "spec": spec},
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web-x2k9p", "uid": "2"},
+            "spec": {"nodeName": "n", "containers": [container]},
+        },
+    ]
+    (tmp_path / "all.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": items}))
+    (tmp_path / "one.json").write_text(json.dumps(items[0]))
+    (tmp_path / "usage.csv").write_text("pod,memory\nweb-x2k9p,1Gi\n")
+    given = ["--usage", tmp_path / "usage.csv", "--node-memory", "8Gi", "-o", "csv"]
+    for file in ("all.json", "one.json"):
+        _, row = rank(capsys, "-f", tmp_path / file, *given)[1].splitlines()
+        assert row.startswith("default/web-x2k9p,")
+    assert ",Guaranteed," in row  # its template is admitted first: requests follow from limits
+
+
+def test_a_pod_that_would_not_be_stored_is_told_and_the_rest_is_ranked(capsys, tmp_path):
+    (tmp_path / "pods.yaml").write_text(IMPORTANT.replace("name: latency-critical}\nvalue", "name: other}\nvalue"))
+    (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
+    given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi", "-o", "csv"]
+    code, out, err = rank(capsys, *given)
+    assert code == 2
+    assert "no PriorityClass with name latency-critical was found" in err
+    assert len(out.splitlines()) == 2

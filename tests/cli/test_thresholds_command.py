@@ -1,0 +1,186 @@
+"""``podqos thresholds`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+SCENARIO = Path(__file__).parents[2] / "scenarios" / "content-platform"
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "kubelet"
+
+
+def thresholds(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command on a node of 64 GiB and return exit code, standard output and standard error."""
+    code = main(["thresholds", "--node-memory", "64Gi", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_content_platforms_kubelet_explained(capsys):
+    kubelet = SCENARIO / "node" / "kubelet.yaml"
+    code, out, err = thresholds(capsys, "-f", kubelet, "--nodefs-capacity", "200Gi")
+    assert (code, err) == (0, "")
+    assert "memory.available       soft  500Mi          500Mi       500Mi       2 min    MemoryPressure" in out
+    assert "500Mi  soft threshold: the node reports pressure, the kubelet evicts after 2 min" in out
+    assert "nodefs.available       hard  10%            20.0Gi" in out
+    order = [line.split("  ")[-1] for line in out.split("As memory.available falls")[1].splitlines()[1:5]]
+    assert [line.split()[0] for line in order] == ["soft", "the", "the", "hard"]
+    assert "100Mi is too late" in out
+
+
+FLAGS = [
+    "--eviction-hard=memory.available<1Gi,nodefs.available<10%",
+    "--eviction-soft=memory.available<2Gi",
+    "--eviction-soft-grace-period=memory.available=2m",
+    "--enforce-node-allocatable=none",
+]
+CONFIGURATION = """\
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+evictionHard: {memory.available: 1Gi, nodefs.available: 10%}
+evictionSoft: {memory.available: 2Gi}
+evictionSoftGracePeriod: {memory.available: 2m}
+enforceNodeAllocatable: [none]
+"""
+OKD = """\
+kubeletArguments:
+  eviction-hard: ["memory.available<1Gi,nodefs.available<10%"]
+  eviction-soft: ["memory.available<2Gi"]
+  eviction-soft-grace-period: ["memory.available=2m"]
+  enforce-node-allocatable: ["none"]
+"""
+
+
+def test_file_flags_okd_and_configz_say_the_same(capsys, tmp_path):
+    answers = [json.loads(thresholds(capsys, *FLAGS, "-o", "json")[1])]
+    configz = json.dumps({"kubeletconfig": yaml.safe_load(CONFIGURATION)})
+    for name, text in (("kubelet.yaml", CONFIGURATION), ("okd.yaml", OKD), ("configz.json", configz)):
+        (tmp_path / name).write_text(text)
+        answers.append(json.loads(thresholds(capsys, "-f", tmp_path / name, "-o", "json")[1]))
+    first, *rest = answers
+    assert first["thresholds"]
+    # Only a whole configuration says what is reserved, and so whether that covers the soft threshold.
+    assert all((answer["thresholds"], answer["steps"]) == (first["thresholds"], first["steps"]) for answer in rest)
+
+
+def test_a_recorded_kubelets_configuration_is_read(capsys, tmp_path):
+    (tmp_path / "configz.json").write_bytes(gzip.decompress((RECORDINGS / "configz.json.gz").read_bytes()))
+    code, out, _ = thresholds(capsys, "-f", tmp_path / "configz.json", "-o", "json")
+    assert code == 0
+    assert json.loads(out)["thresholds"]
+
+
+def test_without_settings_the_defaults_are_explained(capsys):
+    whole = json.loads(thresholds(capsys, "-o", "json")[1])
+    values = {each["signal"]: each["value"] for each in whole["thresholds"] if not each["isDerived"]}
+    assert values == {
+        "memory.available": "100Mi",
+        "nodefs.available": "10%",
+        "nodefs.inodesFree": "5%",
+        "imagefs.available": "15%",
+        "imagefs.inodesFree": "5%",
+    }
+    older = json.loads(thresholds(capsys, "-o", "json", "--kubernetes-version", "1.29")[1])
+    assert "imagefs.inodesFree" not in {each["signal"] for each in older["thresholds"]}
+
+
+def test_capacities_make_amounts_of_shares(capsys):
+    options = ["--nodefs-capacity", "100Gi", "--nodefs-inodes", "1000", "--layout", "dedicated"]
+    whole = json.loads(thresholds(capsys, *options, "-o", "json")[1])
+    amounts = {each["signal"]: each["amount"] for each in whole["thresholds"]}
+    assert amounts["nodefs.inodesFree"] == 50
+    assert amounts["imagefs.available"] is None  # another filesystem, of which nothing was said
+    single = json.loads(thresholds(capsys, "--nodefs-capacity", "100Gi", "-o", "json")[1])
+    assert {each["signal"]: each["amount"] for each in single["thresholds"]}["imagefs.available"] is not None
+
+
+WRONG = {
+    "soft after hard": (
+        ["--eviction-hard=memory.available<1Gi", "--eviction-soft=memory.available<500Mi",
+         "--eviction-soft-grace-period=memory.available=1m"],
+        "SoftAfterHard",
+    ),
+    "nothing watches memory": (["--eviction-hard=nodefs.available<10%"], "MemoryUnwatched"),
+    "swap": (["--eviction-hard=memory.available<1Gi", "--fail-swap-on=false"], "SwapHidesPressure"),
+    "too late": (["--eviction-hard=memory.available<100Mi"], "TooLate"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "kind"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_and_strict_makes_it_a_finding(capsys, flags, kind):
+    code, out, _ = thresholds(capsys, *flags, "-o", "json")
+    (warning,) = json.loads(out)["warnings"]
+    assert (code, warning["kind"]) == (0, kind)
+    assert warning["text"] in thresholds(capsys, *flags)[1]
+    assert thresholds(capsys, *flags, "--strict")[0] == 1
+
+
+def test_nothing_wrong_is_said_too(capsys):
+    code, out, _ = thresholds(capsys, *FLAGS, "--strict")
+    assert code == 0
+    assert out.splitlines()[-1] == "Nothing looks wrong."
+
+
+def test_csv_has_a_row_per_threshold(capsys):
+    rows = list(csv.DictReader(io.StringIO(thresholds(capsys, *FLAGS, "-o", "csv")[1])))
+    assert [(row["signal"], row["type"], row["amount"]) for row in rows[:2]] == [
+        ("memory.available", "soft", str(2 << 30)),
+        ("memory.available", "hard", str(1 << 30)),
+    ]
+
+
+def test_a_soft_threshold_that_no_reservation_covers_is_wrong(capsys, tmp_path):
+    """Pods that the scheduler was right to place would be evicted; 002's kubelet reserves enough."""
+    (tmp_path / "kubelet.yaml").write_text(CONFIGURATION)
+    warnings = json.loads(thresholds(capsys, "-f", tmp_path / "kubelet.yaml", "-o", "json")[1])["warnings"]
+    assert [warning["kind"] for warning in warnings] == ["SoftNotCovered"]
+    assert "63Gi together, but meet the soft threshold at 62Gi: add 2Gi to systemReserved" in warnings[0]["text"]
+    (tmp_path / "kubelet.yaml").write_text(CONFIGURATION + "systemReserved: {memory: 3Gi}\n")
+    assert not json.loads(thresholds(capsys, "-f", tmp_path / "kubelet.yaml", "-o", "json")[1])["warnings"]
+
+
+def test_the_pods_cgroup_is_as_large_as_the_reservations_leave_it(capsys, tmp_path):
+    text = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nsystemReserved: {memory: 4Gi}\n"
+    (tmp_path / "kubelet.yaml").write_text(text + "evictionHard: {memory.available: 10%}\n")
+    whole = json.loads(thresholds(capsys, "-f", tmp_path / "kubelet.yaml", "-o", "json")[1])
+    amounts = {each["signal"]: each["amount"] for each in whole["thresholds"]}
+    assert amounts["allocatableMemory.available"] == pytest.approx(6 << 30, rel=1e-6)
+
+
+BAD = {
+    "both": ([*FLAGS, "-f", "kubelet.yaml"], "-f and --enforce-node-allocatable exclude each other"),
+    "unknown signal": (["--eviction-hard=memory.availabel<1Gi"], "did you mean memory.available?"),
+    "soft without grace": (["--eviction-soft=memory.available<1Gi"], "grace period must be specified"),
+    "malformed": (["--eviction-hard=memory.available"], "malformed pair"),
+    "in a file": (["-f", "broken.yaml"], 'broken.yaml: evictionHard["memory.available"]: '),
+    "misspelt": (["-f", "misspelt.yaml"], "misspelt.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
+    "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory are withheld from pods"),
+    "not a configuration": (["-f", "pod.yaml"], "pod.yaml: no kubelet configuration in it"),
+    "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),
+    "missing": (["-f", "missing.yaml"], "missing.yaml: No such file"),
+    "capacity": (["--nodefs-capacity", "big"], "--nodefs-capacity"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    Path("kubelet.yaml").write_text(CONFIGURATION)
+    head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+    Path("broken.yaml").write_text(head + "evictionHard: {memory.available: lots}\n")
+    Path("misspelt.yaml").write_text(head + "evictionHrad: {memory.available: 1Gi}\n")
+    Path("greedy.yaml").write_text(head + "evictionHard: {}\nsystemReserved: {memory: 70Gi}\n")
+    Path("pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    Path("torn.yaml").write_text("kind: {\n")
+    code, out, err = thresholds(capsys, *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.splitlines()) == 1
