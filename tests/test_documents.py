@@ -42,3 +42,15 @@ def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch
     assert main(lines[start].removeprefix("    $ podqos ").split()) == code
     printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
     assert [line for line in shown if line] == [line for line in printed if line]
+
+
+def test_the_samples_in_the_page_on_survival_are_what_the_commands_print(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    lines = (ROOT / "docs/survival.md").read_text().splitlines()
+    starts = [index for index, line in enumerate(lines) if line.startswith("    $ podqos ")]
+    assert len(starts) == 3
+    for start in starts:
+        shown = list(takewhile(lambda line: not line or line.startswith("    "), lines[start + 1 :]))
+        assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
+        printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
+        assert [line for line in shown if line] == [line for line in printed if line]
