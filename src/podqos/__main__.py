@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from podqos.cli.main import main
+from podqos.cli.main import command_line
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command_line()

@@ -36,11 +36,12 @@ from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
-from podqos.report.explanation import Decision, Explanation, ExplanationList, Settings, decide, explain
-from podqos.report.style import Style
+from podqos.report.decision import Decision, Settings, decide
 
 if TYPE_CHECKING:
     from podqos.cli.large_list import Part
+    from podqos.report.explanation import Explanation
+    from podqos.report.style import Style
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -89,6 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     if arguments.schema:
         from podqos.cli.output import print_schema
+        from podqos.report.explanation import ExplanationList
 
         print_schema(ExplanationList)
         return 0
@@ -179,11 +181,14 @@ def explain_part(part: Part, path: str, settings: Settings, output: str) -> Outc
 
 
 def _outcome(decisions: list[Decision], path: str, settings: Settings, output: str) -> Outcome:
-    return Outcome(
-        explanations=[] if output == "csv" else [explain(decision, path, settings) for decision in decisions],
-        rows=_rows(decisions) if output == "csv" else "",
-        classes=Counter([decision.qos_class for decision in decisions]),
-    )
+    outcome = Outcome(classes=Counter([decision.qos_class for decision in decisions]))
+    if output == "csv":
+        outcome.rows = _rows(decisions)
+    else:
+        from podqos.report.explanation import explain
+
+        outcome.explanations = [explain(decision, path, settings) for decision in decisions]
+    return outcome
 
 
 def _located(
@@ -256,6 +261,7 @@ def _print_whole(items: list[Explanation], arguments: argparse.Namespace, settin
         print("\n".join(render(items, style_for(arguments.color))))
         return
     from podqos.cli.output import print_value
+    from podqos.report.explanation import ExplanationList
 
     version = ".".join(map(str, settings.profile.version))
     print_value(ExplanationList(tuple(items), version, settings.node_memory_bytes), arguments.output)

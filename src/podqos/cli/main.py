@@ -14,7 +14,7 @@ import gc
 import os
 import sys
 from importlib import import_module
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from podqos.cli.terminal import help_columns
 from podqos.errors import HostError, InputError
@@ -46,6 +46,14 @@ class Command(Protocol):
 
     def run(self, arguments: argparse.Namespace) -> int:
         """Do the work and return the exit code."""
+
+
+def command_line() -> NoReturn:
+    """Be the program: run, and end at once. The kernel takes memory back faster than Python gives it up."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> int:

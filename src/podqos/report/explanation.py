@@ -1,67 +1,22 @@
 """What ``podqos explain`` says of a pod, as a value: the documented JSON shape, from which all other outputs follow.
 
-The decisions themselves come from ``qos`` and ``admission``; here they are only gathered. The shape is stable: fields
-are added, never renamed or removed, and ``docs/schema/explain.json`` is made from these classes.
+It renders a ``Decision`` and what follows from it. The shape is stable: fields are added, never renamed or removed, and
+``docs/schema/explain.json`` is made from these classes.
 """
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.admission.defaulting import defaulted
-from podqos.model.pod import Container, Pod, QOSClass, Workload
-from podqos.model.profile import LATEST, Profile
+from podqos.model.pod import Container, QOSClass
 from podqos.qos.cgroup import Cgroup, pod_cgroups
-from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import (
-    Classification,
-    class_per_resource,
-    classify,
-)
+from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
-from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
-from podqos.qos.run_flags import ContainerFlags, Engine, run_flags
+from podqos.qos.oom import OOMScore
+from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report import words
 from podqos.report.containers import amounts, typed_containers
-
-
-class Settings(Struct, frozen=True):
-    """The node and the Kubernetes version a pod is explained for."""
-
-    cgroups: CgroupSettings
-    profile: Profile = LATEST
-    engine: Engine = "docker"
-
-    @property
-    def node_memory_bytes(self) -> int:
-        """The node's memory, which enters Burstable's oom score."""
-        return self.cgroups.node_memory_bytes
-
-
-class Decision(Struct, frozen=True, gc=False):
-    """What was decided about one pod: everything an explanation renders."""
-
-    workload: Workload
-    pod: Pod
-    """The pod as the API server stores it, after defaulting."""
-    classification: Classification
-    qos_class: QOSClass
-    """The class the kubelet goes by: recorded in the status of a live pod, computed otherwise."""
-    oom_scores: tuple[OOMScore, ...]
-
-
-def decide(workload: Workload, settings: Settings) -> Decision:
-    """Gather the decisions about one pod."""
-    pod = defaulted(workload.pod)
-    classification = classify(pod, settings.profile)
-    qos_class = pod_qos_class(pod, classification.qos_class)
-    return Decision(
-        workload=workload,
-        pod=pod,
-        classification=classification,
-        qos_class=qos_class,
-        oom_scores=oom_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
-    )
+from podqos.report.decision import Decision, Settings
 
 
 class FlagExplanation(Struct, frozen=True, rename="camel"):

@@ -1,0 +1,59 @@
+"""What was decided about one pod, gathered for whoever reports it.
+
+Kept apart from the explanation because a list of a whole cluster needs only this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from podqos.admission.defaulting import defaulted
+from podqos.model.pod import Pod, QOSClass, Workload
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.classes import Classification, classify
+from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+
+if TYPE_CHECKING:
+    from podqos.qos.run_flags import Engine
+
+
+class Settings(Struct, frozen=True):
+    """The node and the Kubernetes version a pod is explained for."""
+
+    cgroups: CgroupSettings
+    profile: Profile = LATEST
+    engine: Engine = "docker"
+
+    @property
+    def node_memory_bytes(self) -> int:
+        """The node's memory, which enters Burstable's oom score."""
+        return self.cgroups.node_memory_bytes
+
+
+class Decision(Struct, frozen=True, gc=False):
+    """What was decided about one pod: everything an explanation renders."""
+
+    workload: Workload
+    pod: Pod
+    """The pod as the API server stores it, after defaulting."""
+    classification: Classification
+    qos_class: QOSClass
+    """The class the kubelet goes by: recorded in the status of a live pod, computed otherwise."""
+    oom_scores: tuple[OOMScore, ...]
+
+
+def decide(workload: Workload, settings: Settings) -> Decision:
+    """Gather the decisions about one pod."""
+    pod = defaulted(workload.pod)
+    classification = classify(pod, settings.profile)
+    qos_class = pod_qos_class(pod, classification.qos_class)
+    return Decision(
+        workload=workload,
+        pod=pod,
+        classification=classification,
+        qos_class=qos_class,
+        oom_scores=oom_scores(pod, qos_class, settings.node_memory_bytes, settings.profile),
+    )
