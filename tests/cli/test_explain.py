@@ -213,3 +213,16 @@ def test_standard_input_is_read_for_a_dash(good):
     command = [sys.executable, "-m", "podqos", "explain", "-f", "-", "-o", "csv"]
     done = subprocess.run(command, input=GOOD, capture_output=True, text=True, check=True)
     assert "production,article-service,app,Burstable" in done.stdout
+
+
+def test_names_that_need_quotes_get_them(capsys, tmp_path):
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": 'a,"b', "uid": "u"},
+        "spec": {"containers": [{"name": "c\n"}]},
+    }
+    file = tmp_path / "pod.json"
+    file.write_text(json.dumps(pod))
+    _, out, _ = explain(capsys, "-f", file, "-o", "csv")
+    assert list(csv.reader(io.StringIO(out)))[1] == ["default", 'a,"b', "c\n", "BestEffort", "1000"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -129,8 +129,8 @@ def _outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Out
         return
     from podqos.cli.fan_out import fan_out, usable_cores
 
-    if len(files) == 1:
-        parts = _part_outcomes(files[0], settings, output)
+    if len(files) == 1 and output == "csv":
+        parts = _part_outcomes(files[0], settings)
         if parts:
             yield from parts
             return
@@ -144,7 +144,7 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
     except InputError as error:
         return Outcome(problems=[Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)])
     reading = read(path, data)
-    decisions: list[Decision] = []
+    accepted: list[Workload] = []
     problems = list(reading.problems)
     for workload, place in zip(reading.workloads, reading.places, strict=True):
         # What comes from an API server has passed its validation.
@@ -152,43 +152,44 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
         if refused:
             problems += _located(refused, path, workload, data, place)
         else:
-            decisions.append(decide(workload, settings))
-    outcome = _outcome(decisions, path, settings, output)
-    outcome.problems = sorted(problems)
-    outcome.others = len(reading.others) + reading.skipped
+            accepted.append(workload)
+    decisions = [decide(workload.pod, settings) for workload in accepted]
+    outcome = Outcome(
+        classes=Counter([decision.qos_class for decision in decisions]),
+        problems=sorted(problems),
+        others=len(reading.others) + reading.skipped,
+    )
+    if output == "csv":
+        outcome.rows = rows(decisions)
+    else:
+        from podqos.report.explanation import explain
+
+        outcome.explanations = [
+            explain(workload, decision, path, settings) for workload, decision in zip(accepted, decisions, strict=True)
+        ]
     return outcome
 
 
-def _part_outcomes(path: str, settings: Settings, output: str) -> list[Outcome]:
+def _part_outcomes(path: str, settings: Settings) -> list[Outcome]:
     """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
     from podqos.cli.fan_out import fan_out, usable_cores
     from podqos.cli.large_list import cut
 
     parts = cut(path, usable_cores())
-    task = partial(explain_part, path=path, settings=settings, output=output)
+    task = partial(explain_part, settings=settings)
     outcomes = [outcome for outcome in fan_out(task, parts, len(parts)) if outcome is not None]
     return outcomes if len(outcomes) == len(parts) else []
 
 
-def explain_part(part: Part, path: str, settings: Settings, output: str) -> Outcome | None:
+def explain_part(part: Part, settings: Settings) -> Outcome | None:
     """Explain one part of a large list; None where the file has to be read as a whole."""
     from podqos.cli.large_list import read_part
 
-    workloads = read_part(part)
-    if workloads is None:
+    pods = read_part(part)
+    if pods is None:
         return None
-    return _outcome([decide(workload, settings) for workload in workloads], path, settings, output)
-
-
-def _outcome(decisions: list[Decision], path: str, settings: Settings, output: str) -> Outcome:
-    outcome = Outcome(classes=Counter([decision.qos_class for decision in decisions]))
-    if output == "csv":
-        outcome.rows = _rows(decisions)
-    else:
-        from podqos.report.explanation import explain
-
-        outcome.explanations = [explain(decision, path, settings) for decision in decisions]
-    return outcome
+    decisions = [decide(pod, settings) for pod in pods]
+    return Outcome(classes=Counter([decision.qos_class for decision in decisions]), rows=rows(decisions))
 
 
 def _located(
@@ -205,17 +206,32 @@ def _located(
         yield Problem(path, line, column, Severity.ERROR, field, error.words)
 
 
-def _rows(decisions: list[Decision]) -> str:
+def rows(decisions: Sequence[Decision]) -> str:
+    """Return the lines of ``-o csv``."""
+    lines = []
+    for decision in decisions:
+        metadata = decision.pod.metadata
+        start = f"{metadata.namespace or 'default'},{metadata.name or metadata.generate_name}"
+        qos_class = decision.qos_class.value
+        lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
+    text = "".join(lines)
+    # Names in Kubernetes need no quotes; what is no proper name shows here and is written with care.
+    if '"' in text or "\r" in text or text.count(",") != 4 * len(lines) or text.count("\n") != len(lines):
+        return _quoted_rows(decisions)
+    return text
+
+
+def _quoted_rows(decisions: Sequence[Decision]) -> str:
     from csv import writer
     from io import StringIO
 
     text = StringIO()
-    rows = writer(text, lineterminator="\n")
+    table = writer(text, lineterminator="\n")
     for decision in decisions:
-        metadata = decision.workload.metadata
+        metadata = decision.pod.metadata
         namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
-        qos_class = decision.qos_class.value
-        rows.writerows([(namespace, name, score.container, qos_class, score.value) for score in decision.oom_scores])
+        for score in decision.oom_scores:
+            table.writerow((namespace, name, score.container, decision.qos_class.value, score.value))
     return text.getvalue()
 
 

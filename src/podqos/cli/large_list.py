@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 
 from podqos.manifest.jsonreading import live_pods
-from podqos.model.pod import Workload
+from podqos.model.pod import Pod
 
 # Below this a second process costs more than it saves.
 _LARGE_BYTES = 8 << 20
@@ -57,7 +58,7 @@ def cut(path: str, count: int) -> list[Part]:
     return [Part(text, opening, closing) for opening, closing in pairwise(bounds)]
 
 
-def read_part(part: Part) -> list[Workload] | None:
+def read_part(part: Part) -> Sequence[Pod] | None:
     """Return the pods of one part; None if they are not all plain live pods."""
     text, opening, closing = part.text, part.opening, part.closing
     text[opening : opening + 1] = b"["

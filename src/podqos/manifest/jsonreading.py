@@ -21,7 +21,7 @@ from podqos.manifest.objects import interpret, is_list, objects_in
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding, Position, SyntaxProblem, position_at
 from podqos.manifest.text import Chunk, Place, decode
-from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
+from podqos.model.pod import Pod, Workload
 
 if TYPE_CHECKING:
     from podqos.manifest.strictjson import Positions
@@ -29,14 +29,11 @@ if TYPE_CHECKING:
 # ---- pods from an API server --------------------------------------------------------------------------------------
 
 
-class _Item(Struct, frozen=True, gc=False, rename="camel"):
+class _Item(Pod, frozen=True, gc=False, rename="camel"):
     """A pod in a list. Items of kubectl's ``List`` say what they are, those of a ``PodList`` do not."""
 
     kind: Literal["Pod", ""] = ""
     api_version: Literal["v1", ""] = ""
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
 
 
 class _PodList(Struct, frozen=True, rename="camel"):
@@ -59,29 +56,26 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
         pods = model_decoder(_PodList).decode(text)
     except REFUSALS:
         return None
-    workloads = _live_workloads(pods.items, are_typed=pods.kind == "List")
-    if workloads is None:
+    if pods.kind == "List" and not all(item.kind for item in pods.items):
         return None
-    return Reading(source, tuple(workloads), _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
+    if not _are_live(pods.items):
+        return None
+    workloads = tuple(Workload("Pod", pod.metadata, Pod(pod.metadata, pod.spec, pod.status)) for pod in pods.items)
+    return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
 
 
-def live_pods(items: memoryview) -> list[Workload] | None:
+def live_pods(items: memoryview) -> Sequence[Pod] | None:
     """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
     try:
-        return _live_workloads(model_decoder(list[_Item]).decode(items), are_typed=False)
+        pods: list[_Item] = model_decoder(list[_Item]).decode(items)
     except REFUSALS:
         return None
+    return pods if _are_live(pods) else None
 
 
-def _live_workloads(items: list[_Item], *, are_typed: bool) -> list[Workload] | None:
-    """Return workloads, or None if one of the items has to be looked at more closely."""
-    workloads = []
-    for item in items:
-        metadata = item.metadata
-        if not (metadata.is_live and item.spec.containers) or (are_typed and not item.kind):
-            return None
-        workloads.append(Workload("Pod", metadata, Pod(metadata, item.spec, item.status)))
-    return workloads
+def _are_live(pods: list[_Item]) -> bool:
+    """Whether none of the pods has to be looked at more closely."""
+    return all(pod.metadata.is_live and pod.spec.containers for pod in pods)
 
 
 class _ItemPlaces(Sequence[Place]):

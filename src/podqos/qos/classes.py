@@ -102,6 +102,9 @@ def classify(pod: Pod, profile: Profile = LATEST) -> Classification:
     cpu_balance = memory_balance = 0  # limits less requests, in nanos
     for _, _, _, resources in _deciding(pod, profile):
         requests, limits = resources.requests, resources.limits
+        if not requests and not limits:
+            limits_everywhere = False
+            continue
         cpu_limit, memory_limit = _nanos(limits, CPU), _nanos(limits, MEMORY)
         cpu_request, memory_request = _nanos(requests, CPU), _nanos(requests, MEMORY)
         if cpu_limit or memory_limit or cpu_request or memory_request:

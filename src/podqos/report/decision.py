@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from podqos.admission.defaulting import defaulted
-from podqos.model.pod import Pod, QOSClass, Workload
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import Classification, classify
@@ -36,7 +36,6 @@ class Settings(Struct, frozen=True):
 class Decision(Struct, frozen=True, gc=False):
     """What was decided about one pod: everything an explanation renders."""
 
-    workload: Workload
     pod: Pod
     """The pod as the API server stores it, after defaulting."""
     classification: Classification
@@ -45,13 +44,12 @@ class Decision(Struct, frozen=True, gc=False):
     oom_scores: tuple[OOMScore, ...]
 
 
-def decide(workload: Workload, settings: Settings) -> Decision:
+def decide(given: Pod, settings: Settings) -> Decision:
     """Gather the decisions about one pod."""
-    pod = defaulted(workload.pod)
+    pod = defaulted(given)
     classification = classify(pod, settings.profile)
     qos_class = pod_qos_class(pod, classification.qos_class)
     return Decision(
-        workload=workload,
         pod=pod,
         classification=classification,
         qos_class=qos_class,

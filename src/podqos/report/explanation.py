@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.model.pod import Container, QOSClass
+from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
@@ -102,9 +102,9 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     kind: str = "ExplanationList"
 
 
-def explain(decision: Decision, source: str, settings: Settings) -> Explanation:
+def explain(workload: Workload, decision: Decision, source: str, settings: Settings) -> Explanation:
     """Render one decision into the documented shape."""
-    workload, pod = decision.workload, decision.pod
+    pod = decision.pod
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
     edits = (
         ()
