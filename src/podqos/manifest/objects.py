@@ -138,24 +138,47 @@ def _has_unknown_fields(spec: dict[str, Plain]) -> bool:
     return False
 
 
+class _Template(Struct, frozen=True, gc=False):
+    spec: PodSpec
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _ControllerSpec(Scale, frozen=True, gc=False, kw_only=True):
+    template: _Template
+
+
+class _Controller(Struct, frozen=True, gc=False):
+    """Most objects that hold a template: it stands in their spec, beside the number of pods."""
+
+    spec: _ControllerSpec
+    metadata: ObjectMeta = ObjectMeta()
+
+
 def _build(holder: PodHolder, value: dict[str, Plain]) -> Workload:
     """Convert an object; whatever does not fit raises one of several exceptions."""
-    metadata = convert(value.get("metadata", {}), ObjectMeta)
-    template = _at(value, holder.pod_path)
-    spec = convert(template["spec"], PodSpec)
     if not holder.pod_path:
+        metadata = convert(value.get("metadata", {}), ObjectMeta)
         status = convert(value.get("status", {}), PodStatus) if metadata.is_live else PodStatus()
-        return Workload(holder.kind, metadata, Pod(metadata, spec, status))
-    own = convert(template.get("metadata", {}), ObjectMeta)
+        return Workload(holder.kind, metadata, Pod(metadata, convert(value["spec"], PodSpec), status))
+    scale: Scale
+    if holder.pod_path == _IN_SPEC:
+        controller = convert(value, _Controller)
+        metadata, template, scale = controller.metadata, controller.spec.template, controller.spec
+    else:
+        metadata = convert(value.get("metadata", {}), ObjectMeta)
+        template = convert(_at(value, holder.pod_path), _Template)
+        scale = convert(_at(value, holder.pod_path[:-1]), Scale)
     pod_metadata = ObjectMeta(
         name=metadata.name,
         namespace=metadata.namespace,
         generate_name=metadata.generate_name,
-        labels=own.labels,
-        annotations=own.annotations,
+        labels=template.metadata.labels,
+        annotations=template.metadata.annotations,
     )
-    scale = convert(_at(value, holder.pod_path[:-1]), Scale)
-    return Workload(holder.kind, metadata, Pod(pod_metadata, spec), ".".join(holder.pod_path), scale.pods)
+    return Workload(holder.kind, metadata, Pod(pod_metadata, template.spec), ".".join(holder.pod_path), scale.pods)
+
+
+_IN_SPEC = ("spec", "template")
 
 
 def _at(value: dict[str, Plain], path: tuple[str, ...]) -> dict[str, Plain]:
