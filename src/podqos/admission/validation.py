@@ -69,6 +69,14 @@ _STANDARD_RESOURCES = (
 
 def validate_resources(pod: Pod) -> tuple[FieldError, ...]:
     """Return every error about the pod's resources: containers, init containers, the pod's own, overhead."""
+    spec = pod.spec
+    if spec.containers and not spec.init_containers and not spec.overhead and spec.resources is None:
+        # Most pods; the way below would find nothing either.
+        for container in spec.containers:
+            if not _is_ordinary(container.resources):
+                break
+        else:
+            return ()
     return tuple(_resource_errors(pod))
 
 

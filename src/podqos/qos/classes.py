@@ -100,7 +100,7 @@ def classify(pod: Pod, profile: Profile = LATEST) -> Classification:
     nothing_set = True
     limits_everywhere = True
     cpu_balance = memory_balance = 0  # limits less requests, in nanos
-    for _, _, _, resources in _deciding(pod, profile):
+    for resources in _deciding(pod, profile):
         requests, limits = resources.requests, resources.limits
         if not requests and not limits:
             limits_everywhere = False
@@ -127,26 +127,33 @@ def _nanos(amounts: ResourceList, name: str) -> int:
     return amount.nanos if amount is not None and amount.nanos > 0 else 0
 
 
-def _deciding(pod: Pod, profile: Profile) -> Iterator[tuple[str, int, str, ResourceRequirements]]:
-    """Yield (list, index, container, resources) of what decides the class.
+def _deciding(pod: Pod, profile: Profile) -> list[ResourceRequirements]:
+    """Return the resources that decide the class.
 
     Ephemeral containers never count; init containers since 1.16; the pod's own resources, where present, count alone.
     """
     spec = pod.spec
     if profile.pod_level_resources and spec.resources is not None:
-        yield "", 0, "", spec.resources
-        return
-    for index, container in enumerate(spec.containers):
-        yield "containers", index, container.name, container.resources
-    if profile.init_containers_decide_class:
-        for index, container in enumerate(spec.init_containers):
-            yield "initContainers", index, container.name, container.resources
+        return [spec.resources]
+    resources = [container.resources for container in spec.containers]
+    if spec.init_containers and profile.init_containers_decide_class:
+        resources += [container.resources for container in spec.init_containers]
+    return resources
 
 
 def deciding_resources(pod: Pod, profile: Profile = LATEST) -> Iterator[tuple[Place, ResourceRequirements]]:
     """Yield the resources that decide the class, with their places."""
-    for list_name, index, container, resources in _deciding(pod, profile):
-        yield Place(f"spec.{list_name}[{index}]" if list_name else "spec", container), resources
+    decisive = _deciding(pod, profile)
+    if decisive and decisive[0] is pod.spec.resources:
+        yield Place("spec", ""), decisive[0]
+        return
+    regular = len(pod.spec.containers)
+    for index, (container, resources) in enumerate(
+        zip((*pod.spec.containers, *pod.spec.init_containers), decisive, strict=False)
+    ):
+        is_regular = index < regular
+        path = f"spec.containers[{index}]" if is_regular else f"spec.initContainers[{index - regular}]"
+        yield Place(path, container.name), resources
 
 
 def _unequal(asked: list[tuple[Place, ResourceRequirements]], name: str) -> Unequal:
