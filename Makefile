@@ -24,6 +24,8 @@ check: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
+	@for script in place eviction cpu_model oom_selection survival; do \
+	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
 # The virtual environment: exactly what the lock file names, hashes checked.
 $(STAMP): requirements.lock pyproject.toml

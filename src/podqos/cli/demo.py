@@ -33,6 +33,12 @@ CHAPTERS = {
     The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
     log collector, which was to be BestEffort, the first to go:
     """: ["admit", "-f", "platform/log-collector.yaml", "--policies", "accidental/limit-range.yaml"],
+    """
+    Where does it all run, and how much of the node is promised more than once?
+    """: ["place", "-f", "platform", "-f", "node"],
+    """
+    And when memory runs out one busy afternoon: whom does the kubelet evict, whom does the kernel kill, in which order?
+    """: ["rank", "-f", "platform", "--usage", "usage.csv", *_NODE],
 }
 
 
@@ -54,5 +60,5 @@ def run(arguments: argparse.Namespace) -> int:
         if code not in {EXIT_OK, EXIT_FINDINGS}:
             return code
         print()
-    print("Now your own: podqos explain -f FILE|DIRECTORY|-, podqos admit -f FILE|DIRECTORY|-")
+    print("Now your own: podqos explain -f FILE|DIRECTORY|-   (podqos --help lists the other commands)")
     return 0
