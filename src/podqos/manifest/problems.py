@@ -39,7 +39,9 @@ class Problem(Struct, frozen=True, order=True):
         """One line: where, what, how to fix."""
         field = f"{self.field}: " if self.field else ""
         fix = f" ({self.fix})" if self.fix else ""
-        text = f"{self.source}:{self.line}:{self.column}: {self.severity}: {field}{self.what}{fix}"
+        # A file that cannot be opened has no lines.
+        place = f"{self.source}:{self.line}:{self.column}" if self.line else self.source
+        text = f"{place}: {self.severity}: {field}{self.what}{fix}"
         # Texts of the input are quoted in it; they must not break the line or talk to the terminal.
         return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
