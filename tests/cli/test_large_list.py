@@ -25,10 +25,15 @@ def live_pod(index: int, resources: dict, annotation: str = "") -> dict:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
 
 
-def kubectl_list(path: Path, items: list[dict], kind: str = "List") -> Path:
-    """Write a list as kubectl prints it."""
+KUBECTL = {"indent": 4}
+API_SERVER = {"separators": (",", ":")}
+PYTHON: dict = {}
+
+
+def kubectl_list(path: Path, items: list[dict], kind: str = "List", style: dict = KUBECTL) -> Path:
+    """Write a list as kubectl prints it, or in another style."""
     whole = {"apiVersion": "v1", "items": items, "kind": kind, "metadata": {"resourceVersion": ""}}
-    path.write_text(json.dumps(whole, indent=4) + "\n")
+    path.write_text(json.dumps(whole, **style) + "\n")
     return path
 
 
@@ -51,10 +56,11 @@ def every_list_is_large(monkeypatch):
     ),
     st.integers(2, 5),
     st.sampled_from(("List", "PodList")),
+    st.sampled_from((KUBECTL, API_SERVER, PYTHON)),
 )
-def test_the_parts_together_are_the_whole(tmp_path_factory, drawn, count, kind):
+def test_the_parts_together_are_the_whole(tmp_path_factory, drawn, count, kind, style):
     items = [live_pod(index, resources, note) for index, (resources, note) in enumerate(drawn)]
-    path = kubectl_list(tmp_path_factory.mktemp("lists") / "pods.json", items, kind)
+    path = kubectl_list(tmp_path_factory.mktemp("lists") / "pods.json", items, kind, style)
     whole = read("pods.json", path.read_bytes())
     parts = [read_part(part) for part in cut(str(path), count)]
     read_in_parts = [(pod.metadata, pod.spec, pod.status) for part in parts for pod in part]
@@ -62,15 +68,30 @@ def test_the_parts_together_are_the_whole(tmp_path_factory, drawn, count, kind):
     assert len(whole.workloads) == len(items)
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_other_texts_are_left_to_the_ordinary_reading(tmp_path, count):
-    compact = tmp_path / "compact.json"
-    compact.write_text(json.dumps({"apiVersion": "v1", "items": [live_pod(0, {})], "kind": "List"}))
-    assert cut(str(compact), count) == []
-    assert cut(str(tmp_path / "missing.json"), count) == []
-    empty = tmp_path / "empty.json"
-    empty.touch()
-    assert cut(str(empty), count) == []
+def test_a_list_is_really_cut_in_every_style(tmp_path):
+    items = [live_pod(index, {}) for index in range(20)]
+    for style in (KUBECTL, API_SERVER, PYTHON):
+        path = kubectl_list(tmp_path / "pods.json", items, style=style)
+        assert [len(read_part(part)) for part in cut(str(path), 2)] in ([10, 10], [11, 9])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "kind: Pod",
+        '{"apiVersion": "v1", "kind": "List", "items": []}',
+        '{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Service", "metadata": {}}]}',
+        '{"apiVersion": "apps/v1", "kind": "DeploymentList", "items": [{"metadata": {}}]}',
+        '{"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {}}',
+    ],
+)
+def test_other_texts_are_left_to_the_ordinary_reading(tmp_path, text):
+    path = tmp_path / "text.json"
+    path.write_text(text)
+    assert cut(str(path), 2) == []
+    assert cut(str(tmp_path / "missing.json"), 2) == []
 
 
 def test_a_list_with_something_wrong_is_read_as_a_whole_and_reported_with_its_line(tmp_path, capsys, monkeypatch):

@@ -1,9 +1,9 @@
-"""A large list of pods, as ``kubectl get pods -o json`` prints it, cut so that every core reads a part of it.
+"""A large list of pods, as ``kubectl get pods -o json`` or the API server prints it, cut so that all cores can read it.
 
-kubectl indents by four, so the items of a list stand at eight: a line ``        },`` followed by ``        {`` is a
-boundary between two of them and cannot be anything else (text in JSON holds no line ends). Each part is made a list of
-its own by writing brackets over the commas around it, in a private mapping of the file: nothing is copied and the file
-is not touched.
+All items of such a list begin alike, so ``},`` followed by the beginning of the first item is a boundary between two of
+them. Each part is made a list of its own by writing brackets over the commas around it, in a private mapping of the
+file: nothing is copied and the file is not touched. A cut in a wrong place leaves brackets unbalanced, which shows when
+the part is read.
 
 Whatever does not look like that, and whatever cannot be read at once, is left to the ordinary reading of the file.
 """
@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
 
-from podqos.manifest.jsonreading import live_pods
+from podqos.manifest.jsonreading import is_pod_list, live_pods
 from podqos.model.pod import Pod
 
 # Below this a second process costs more than it saves.
 _LARGE_BYTES = 8 << 20
-_BOUNDARY = b"\n        },\n        {\n"
-_COMMA = _BOUNDARY.index(b",")
-_HEAD = b'{\n    "apiVersion": "v1",\n    "items": ['
-_TAILS = (b'\n    ],\n    "kind": "List",', b'\n    ],\n    "kind": "PodList",')
+# Where the items begin, and the first item up to its metadata.
+_ITEMS = re.compile(rb'"items"[ \t\r\n]*+:[ \t\r\n]*+(\[)([ \t\r\n]*+)(\{[^{}\[\]]{0,200}?"metadata"[ \t\r\n]*+:)')
+_PEEK_BYTES = 65_536
 _TAIL_BYTES = 4096
 
 
@@ -46,16 +46,23 @@ def cut(path: str, count: int) -> list[Part]:
             text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
         return []
-    end = max(text.rfind(tail, max(0, len(text) - _TAIL_BYTES)) for tail in _TAILS)
-    if text[: len(_HEAD)] != _HEAD or end < 0:
+    items = _ITEMS.search(text, 0, _PEEK_BYTES)
+    closing = text.rfind(b"]", max(0, len(text) - _TAIL_BYTES))
+    if items is None or closing < items.end():
         return []
-    bounds = [len(_HEAD) - 1]
-    for number in range(1, count):
-        boundary = text.find(_BOUNDARY, len(text) * number // count)
-        if boundary >= 0 and boundary + _COMMA > bounds[-1]:
-            bounds.append(boundary + _COMMA)
-    bounds.append(end + _TAILS[0].index(b"]"))
-    return [Part(text, opening, closing) for opening, closing in pairwise(bounds)]
+    opening = items.start(1)
+    if not is_pod_list(text[:opening] + b"[]" + text[closing + 1 :], items[3]):
+        return []
+    # Compact JSON is written with and without a space after the comma.
+    separators = (b"}," + blank + items[3] for blank in dict.fromkeys((items[2], b"", b" ")))
+    separator = next((found for found in separators if text.find(found, items.end()) >= 0), b"")
+    bounds = [opening]
+    for number in range(1, count) if separator else ():
+        boundary = text.find(separator, len(text) * number // count)
+        if boundary > bounds[-1]:
+            bounds.append(boundary + separator.index(b","))
+    bounds.append(closing)
+    return [Part(text, *ends) for ends in pairwise(bounds)]
 
 
 def read_part(part: Part) -> Sequence[Pod] | None:

@@ -33,7 +33,7 @@ def examine(holder: PodHolder, value: dict[str, Plain]) -> tuple[dict[str, Plain
     """Return what is known about an object that holds a pod, without nulls, and everything wrong with it."""
     metadata = value.get("metadata")
     is_live = isinstance(metadata, dict) and any(
-        metadata.get(name) for name in ("uid", "resourceVersion", "creationTimestamp")
+        metadata.get(name) for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields")
     )
     examination = Examination(is_live=is_live)
     cleaned: dict[str, Plain] = {"metadata": examination.clean(metadata, ObjectMeta, ("metadata",))}

@@ -64,6 +64,15 @@ def read_live_pods(source: str, text: bytes) -> Reading | None:
     return Reading(source, workloads, _ItemPlaces(Chunk(0, len(text), "json"), len(workloads)))
 
 
+def is_pod_list(envelope: bytes, first_item: bytes) -> bool:
+    """Whether a list, here without its items, is one of pods; ``first_item`` is the beginning of the first of them."""
+    try:
+        kind = model_decoder(_PodList).decode(envelope).kind
+    except REFUSALS:
+        return False
+    return kind == "PodList" or b'"Pod"' in first_item
+
+
 def live_pods(items: memoryview) -> Sequence[Pod] | None:
     """Return the pods of a JSON array, the ``items`` of a list, if all come from an API server."""
     try:

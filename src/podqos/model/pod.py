@@ -30,6 +30,12 @@ class QOSClass(StrEnum):
     BEST_EFFORT = "BestEffort"
 
 
+class ManagedFields(Struct, frozen=True, gc=False):
+    """A note of the API server on who set which fields. That it is there is all that matters here."""
+
+    manager: str = ""
+
+
 class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     """Who an object is."""
 
@@ -39,6 +45,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     generate_name: str = ""
     resource_version: str = ""
     creation_timestamp: str | None = None
+    managed_fields: tuple[ManagedFields, ...] = ()
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     deletion_timestamp: str = ""
@@ -46,7 +53,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     @property
     def is_live(self) -> bool:
         """Whether the object was read from an API server, which has already checked it."""
-        return bool(self.uid or self.resource_version or self.creation_timestamp)
+        return bool(self.uid or self.resource_version or self.creation_timestamp or self.managed_fields)
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
