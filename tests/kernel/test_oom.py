@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.kernel.oom import Process, badness, candidate, kill, oom_group, rank, select, shown_oom_score
-from podqos.qos import oom as qos_oom
 
 GI_PAGES = 2**30 // 4096
 TOTAL = 64 * GI_PAGES
@@ -158,9 +157,3 @@ def test_using_more_never_saves(everybody, more):
 )
 def test_the_score_shown_in_proc_is_moved_to_stay_positive(adj, rss, shown):
     assert shown_oom_score(badness(process(2, rss, adj), TOTAL), TOTAL) == shown
-
-
-@given(st.integers(-999, 1000), st.integers(0, TOTAL))
-def test_the_score_shown_agrees_with_the_one_told_for_pods(adj, rss):
-    points = badness(process(2, rss, adj), TOTAL)
-    assert shown_oom_score(points, TOTAL) == qos_oom.shown_oom_score(points, TOTAL)

@@ -9,12 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from kernel.shown import shown_for
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup import Cgroup, Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 from podqos.qos.classes import classify
-from podqos.qos.oom import oom_scores, process_oom_score
+from podqos.qos.oom import oom_scores
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "kubelet"
 
@@ -154,7 +155,7 @@ class TestAgainstKubelet:
         """The processes sleep and use next to nothing: at most a thousandth of the node, one step of the scale."""
         total_pages = node_settings().node_memory_bytes // PAGE_BYTES
         for row in recorded("processes"):
-            least = process_oom_score(row["oom_score_adj"], 0, total_pages)
-            most = process_oom_score(row["oom_score_adj"], total_pages // 1000, total_pages)
+            least = shown_for(row["oom_score_adj"], 0, total_pages)
+            most = shown_for(row["oom_score_adj"], total_pages // 1000, total_pages)
             assert least <= row["oom_score"] <= most
             assert most - least <= 1

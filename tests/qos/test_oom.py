@@ -1,4 +1,4 @@
-"""oom_score_adj: the formula's clamps, sidecars, versions, and what the kernel shows."""
+"""oom_score_adj: the formula's clamps, sidecars, and versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.model.profile import LATEST, profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.classes import classify
-from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, OOMRule, oom_scores, shown_oom_score
+from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, OOMRule, oom_scores
 from strategies import pods
 
 GI = 2**30
@@ -94,11 +94,3 @@ def test_burstable_lies_strictly_between_guaranteed_and_best_effort(pod, node_by
 def test_a_larger_request_never_makes_a_container_likelier_to_die(smaller_mi, extra_mi):
     smaller, larger = (values(burstable(f"{n}Mi"))[0] for n in (smaller_mi + 1, smaller_mi + extra_mi + 1))
     assert larger <= smaller
-
-
-@pytest.mark.parametrize(
-    ("badness", "total", "shown"),
-    [(0, 1000, 666), (1000, 1000, 1333), (-997, 1000, 2), (-5000, 1000, 0), (500, 1000, 1000)],
-)
-def test_the_kernel_shows_badness_moved_and_scaled(badness, total, shown):
-    assert shown_oom_score(badness, total) == shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from kernel.shown import shown_for
 from podqos.admission.validation import validate_resources
 from podqos.model.pod import ObjectMeta, QOSClass
 from podqos.model.profile import parse_version
@@ -12,7 +13,7 @@ from podqos.qos.cgroup import Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_paths import pod_path
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import classify
-from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, oom_scores, process_oom_score
+from podqos.qos.oom import COMPONENT_OOM_SCORE_ADJ, oom_scores
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED
 GIB = 2**30
@@ -162,7 +163,7 @@ def test_node_components_have_minus_999(component):
 @pytest.mark.parametrize(("oom_score_adj", "shown"), [(0, 666), (1000, 1332), (-997, 2), (-1000, 0)])
 def test_proc_oom_score_of_an_idle_process(oom_score_adj, shown):
     """`cat /proc/$PID/oom_score` moves the scale: an idle process at adjustment 0 does not show 0."""
-    assert process_oom_score(oom_score_adj, 0, 16 * GIB // 4096) == shown
+    assert shown_for(oom_score_adj, 0, 16 * GIB // 4096) == shown
 
 
 # cgroups: the pod of the document

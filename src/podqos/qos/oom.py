@@ -20,8 +20,6 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 
 BEST_EFFORT_OOM_SCORE_ADJ = 1000
-# The kernel's own: a process with this adjustment is never chosen.
-EXEMPT_OOM_SCORE_ADJ = -1000
 
 # Fixed values, by who sets them. The sandbox ("pause") process is the runtime's own.
 COMPONENT_OOM_SCORE_ADJ = {
@@ -85,24 +83,6 @@ def oom_scores(
 def pod_qos_class(pod: Pod, computed: QOSClass) -> QOSClass:
     """Return the class the kubelet goes by: the one the API server recorded, if any, else the computed one."""
     return pod.status.qos_class or computed
-
-
-def shown_oom_score(badness_pages: int, total_pages: int) -> int:
-    """Return what ``/proc/PID/oom_score`` shows for a badness, on Linux 5.9 and later (fs/proc/base.c).
-
-    The scale is moved so that it never shows a negative number: an idle process at adjustment 0 shows about 666.
-    """
-    return max(0, _truncated((1000 + _truncated(badness_pages * 1000, total_pages)) * 2, 3))
-
-
-def process_oom_score(oom_score_adj: int, used_pages: int, total_pages: int) -> int:
-    """Return what ``/proc/PID/oom_score`` shows for a process that uses so many pages (mm/oom_kill.c: oom_badness).
-
-    Used are resident, swapped and page table pages; total are memory and swap of the machine. -1000 is exempt.
-    """
-    if oom_score_adj == EXEMPT_OOM_SCORE_ADJ:
-        return 0
-    return shown_oom_score(used_pages + oom_score_adj * (total_pages // 1000), total_pages)
 
 
 def _fixed_score(pod: Pod, qos_class: QOSClass, profile: Profile) -> tuple[int, OOMRule] | None:

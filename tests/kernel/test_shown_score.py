@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.qos.oom import process_oom_score
+from kernel.shown import shown_for
 
 PROC = Path("/proc")
 PAGE_KIB = 4
@@ -51,7 +51,7 @@ def own_adjustment() -> int:
 class TestAgainstKernel:
     def test_this_very_process(self):
         status, shown = (PROC / "self/status").read_text(), int((PROC / "self/oom_score").read_text())
-        expected = process_oom_score(own_adjustment(), used_pages(status), total_pages())
+        expected = shown_for(own_adjustment(), used_pages(status), total_pages())
         assert abs(shown - expected) <= MARGIN
 
     @pytest.mark.parametrize("mebibytes", [0, 256])
@@ -62,15 +62,15 @@ class TestAgainstKernel:
             pytest.skip("only raising is free")
         command = [sys.executable, "-c", CHILD, str(adj), str(mebibytes)]
         seen = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        expected = process_oom_score(adj, used_pages(seen["status"]), total_pages())
+        expected = shown_for(adj, used_pages(seen["status"]), total_pages())
         assert abs(seen["score"] - expected) <= MARGIN
 
 
 def test_an_exempt_process_shows_zero_however_large():
-    assert process_oom_score(-1000, 10**6, 10**6) == 0
+    assert shown_for(-1000, 10**6, 10**6) == 0
 
 
 @pytest.mark.parametrize(("adj", "shown"), [(-999, 0), (-997, 2), (0, 666), (937, 1291), (1000, 1333)])
 def test_an_idle_process_shows_its_adjustment(adj, shown):
     """With a total that a thousand divides; otherwise the kernel's own rounding takes one more."""
-    assert process_oom_score(adj, 0, 16 * 10**6) == shown
+    assert shown_for(adj, 0, 16 * 10**6) == shown
