@@ -82,6 +82,7 @@ def test_json_and_yaml_say_the_same(capsys, good):
     assert item["qosClass"] == "Burstable"
     assert [edit["value"] for edit in item["editsToGuaranteed"]] == ["100m", "128Mi"]
     assert [container["oomScoreAdj"] for container in item["containers"]] == [938, 999]
+    assert [container["oomScoreIdle"] for container in item["containers"]] == [1291, 1332]
 
 
 def test_the_published_schema_is_the_one_of_the_output(capsys):

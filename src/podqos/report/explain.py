@@ -98,13 +98,14 @@ def _edit_lines(item: Explanation) -> list[str]:
 
 
 def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:
-    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "BECAUSE")
+    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "IDLE SCORE", "BECAUSE")
     rows = [
         (
             container.name if container.type == "container" else f"{container.name} ({container.type})",
             asked(container, "cpu"),
             asked(container, "memory"),
             str(container.oom_score_adj),
+            str(container.oom_score_idle),
             container.oom_reason,
         )
         for container in containers

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.oom import Process, badness, shown_oom_score
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -38,6 +40,8 @@ class ContainerExplanation(Struct, frozen=True, rename="camel"):
     limits: dict[str, str]
     qos_class_per_resource: dict[str, QOSClass]
     oom_score_adj: int
+    oom_score_idle: int
+    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that uses next to nothing."""
     oom_rule: str
     oom_reason: str
     run_flags: tuple[FlagExplanation, ...]
@@ -148,12 +152,19 @@ def _container(
         limits=amounts(container.resources.limits),
         qos_class_per_resource=class_per_resource(container.resources),
         oom_score_adj=score.value,
+        oom_score_idle=_idle_score(score.value, settings),
         oom_rule=score.rule,
         oom_reason=words.oom_rule(score, settings.node_memory_bytes),
         run_flags=tuple(
             FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
         ),
     )
+
+
+def _idle_score(oom_score_adj: int, settings: Settings) -> int:
+    total_pages = (settings.node_memory_bytes + settings.cgroups.node_swap_bytes) // PAGE_BYTES
+    idle = Process(pid=2, cgroup="/", rss_pages=0, oom_score_adj=oom_score_adj)
+    return shown_oom_score(badness(idle, total_pages), total_pages)
 
 
 def _cgroup(cgroup: Cgroup) -> CgroupExplanation:
