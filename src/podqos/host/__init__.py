@@ -1,0 +1,1 @@
+"""Real. This Linux machine: procfs, cgroupfs, processes and runtimes behind the agent's port."""
