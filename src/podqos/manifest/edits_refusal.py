@@ -33,7 +33,7 @@ class Reason(StrEnum):
     DUPLICATE_KEY = "duplicateKey"
     """The key is set twice."""
     UNSUPPORTED = "unsupported"
-    """It is a change that is not made in place, such as to the length of a list."""
+    """It is a change that is not made in place: to the object as a whole, or to the items of a list of lists."""
     NOT_AS_MEANT = "notAsMeant"
     """The new text would not say what was meant, or would not be in order."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.manifest import edits_block, edits_flow
 from podqos.manifest.edits_nodes import Kind, Member, Node, Splice, column_of
@@ -97,9 +98,8 @@ class _Walk:
         named = next((member for member in node.members if member.key is not None or member.is_merge), None)
         if named is None:
             raise Refusal(Reason.COMPLEX_KEY, path, node.start)
-        style = BlockStyle(
-            self._block.unit, self._block.item_offset, named.key_style, edits_flow.value_quote(self._text, node)
-        )
+        quote = edits_flow.value_quote(self._text, node)
+        style = replace(self._block, key_quote=named.key_style, value_quote=quote)
         column = column_of(self._text, named.start)
         self.splices += edits_block.add_members(self._text, column, last, added, style)
 
@@ -120,13 +120,10 @@ class _Walk:
 
     def _replace(self, node: Node, new: Plain, path: FieldPath, slot: _Slot) -> None:
         self._check_removal(node, path)
-        if not path or (isinstance(new, list) and node.kind is Kind.SEQUENCE):
-            raise Refusal(Reason.UNSUPPORTED, path, node.start)
         if slot.member is None:
-            flow = FlowStyle(slot.flow.is_json, slot.flow.line_indent, slot.flow.unit, value_quote=node.style)
-            written = flow_value(new, flow)
             if node.is_block:
                 raise Refusal(Reason.UNSUPPORTED, path, node.start)
+            written = flow_value(new, replace(slot.flow, value_quote=node.style))
             self.splices.append(Splice(node.start, node.end, written if node.end > node.start else f" {written}"))
             return
         after_colon = edits_block.colon_end(self._text, slot.member)

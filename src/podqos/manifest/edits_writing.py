@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.manifest.plain import Number, Plain
 from podqos.manifest.scalars import UnfitScalar, resolve
@@ -132,15 +133,7 @@ def flow_value(value: Plain, style: FlowStyle) -> str:
         return scalar(value, style.value_quote, is_json=style.is_json)
     inner = style
     if style.line_indent is not None:
-        inner = FlowStyle(
-            style.is_json,
-            style.line_indent + style.unit,
-            style.unit,
-            style.comma,
-            style.colon,
-            style.key_quote,
-            style.value_quote,
-        )
+        inner = replace(style, line_indent=style.line_indent + style.unit)
     if isinstance(value, dict):
         parts, brackets = [flow_member(key, item, inner) for key, item in value.items()], "{}"
     else:
