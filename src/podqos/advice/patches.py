@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from podqos.advice.finding import FieldEdit
+from podqos.advice.finding import EditValue, FieldEdit
 from podqos.manifest.edits_refusal import Refusal
 from podqos.manifest.edits_values import same, with_field
 from podqos.manifest.kinds import group_of
@@ -75,7 +75,7 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
     new = value
     try:
         for edit in edits:
-            new = with_field(new, parse_path(edit.path), _plain(edit))
+            new = with_field(new, parse_path(edit.path), plain_value(edit.value))
     except Refusal:
         return None
     if new is value or not isinstance(value, dict) or not isinstance(new, dict):
@@ -95,8 +95,8 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
     )
 
 
-def _plain(edit: FieldEdit) -> Plain:
-    value = edit.value
+def plain_value(value: EditValue) -> Plain:
+    """Return what an edit writes."""
     if isinstance(value, dict):
         return dict(value)
     return list(value) if isinstance(value, list) else value
