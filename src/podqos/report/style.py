@@ -45,6 +45,14 @@ class Style(Struct, frozen=True):
         """Return something that should not be overlooked."""
         return self._painted(text, "1;31")
 
+    def added(self, text: str) -> str:
+        """Return a line that is new."""
+        return self._painted(text, "32")
+
+    def removed(self, text: str) -> str:
+        """Return a line that goes."""
+        return self._painted(text, "31")
+
     def faint(self, text: str) -> str:
         """Return something less important."""
         return self._painted(text, "2")
