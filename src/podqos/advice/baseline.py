@@ -90,6 +90,8 @@ def baseline_of(findings: Iterable[Finding]) -> Baseline:
 
 def compare(findings: Sequence[Finding], baseline: Baseline, checked: Collection[ObjectKey]) -> Compared:
     """Mark the findings that are known, and find the entries that no longer are."""
+    if not baseline.findings:
+        return Compared(tuple(findings), (), 0)
     left = Counter({entry.fingerprint: entry.count for entry in baseline.findings})
     marked = []
     for finding in findings:

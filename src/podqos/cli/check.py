@@ -36,6 +36,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_cluster_options(parser)
     _add_gate_options(parser)
+    mend = parser.add_argument_group("mending")
+    mend.add_argument(
+        "--fix",
+        action="store_true",
+        help="write into the files what can be written without asking anybody, and go on with what is left; standard "
+        "input goes to standard output",
+    )
+    mend.add_argument("--diff", action="store_true", help="show what --fix would write")
+    mend.add_argument(
+        "--patch-format",
+        choices=("kubectl", "kustomize", "json"),
+        help="print the same as patches: commands, files for kustomize, or JSON patches",
+    )
     about = parser.add_argument_group("about the checks")
     about.add_argument("--list", action="store_true", help="list all checks and exit (also with -o json or yaml)")
     about.add_argument("--explain", metavar="ID", help="explain one check, by id or name, and exit")

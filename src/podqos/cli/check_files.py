@@ -7,7 +7,7 @@ only results travel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -15,19 +15,22 @@ from msgspec.structs import replace
 
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
 from podqos.advice.checking import WorkloadResult, check_bundle, check_workload
-from podqos.advice.finding import Finding, Subject
+from podqos.advice.finding import FieldEdit, Finding, Subject
+from podqos.advice.patches import ObjectPatch, object_patch, plain_value
 from podqos.advice.view import Context
 from podqos.cli.inputs import read_bytes
 from podqos.cli.sources import Source
 from podqos.cli.surroundings import SurroundingsCollector, surrounds
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
+from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
 from podqos.manifest.known_kinds import meant_kind
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.pod import Workload
 from podqos.report.check import FindingReport, finding_report
+from podqos.report.replacements import Replacement, line_replacements
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,14 +61,18 @@ class Checked(Struct, frozen=True):
 
 
 class Texts:
-    """What the files hold, read once: positions are asked for long after the reading."""
+    """What the files hold, read once: positions are asked for long after the reading.
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    ``known`` is what some of them are to hold, whatever they say now.
+    """
+
+    def __init__(self, paths: Iterable[str], known: Mapping[str, bytes] | None = None) -> None:
         self.problems: list[Problem] = []
         self._texts: dict[str, bytes] = {}
+        known = known or {}
         for path in paths:
             try:
-                self._texts[path] = read_bytes(path)
+                self._texts[path] = known[path] if path in known else read_bytes(path)
             except InputError as error:
                 self.problems.append(Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix))
 
@@ -79,9 +86,17 @@ class Texts:
         return [path for path in dict.fromkeys(paths) if path in self._texts]
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """How much they are together."""
         return sum(map(len, self._texts.values()))
+
+    def text(self, path: str) -> bytes:
+        """Return what a file holds."""
+        return self._texts[path]
+
+    def changed(self, texts: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Return all texts, some of them changed."""
+        return {**self._texts, **texts}
 
     def read(self, path: str) -> Reading:
         """Return everything in a file."""
@@ -99,10 +114,10 @@ class Texts:
 class Checking:
     """One run over a set of files."""
 
-    def __init__(self, inputs: Inputs, options: CheckOptions) -> None:
+    def __init__(self, inputs: Inputs, options: CheckOptions, texts: Mapping[str, bytes] | None = None) -> None:
         self._inputs = inputs
         self._options = options
-        self.texts = Texts((*inputs.files, *inputs.resized))
+        self.texts = Texts((*inputs.files, *inputs.resized), texts)
         self._problems = list(self.texts.problems)
 
     def check(self) -> Checked:
@@ -124,20 +139,44 @@ class Checking:
 
     def report(self, findings: Iterable[Finding]) -> list[FindingReport]:
         """Return findings in words, with line and column, in the order of the files."""
-        by_source: dict[str, list[Finding]] = {path: [] for path in self.texts.paths}
-        for finding in findings:
-            by_source[finding.subject.source].append(finding)
+        by_source = self._by_source(findings)
 
         def report_file(path: str) -> list[FindingReport]:
             lookup = self.texts.lookup(path)
             return [finding_report(finding, _position(finding, lookup)) for finding in by_source[path]]
 
-        reports = self._spread(report_file, [path for path, group in by_source.items() if group])
-        return [report for group in reports for report in group]
+        return [report for group in self._spread(report_file, list(by_source)) for report in group]
+
+    def replacements(self, findings: Iterable[Finding]) -> list[Sequence[Replacement]]:
+        """Return what to replace in its file for each finding, in the same order; nothing where that is not safe."""
+        by_source = self._by_source(findings)
+        return [_replacements(finding, self.texts.text(path)) for path, group in by_source.items() for finding in group]
+
+    def patches(self, findings: Iterable[Finding]) -> list[tuple[Subject, ObjectPatch]]:
+        """Return one patch for each object that can be mended."""
+        edits: dict[Subject, dict[str, FieldEdit]] = {}
+        for finding in sorted(findings, key=lambda finding: finding.check):
+            if finding.patch.is_complete:
+                wanted = edits.setdefault(finding.subject, {})
+                for edit in finding.patch.edits:
+                    wanted.setdefault(edit.path, edit)
+        patches = []
+        for subject, wanted in sorted(edits.items(), key=lambda item: (item[0].source, item[0].kind, item[0].key)):
+            assert subject.place is not None
+            patch = object_patch(self.texts.lookup(subject.source).plain(subject.place), wanted.values())
+            if patch is not None:
+                patches.append((subject, patch))
+        return patches
+
+    def _by_source(self, findings: Iterable[Finding]) -> dict[str, list[Finding]]:
+        by_source: dict[str, list[Finding]] = {path: [] for path in self.texts.paths}
+        for finding in findings:
+            by_source[finding.subject.source].append(finding)
+        return {path: group for path, group in by_source.items() if group}
 
     def _spread(self, task: Callable[[T], R], inputs: Sequence[T]) -> list[R]:
         """Return ``task(input)`` for every input; all cores work where there is enough of it."""
-        if self.texts.bytes < _WORTH_FORKING_BYTES:
+        if self.texts.size_bytes < _WORTH_FORKING_BYTES:
             return [task(each) for each in inputs]
         from podqos.cli.fan_out import fan_out, usable_cores
 
@@ -231,3 +270,12 @@ def _key(found: FoundWorkload) -> tuple[str, str, str]:
 def _position(finding: Finding, lookup: Lookup) -> Position:
     place = finding.subject.place
     return (1, 1) if place is None else lookup.locate(place, finding.path)
+
+
+def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
+    place = finding.subject.place
+    if not finding.patch.is_complete or place is None:
+        return ()
+    edits = [ObjectEdit(place, edit.path, plain_value(edit.value)) for edit in finding.patch.edits]
+    edited = apply_edits(data, edits)
+    return () if isinstance(edited, CannotEdit) else line_replacements(data, edited.data)

@@ -6,11 +6,13 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.baseline import Baseline, BaselineEntry, Compared, baseline_of, compare
+from podqos.advice.baseline import Baseline, BaselineEntry, Compared, ObjectKey, baseline_of, compare
 from podqos.advice.bundle import CheckOptions
 from podqos.advice.configuration import FailOn, ignored, options_of
 from podqos.advice.finding import Finding, Severity, SuppressedBy
@@ -28,6 +30,16 @@ from podqos.report.check import CheckReport, Summary
 
 # So many entries of a baseline are told one by one.
 _STALE_SHOWN = 10
+# Working out what to replace takes a few thousandths of a second for each finding.
+_MOST_FIXES = 2_000
+
+
+class Look(Struct, frozen=True):
+    """The files at one moment, and what is to be said about them."""
+
+    checking: Checking
+    checked: Checked
+    compared: Compared
 
 
 class CheckRun:
@@ -50,28 +62,78 @@ class CheckRun:
             return _close(self._config.problems)
         if self._arguments.write_baseline and self._baseline_path is None:
             raise InvalidOption("into which file?", where="--write-baseline", fix="name it with --baseline FILE")
-        options = self._options()
-        checking = Checking(self._inputs(), options)
-        checked = checking.check()
-        compared = self._compared(checked)
+        look = self._look()
         if self._arguments.write_baseline:
-            return self._write_baseline(checked, compared)
-        shown = [finding for finding in compared.findings if self._is_shown(finding)]
-        report = CheckReport(
-            items=tuple(checking.report(shown)),
-            summary=self._summary(checked, compared),
-            kubernetes_version=".".join(map(str, options.profile.version)),
-            fail_on=self._fail_on,
-        )
-        self._print(report, checked)
-        self._tell_stale(compared)
-        if _close(checked.problems):
+            return self._write_baseline(look)
+        if self._arguments.patch_format and not self._arguments.fix:
+            return self._print_patches(look)
+        if self._arguments.diff or self._arguments.fix:
+            return self._fix(look)
+        self._print(look)
+        return self._end(look)
+
+    def _look(self, texts: Mapping[str, bytes] | None = None) -> Look:
+        """Check everything; ``texts`` are what files are to hold, whatever they say now."""
+        checking = Checking(self._inputs, self._options, texts)
+        checked = checking.check()
+        return Look(checking, checked, self._compared(checked))
+
+    def _end(self, look: Look) -> int:
+        """Say what else there is to say, and return the exit code."""
+        self._tell_stale(look.compared)
+        if _close(look.checked.problems):
             return 2
-        self._tell_nothing(checked)
-        return 1 if any(map(self._fails, compared.findings)) else 0
+        if not look.checked.subjects:
+            others = f" ({look.checked.others} others skipped)" if look.checked.others else ""
+            print(f"nothing to check: no workloads, policies or kubelet configurations{others}", file=sys.stderr)
+        return 1 if any(map(self._fails, look.compared.findings)) else 0
+
+    # ---- mending -------------------------------------------------------------------------------------------------
+
+    def _fix(self, look: Look) -> int:
+        """Show what would be mended, or mend it and go on with what is left."""
+        from podqos.advice.fixing import fix
+        from podqos.cli.fixing import print_diff, print_summary, write_fixes
+
+        arguments = self._arguments
+        style = style_for(arguments.color)
+        after = look
+
+        def recheck(changed: Mapping[str, bytes]) -> list[Finding]:
+            nonlocal after
+            after = self._look(look.checking.texts.changed(changed))
+            return self._open(after)
+
+        fixes = fix(self._open(look), look.checking.texts.text, recheck)
+        if arguments.diff:
+            print_diff(fixes, style)
+        if not arguments.fix:
+            print_summary(fixes, style, is_written=False)
+            return self._end(look)
+        from_stdin = look.checking.texts.text(STDIN) if STDIN in look.checking.texts.paths else None
+        errors = write_fixes(fixes, from_stdin)
+        print_summary(fixes, style, is_written=True, errors=errors)
+        if from_stdin is None:
+            self._print(after)
+        code = self._end(after)
+        return 3 if errors else code
+
+    def _print_patches(self, look: Look) -> int:
+        """Print what to apply to a cluster, or to build on, instead of editing the files."""
+        from podqos.report.check_patches import patch_lines
+
+        _print_lines(patch_lines(look.checking.patches(self._open(look)), self._arguments.patch_format))
+        return self._end(look)
+
+    def _open(self, look: Look) -> list[Finding]:
+        """Return the findings that nobody has left alone."""
+        return [
+            finding for finding in look.compared.findings if finding.suppression is None and self._is_severe(finding)
+        ]
 
     # ---- settings ------------------------------------------------------------------------------------------------
 
+    @cached_property
     def _inputs(self) -> Inputs:
         arguments = self._arguments
         stored = [*arguments.policies, *map(self._config.resolve, self._config.configuration.policies)]
@@ -84,6 +146,7 @@ class CheckRun:
             namespace=arguments.namespace,
         )
 
+    @cached_property
     def _options(self) -> CheckOptions:
         arguments, settings = self._arguments, self._config.configuration
         version = arguments.kubernetes_version or settings.kubernetes_version
@@ -121,7 +184,7 @@ class CheckRun:
         path = self._baseline_path
         is_new = self._arguments.write_baseline and path is not None and not os.path.exists(path)
         baseline = Baseline() if path is None or is_new else read_baseline(path)
-        return compare(findings, baseline, {(each.kind, each.namespace, each.name) for each in checked.subjects})
+        return compare(findings, baseline, _object_keys(checked))
 
     def _ignored(self, finding: Finding) -> Finding:
         rules = self._config.configuration.ignore
@@ -139,10 +202,14 @@ class CheckRun:
         shows_suppressed = self._arguments.show_suppressed or self._arguments.output in {"sarif", "junit"}
         return finding.suppression is None or shows_suppressed
 
+    def _shown(self, look: Look) -> list[Finding]:
+        return [finding for finding in look.compared.findings if self._is_shown(finding)]
+
     def _fails(self, finding: Finding) -> bool:
         return self._is_severe(finding) and finding.suppression is None and self._fail_on.fails(finding.severity)
 
-    def _summary(self, checked: Checked, compared: Compared) -> Summary:
+    def _summary(self, look: Look) -> Summary:
+        checked, compared = look.checked, look.compared
         left = Counter(finding.suppression.by for finding in compared.findings if finding.suppression is not None)
         counts = Counter(
             finding.severity
@@ -162,29 +229,37 @@ class CheckRun:
             stale_baseline_entries=len(compared.stale),
         )
 
-    def _write_baseline(self, checked: Checked, compared: Compared) -> int:
+    def _write_baseline(self, look: Look) -> int:
         """Write what is to be known from now on; entries about objects that were not checked stay."""
         path = self._baseline_path
         assert path is not None
+        if _close(look.checked.problems):
+            return 2
         known = [
             finding
-            for finding in compared.findings
+            for finding in look.compared.findings
             if self._is_severe(finding)
             and (finding.suppression is None or finding.suppression.by is SuppressedBy.BASELINE)
         ]
-        if _close(checked.problems):
-            return 2
-        seen = {(each.kind, each.namespace, each.name) for each in checked.subjects}
         old = read_baseline(path).findings if os.path.exists(path) else ()
+        seen = _object_keys(look.checked)
         unseen = [entry for entry in old if entry.object_key not in seen]
-        baseline = baseline_of(known)
-        write_baseline(path, replace(baseline, findings=tuple(sorted([*baseline.findings, *unseen]))))
+        write_baseline(path, Baseline(tuple(sorted([*baseline_of(known).findings, *unseen]))))
         print(f"{path}: {len(known)} known finding{'' if len(known) == 1 else 's'}", file=sys.stderr)
         return 0
 
     # ---- output --------------------------------------------------------------------------------------------------
 
-    def _print(self, report: CheckReport, checked: Checked) -> None:
+    def _report(self, look: Look) -> CheckReport:
+        return CheckReport(
+            items=tuple(look.checking.report(self._shown(look))),
+            summary=self._summary(look),
+            kubernetes_version=".".join(map(str, self._options.profile.version)),
+            fail_on=self._fail_on,
+        )
+
+    def _print(self, look: Look) -> None:
+        report = self._report(look)
         match self._arguments.output:
             case "table":
                 from podqos.report.check_table import table
@@ -201,21 +276,22 @@ class CheckRun:
             case "junit":
                 from podqos.report.check_junit import junit
 
-                print(junit(report, checked.subjects))
+                print(junit(report, look.checked.subjects))
             case "sarif":
-                self._print_sarif(report, checked)
+                self._print_sarif(report, look)
             case notation:
                 from podqos.cli.output import print_value
 
                 print_value(report, notation)
 
-    def _print_sarif(self, report: CheckReport, checked: Checked) -> None:
+    def _print_sarif(self, report: CheckReport, look: Look) -> None:
         import msgspec
 
         from podqos import __version__
         from podqos.report.check_sarif import sarif
 
-        log = sarif(report, __version__, problems=checked.problems)
+        fixes = look.checking.replacements(self._shown(look)) if len(report.items) <= _MOST_FIXES else None
+        log = sarif(report, __version__, problems=look.checked.problems, fixes=fixes)
         print(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
 
     def _tell_stale(self, compared: Compared) -> None:
@@ -227,11 +303,9 @@ class CheckRun:
             more = f"{count - _STALE_SHOWN} more; " if count > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
 
-    def _tell_nothing(self, checked: Checked) -> None:
-        """Say what was not looked at, where that is worth knowing."""
-        if not checked.subjects:
-            others = f" ({checked.others} others skipped)" if checked.others else ""
-            print(f"nothing to check: no workloads, policies or kubelet configurations{others}", file=sys.stderr)
+
+def _object_keys(checked: Checked) -> set[ObjectKey]:
+    return {(each.kind, each.namespace, each.name) for each in checked.subjects}
 
 
 def _described(entry: BaselineEntry) -> str:

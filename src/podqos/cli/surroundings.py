@@ -6,6 +6,7 @@ holds the overlays of several clusters, and whoever wants one of them checks its
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
@@ -101,7 +102,8 @@ class SurroundingsCollector:
     def _subject(self, path: str, other: Other) -> Subject:
         metadata = other.metadata
         namespace = metadata.namespace or (self._namespace if other.kind in _NAMESPACED else "")
-        name = metadata.name or metadata.generate_name or other.kind
+        # A kubelet's configuration is a file and has no other name.
+        name = metadata.name or metadata.generate_name or os.path.basename(path)
         return Subject(other.kind, name, namespace, other.api_version, path, other.place)
 
     def _take_typed(self, source: Source, other: Other, model: type[Struct]) -> None:

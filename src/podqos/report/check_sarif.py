@@ -8,16 +8,16 @@ Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import TypeAlias
-
-from msgspec import Struct
 
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.finding import Check, Severity
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.report.check import CheckReport, FindingReport
+from podqos.report.replacements import Replacement
 
 JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 
@@ -28,26 +28,14 @@ _KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "ex
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
 
 
-class Replacement(Struct, frozen=True):
-    """Lines of a file that are replaced: from the first up to, not including, the end."""
-
-    first_line: int
-    end_line: int
-    text: str
-
-
-Fixes = Callable[[FindingReport], Sequence[Replacement]]
-"""What mends a finding; nothing where the file cannot be edited."""
-
-
 def sarif(
     report: CheckReport,
     version: str,
     *,
     problems: Iterable[Problem] = (),
-    fixes: Fixes = lambda _: (),
+    fixes: Sequence[Sequence[Replacement]] | None = None,
 ) -> JSON:
-    """Return the log of one run; ``problems`` are those of the input."""
+    """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
     indexes = {check: index for index, check in enumerate(CHECKS)}
     notifications = [_notification(problem) for problem in problems]
     is_whole = not any(problem.severity is ProblemSeverity.ERROR for problem in problems)
@@ -62,7 +50,10 @@ def sarif(
         },
         "invocations": [{"executionSuccessful": is_whole, "toolExecutionNotifications": notifications}],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(item, indexes[item.check], fixes) for item in report.items],
+        "results": [
+            _result(item, indexes[item.check], replacements)
+            for item, replacements in zip(report.items, fixes or repeat(()), strict=False)
+        ],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -92,7 +83,7 @@ def _markdown(check: Check) -> str:
     )
 
 
-def _result(item: FindingReport, rule_index: int, fixes: Fixes) -> JSON:
+def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replacement]) -> JSON:
     """Return a result (3.27)."""
     container = f", container {item.container}" if item.container else ""
     text = f"{item.subject}{container}: {item.reason}"
@@ -112,7 +103,6 @@ def _result(item: FindingReport, rule_index: int, fixes: Fixes) -> JSON:
         ],
         "partialFingerprints": {"podqos/v1": item.fingerprint},
     }
-    replacements = fixes(item)
     if replacements:
         result["fixes"] = [_fix(item, replacements)]
     if item.suppression is not None:
@@ -131,14 +121,14 @@ def _logical(item: FindingReport) -> str:
 
 
 def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
-    """Return a fix (3.55); what it replaces are whole lines."""
+    """Return a fix (3.55); what is replaced are whole lines."""
     changes: list[JSON] = [
         {
             "deletedRegion": {
-                "startLine": replacement.first_line,
-                "startColumn": 1,
-                "endLine": replacement.end_line,
-                "endColumn": 1,
+                "startLine": replacement.start[0],
+                "startColumn": replacement.start[1],
+                "endLine": replacement.end[0],
+                "endColumn": replacement.end[1],
             },
             "insertedContent": {"text": replacement.text},
         }
