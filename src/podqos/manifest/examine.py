@@ -152,7 +152,7 @@ class Examination:
                 return self._typed(value, int, path)
             case inspect.FloatType():
                 is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-                return value if is_number else self._misfit(value, float, path)
+                return float(value) if is_number else self._misfit(value, float, path)  # type: ignore[arg-type]
         raise AssertionError(f"the model has a type that is not examined: {schema}")
 
     def _struct(self, value: Plain, schema: inspect.StructType, path: FieldPath) -> Plain:

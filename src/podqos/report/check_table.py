@@ -15,7 +15,7 @@ _LABEL = 5
 def table(report: CheckReport, style: Style) -> Iterator[str]:
     """Yield the lines of the whole report."""
     for source, items in groupby(report.items, key=lambda item: item.source):
-        yield style.strong(source)
+        yield style.strong(_shown(source))
         for item in items:
             yield from finding_lines(item, style)
         yield ""
@@ -27,7 +27,7 @@ def finding_lines(item: FindingReport, style: Style) -> Iterator[str]:
     container = f", container {item.container}" if item.container else ""
     place = f"{item.line}:{item.column}"
     severity = style.severity(item.severity) + " " * (7 - len(item.severity))
-    yield f"  {place:<7} {severity}  {item.check} {item.check_name}: {item.subject}{container}"
+    yield f"  {place:<7} {severity}  {item.check} {item.check_name}: {_shown(item.subject + container)}"
     if item.suppression is not None:
         reason = item.suppression.reason or "no reason given"
         yield from _labelled("left", f"suppressed by {item.suppression.by}: {reason}", style)
@@ -39,9 +39,14 @@ def finding_lines(item: FindingReport, style: Style) -> Iterator[str]:
 def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
     """Yield the lines of a text, the first with its label."""
     indent = _INDENT + " " * _LABEL
-    lines = [line for part in text.split("\n") if part for line in wrapped(part, style, indent)]
+    lines = [line for part in text.split("\n") if part for line in wrapped(_shown(part), style, indent)]
     for number, line in enumerate(lines):
         yield f"{_INDENT}{style.faint(label.ljust(_LABEL))}{line[len(indent) :]}" if number == 0 else line
+
+
+def _shown(text: str) -> str:
+    """Return a text that quotes the input: it must not talk to the terminal."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
@@ -50,7 +55,7 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
     checked = f"{_number(summary.objects, 'object')} in {_number(summary.files, 'file')}"
     if summary.findings:
         parts = [
-            style.severity(name) + f" {count}"
+            f"{count:,} {style.severity(name)}{'' if count == 1 else 's'}"
             for name, count in (("error", summary.errors), ("warning", summary.warnings), ("info", summary.infos))
             if count
         ]
