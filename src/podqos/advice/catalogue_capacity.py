@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.finding import Check, Example, Severity
+from podqos.advice.finding import Check, Effect, Example, Severity
 
 _FIT = "Kubernetes: pkg/scheduler/framework/plugins/noderesources/fit.go"
 
@@ -47,6 +47,7 @@ CPU_OVERCOMMIT = Check(
     fix="Lower the limits of those that exceed their requests most, or add nodes.",
     bad=_example("cpu: 500m, memory: 1Gi", 'cpu: "5", memory: 2Gi'),
     good=_example("cpu: 500m, memory: 1Gi", 'cpu: "2", memory: 2Gi'),
+    effect=Effect.NONE,
     references=("Kubernetes: pkg/kubelet/cm/helpers_linux.go", "docs/place.md"),
 )
 
@@ -62,6 +63,7 @@ MEMORY_OVERCOMMIT = Check(
     fix="Lower the limits of those that exceed their requests most, or add nodes.",
     bad=_example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 6Gi'),
     good=_example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 4Gi'),
+    effect=Effect.NODE,
     references=("Kubernetes: pkg/kubelet/eviction/helpers.go", "docs/place.md"),
 )
 
@@ -77,6 +79,7 @@ OVERFULL = Check(
     fix="Lower requests or replicas, or add nodes.",
     bad=_example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi", 3),
     good=_example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi"),
+    effect=Effect.NONE,
     references=(_FIT,),
 )
 
@@ -136,6 +139,7 @@ spec:
         limits: {cpu: "1", memory: 10Gi, ephemeral-storage: 1Gi}
 """
     ),
+    effect=Effect.NOT_CREATED,
     references=(_FIT,),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.finding import Check, Example, Severity
+from podqos.advice.finding import Check, Effect, Example, Severity
 
 _THRESHOLDS = "Kubernetes: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig)"
 _MANAGER = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go"
@@ -42,6 +42,7 @@ evictionHard: {nodefs.available: 10%}
 """
     ),
     good=Example(_GOOD),
+    effect=Effect.NODE,
     references=(_THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"),
 )
 
@@ -77,6 +78,7 @@ evictionSoftGracePeriod: {memory.available: 1m30s}
 evictionMaxPodGracePeriod: 60
 """
     ),
+    effect=Effect.NODE,
     references=(_THRESHOLDS, _MANAGER),
 )
 
@@ -109,6 +111,7 @@ evictionSoft: {memory.available: 2Gi}
 evictionSoftGracePeriod: {memory.available: 1m30s}
 """
     ),
+    effect=Effect.NODE,
     references=(_THRESHOLDS,),
 )
 
@@ -132,6 +135,7 @@ evictionHard: {memory.available: 100Mi}
 """
     ),
     good=Example(_GOOD),
+    effect=Effect.NODE,
     references=(_MANAGER,),
 )
 
@@ -166,6 +170,7 @@ evictionSoft: {memory.available: 2Gi}
 evictionSoftGracePeriod: {memory.available: 1m30s}
 """
     ),
+    effect=Effect.NODE,
     references=(_ALLOCATABLE, "OKD: Handling out of resource errors"),
 )
 
@@ -186,6 +191,7 @@ evictionHard: {memory.available: 1Gi}
 """
     ),
     good=Example(_GOOD),
+    effect=Effect.NODE,
     references=(_ALLOCATABLE,),
 )
 
@@ -213,6 +219,7 @@ failSwapOn: false
 memorySwap: {swapBehavior: NoSwap}
 """
     ),
+    effect=Effect.NODE,
     references=(_TYPES, "KEP-2400: node swap"),
 )
 
@@ -229,6 +236,7 @@ PODS_NOT_ENFORCED = Check(
     fix="Add pods to enforceNodeAllocatable.",
     bad=Example(_GOOD + "enforceNodeAllocatable: [none]\n"),
     good=Example(_GOOD + "enforceNodeAllocatable: [pods]\n"),
+    effect=Effect.NODE,
     references=(_ALLOCATABLE, _THRESHOLDS),
 )
 
@@ -244,6 +252,7 @@ RECLAIMS_TOO_MUCH = Check(
     fix="Set it to about the threshold.",
     bad=Example(_GOOD + "evictionMinimumReclaim: {memory.available: 16Gi}\n"),
     good=Example(_GOOD + "evictionMinimumReclaim: {memory.available: 500Mi}\n"),
+    effect=Effect.NODE,
     references=(_THRESHOLDS, _MANAGER),
 )
 
@@ -259,6 +268,7 @@ NO_EFFECT = Check(
     fix="Remove it, or complete it.",
     bad=Example(_GOOD + "evictionSoftGracePeriod: {memory.available: 2m}\n"),
     good=Example(_GOOD),
+    effect=Effect.NONE,
     references=(_THRESHOLDS,),
 )
 
@@ -318,6 +328,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi}
 """
     ),
+    effect=Effect.NONE,
     references=(_MANAGER,),
 )
 
@@ -337,6 +348,7 @@ evictionHard: {memory.available: -1Gi}
 """
     ),
     good=Example(_GOOD),
+    effect=Effect.NONE,
     references=(_THRESHOLDS, _ALLOCATABLE),
 )
 
@@ -359,6 +371,7 @@ enforceNodeAllocatable: []
 """
     ),
     good=Example(_GOOD),
+    effect=Effect.NODE,
     references=(_TYPES, "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go"),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.finding import Check, Example, Severity
+from podqos.advice.finding import Check, Effect, Example, Severity
 
 _LIMIT_RANGER = "Kubernetes: plugin/pkg/admission/limitranger/admission.go"
 _QUOTA = "Kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"
@@ -179,6 +179,7 @@ spec:
     - type: Container
       max: {memory: 2Gi}
 """),
+    effect=Effect.NOT_CREATED,
     references=(_LIMIT_RANGER,),
 )
 
@@ -230,6 +231,7 @@ spec:
       default: {cpu: "1"}
       defaultRequest: {cpu: 100m}
 """),
+    effect=Effect.NONE,
     references=(_LIMIT_RANGER,),
 )
 
@@ -320,6 +322,7 @@ metadata: {name: team, namespace: default}
 spec:
   hard: {limits.cpu: "10"}
 """),
+    effect=Effect.NOT_CREATED,
     references=(_QUOTA, "Kubernetes: pkg/quota/v1/evaluator/core/pods.go"),
 )
 
@@ -379,6 +382,7 @@ metadata: {name: team, namespace: default}
 spec:
   hard: {requests.memory: 2Gi}
 """),
+    effect=Effect.NOT_CREATED,
     references=(_QUOTA,),
 )
 

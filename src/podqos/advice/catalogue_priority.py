@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.finding import Check, Example, Severity
+from podqos.advice.finding import Check, Effect, Example, Severity
 
 _RANKING = "Kubernetes: pkg/kubelet/eviction/helpers.go (rankMemoryPressure)"
 _OOM = "Kubernetes: pkg/kubelet/qos/policy.go"
@@ -142,6 +142,7 @@ GUARANTEED_WITHOUT_PRIORITY = Check(
         + "---\n"
         + _pod("report", "batch-processing", _BURSTABLE)
     ),
+    effect=Effect.STANDING,
     references=(_PREEMPTION,),
 )
 
@@ -170,6 +171,7 @@ UNKNOWN_PRIORITY_CLASS = Check(
     fix="Name one of the classes that exist, or create it.",
     bad=Example(_CLASSES + _pod("web", "latency-critcal", _BURSTABLE)),
     good=Example(_CLASSES + _pod("web", "latency-critical", _BURSTABLE)),
+    effect=Effect.NOT_CREATED,
     references=(_PRIORITY,),
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.finding import Check, Example, Severity
+from podqos.advice.finding import Check, Effect, Example, Severity
 
 _QOS = "Kubernetes: pkg/apis/core/v1/helper/qos/qos.go"
 _OOM = "Kubernetes: pkg/kubelet/qos/policy.go"
@@ -240,6 +240,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi}
 """),
     good=Example(_GOOD_POD),
+    effect=Effect.STANDING,
     references=(_DEFAULTS,),
 )
 
@@ -294,6 +295,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi}
 """),
     good=Example(_GOOD_POD),
+    effect=Effect.DISK,
     references=(_LOCAL_STORAGE,),
 )
 
@@ -381,6 +383,7 @@ spec:
     - name: cache
       emptyDir: {sizeLimit: 1Gi}
 """),
+    effect=Effect.DISK,
     references=(_LOCAL_STORAGE,),
 )
 
@@ -407,6 +410,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi}
 """),
     good=Example(_GOOD_POD),
+    effect=Effect.NOT_CREATED,
     references=(_VALIDATION,),
 )
 
@@ -430,6 +434,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi, storage: 1Gi}
 """),
     good=Example(_GOOD_POD),
+    effect=Effect.NOT_CREATED,
     references=(_VALIDATION,),
 )
 
@@ -495,6 +500,7 @@ spec:
         limits: {cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi}
 """,
     ),
+    effect=Effect.STANDING,
     references=(f"{_VALIDATION} (ValidatePodResize)",),
 )
 
@@ -612,6 +618,7 @@ cpuManagerPolicy: static
 systemReserved: {cpu: "1", memory: 1Gi}
 evictionHard: {memory.available: 1Gi}
 """),
+    effect=Effect.STANDING,
     references=("Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",),
 )
 

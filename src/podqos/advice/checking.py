@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.advice.bundle import Bundle, CheckOptions, FoundWorkload, Resize
 from podqos.advice.checks_amounts import refused_amounts, suspicious_amounts
@@ -30,11 +31,10 @@ from podqos.advice.checks_priority import (
 )
 from podqos.advice.checks_resize import class_changing_resize
 from podqos.advice.checks_sizes import disk_limits, fractional_cpu, memory_amounts, small_sidecar, volumes
-from podqos.advice.comparison import Repaired, compare
+from podqos.advice.comparison import compare
 from podqos.advice.finding import Finding
 from podqos.advice.sketch import Sketch, sketch_of
-from podqos.advice.view import Context, View
-from podqos.model.pod import Pod
+from podqos.advice.view import Context, Variant, View
 
 # Those that need a pod which the API server takes, in the order of their ids but for PQ101, which others ask about.
 _CHECKS: tuple[Callable[[View], None], ...] = (
@@ -61,8 +61,8 @@ class WorkloadResult(Struct, frozen=True):
 
     sketch: Sketch
     findings: tuple[Finding, ...] = ()
-    repaired: tuple[tuple[int, Pod], ...] = ()
-    """By the place of the finding, the pod as its patch would make it; only where pods are compared."""
+    variants: tuple[Variant, ...] = ()
+    """Pods that findings compare with others; only where pods are compared."""
 
 
 def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
@@ -80,8 +80,8 @@ def check_workload(found: FoundWorkload, context: Context, *, keep_pod: bool) ->
     if not refused_amounts(view):
         for run in _CHECKS:
             run(view)
-    repaired = tuple(view.repaired.items()) if keep_pod else ()
-    return WorkloadResult(sketch_of(view, keep_pod=keep_pod), tuple(view.findings), repaired)
+    variants = tuple(view.variants) if keep_pod else ()
+    return WorkloadResult(sketch_of(view, keep_pod=keep_pod), tuple(view.findings), variants)
 
 
 def check_bundle(
@@ -90,14 +90,14 @@ def check_bundle(
     """Return all findings, those of the first phase included. Without kept pods nobody is compared with anybody."""
     sketches = [result.sketch for result in results]
     findings: list[Finding] = []
-    repaired: list[Repaired] = []
+    variants: list[Variant] = []
     for result in results:
-        repaired += [Repaired(len(findings) + place, pod) for place, pod in result.repaired]
+        variants += [replace(each, finding=len(findings) + each.finding) for each in result.variants]
         findings += result.findings
     findings += _of_several(context, sketches, resizes)
     disabled = context.options.disabled
     if sketches and all(sketch.pod is not None for sketch in sketches):
-        findings = compare(findings, repaired, sketches, context)
+        findings = compare(findings, variants, sketches, context)
     findings = [finding for finding in findings if finding.check not in disabled]
     return tuple(sorted(findings, key=lambda finding: finding.order))
 

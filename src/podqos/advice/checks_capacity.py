@@ -136,7 +136,7 @@ def _finding(
         context.surroundings.subject("Node", node.name),
         f"status.allocatable.{resource}",
         facts,
-        Consequence(),
+        Consequence(CHECKS[check].effect),
         Patch(needs_choice=choice),
         suppression=suppression_by(check, node.metadata.annotations),
     )

@@ -9,13 +9,15 @@ from podqos.advice.finding import Choice, Patch
 from podqos.advice.repair import patch_of, with_edits
 from podqos.advice.view import View
 from podqos.model.pod import PodStatus, QOSClass
-from podqos.model.quantity import ZERO
-from podqos.model.resources import QOS_RESOURCES, ResourceRequirements
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import Place, deciding_resources
-from podqos.qos.edits import edits_to_guaranteed
+from podqos.qos.edits import Edit, edits_to_guaranteed
 
 # A request that is at least so much of its limit was meant to be equal: 4G and 4Gi are 93 %.
 _NEARLY = 0.9
+# What a container that states nothing is given when it comes to comparing.
+_SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
 _DAEMON_SET = "DaemonSet"
 
@@ -32,9 +34,9 @@ def accidental_burstable(view: View) -> None:
     if not spoilers:
         return
     edits = edits_to_guaranteed(view.pod, view.options.profile)
-    repaired = with_edits(view.pod, edits)
-    if repaired is not None:
-        repaired = replace(repaired, status=PodStatus())
+    # Which amounts are chosen makes no difference to the class, and little to the order.
+    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
+    repaired = with_edits(replace(view.pod, status=PodStatus()), chosen)
     first = next(place for place, resources in places if not _is_complete(resources))
     view.report(
         "PQ101",
@@ -44,6 +46,10 @@ def accidental_burstable(view: View) -> None:
         container=first.container or None,
         repaired=repaired,
     )
+
+
+def _resource(edit: Edit) -> str:
+    return edit.path.rpartition(".")[2]
 
 
 def best_effort(view: View) -> None:

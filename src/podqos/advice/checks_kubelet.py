@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from podqos.advice.bundle import FoundKubelet
 from podqos.advice.catalogue import CHECKS
@@ -24,7 +25,7 @@ from podqos.advice.facts import (
     SoftWithoutGrace,
     SwapHidesPressure,
 )
-from podqos.advice.finding import Choice, Consequence, FieldEdit, Finding, Patch
+from podqos.advice.finding import Choice, Consequence, Effect, FieldEdit, Finding, Patch
 from podqos.advice.sketch import Sketch
 from podqos.advice.view import Context
 from podqos.errors import InvalidConfiguration
@@ -90,7 +91,9 @@ class _KubeletCheck:
         yield from self._grace(sketches)
 
     def _finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
-        return Finding(check, CHECKS[check].severity, self._subject, path, facts, Consequence(), patch)
+        return Finding(
+            check, CHECKS[check].severity, self._subject, path, facts, Consequence(CHECKS[check].effect), patch
+        )
 
     def _missing_grace_periods(self) -> Found:
         """PQ403, as far as the kubelet does not start."""
@@ -165,11 +168,12 @@ class _KubeletCheck:
             system = config.reserved_for_system.get(resource)
             needed = coverage.soft if system is None else coverage.soft + system
             facts = SoftNotCovered(
-                resource, str(coverage.soft), str(coverage.allocatable), str(coverage.usable_before_soft)
+                resource, coverage.soft.value, coverage.allocatable.value, coverage.usable_before_soft.value
             )
-            edit = FieldEdit(f"systemReserved.{resource}", str(needed), written)
+            edit = FieldEdit(f"systemReserved.{resource}", _in_mebibytes(needed.value), written)
             signal = Signal.MEMORY if resource == MEMORY else Signal.NODEFS
-            yield self._finding("PQ405", f"evictionSoft[{signal.value}]", facts, Patch((edit,)))
+            finding = self._finding("PQ405", f"evictionSoft[{signal.value}]", facts, Patch((edit,)))
+            yield finding if resource == MEMORY else replace(finding, consequence=Consequence(Effect.NONE))
         if MEMORY not in config.reserved_for_kube and MEMORY not in config.reserved_for_system:
             paths = ("kubeReserved.memory", "systemReserved.memory")
             patch = Patch(needs_choice=Choice.RESERVATION, paths=paths)

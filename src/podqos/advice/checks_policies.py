@@ -55,6 +55,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
         "spec.containers[0].resources",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch(edits),
+        repaired=view.defaulted,
     )
 
 
@@ -162,7 +163,7 @@ def conflicting_defaults(context: Context) -> Iterator[Finding]:
             subject,
             "spec.limits",
             TwoDefaults(conflict.side, conflict.resource, conflict.limit_ranges, amounts),
-            Consequence(),
+            Consequence(CHECKS["PQ204"].effect),
             Patch(needs_choice=Choice.ONE_DEFAULT, paths=("spec.limits",), candidates=conflict.limit_ranges),
             suppression=suppression_by("PQ204", owner.metadata.annotations),
         )
@@ -183,6 +184,8 @@ def injected(view: View) -> None:
                 "metadata.annotations",
                 ClassChange(view.stored_class, qos_class, (name,), added),
                 _injector_patch(view, injection),
+                now=after.first.pod,
+                repaired=view.stored,
             )
 
 

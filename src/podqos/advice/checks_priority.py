@@ -107,8 +107,8 @@ def compare_priorities(sketches: Sequence[Sketch], context: Context) -> Iterator
     for sketch in ranked:
         choice = Patch(needs_choice=Choice.PRIORITY_CLASS, paths=(sketch.prefix + _PATH,), candidates=classes)
         if not sketch.names_priority:
-            # A BestEffort pod without a priority is at least consistent.
-            if sketch.qos_class is not QOSClass.BEST_EFFORT and highest.priority > sketch.priority:
+            # A manifest that asks for nothing and has no priority is at least consistent.
+            if not sketch.asks_for_nothing and highest.priority > sketch.priority:
                 facts = NoPriority(sketch.priority, highest.subject.key, highest.priority)
                 yield sketch.finding("PQ301", _PATH, facts, choice)
         elif sketch.qos_class is QOSClass.GUARANTEED and rival is not None and rival.priority > sketch.priority:

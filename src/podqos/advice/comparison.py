@@ -1,21 +1,20 @@
 """Who dies before whom because of a finding.
 
-All workloads of a bundle are put on one node, and beside them, as further pods, every workload as its patches would
-make it. One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders
-compare pods two by two, so that more pods change nothing about the rest. Nobody measured what the pods use; ``Usage``
-says what is assumed.
+All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
+One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
+two by two, so that more pods change nothing about the rest. Nobody measured what the pods use; ``Usage`` says what is
+assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.finding import Finding
+from podqos.advice.finding import Effect, Finding, Subject
 from podqos.advice.sketch import Sketch
-from podqos.advice.view import Context
+from podqos.advice.view import Context, Variant
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import Container, Pod, QOSClass
@@ -30,30 +29,30 @@ _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 _CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 
-class Repaired(Struct, frozen=True):
-    """A workload as the patch of one of the findings would make it."""
-
-    finding: int
-    """The place of the finding in the list."""
-    pod: Pod
-
-
 def compare(
-    findings: Sequence[Finding], repaired: Sequence[Repaired], sketches: Sequence[Sketch], context: Context
+    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
 ) -> list[Finding]:
     """Return the findings with what follows from them for other workloads."""
     pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
-    pods |= {f"repaired-{each.finding}": each.pod for each in repaired}
-    if not pods:
-        return list(findings)
+    pods |= {_instead(each.finding): each.now for each in variants if each.now is not None}
+    pods |= {_repaired(each.finding): each.repaired for each in variants if each.repaired is not None}
     places = _Places(_orders(pods, context))
     own = {sketch.subject: f"now-{index}" for index, sketch in enumerate(sketches) if sketch.pod is not None}
     peers = [(f"now-{index}", sketch) for index, sketch in enumerate(sketches) if sketch.pod is not None]
     peers.sort(key=lambda each: _importance(each[1]))
-    return [
-        _compared(finding, own.get(finding.subject), f"repaired-{index}", peers, places)
-        for index, finding in enumerate(findings)
-    ]
+    compared = []
+    for index, finding in enumerate(findings):
+        uid = _instead(index) if _instead(index) in pods else own.get(finding.subject)
+        compared.append(_compared(finding, uid, _repaired(index), peers, places))
+    return compared
+
+
+def _instead(finding: int) -> str:
+    return f"instead-{finding}"
+
+
+def _repaired(finding: int) -> str:
+    return f"repaired-{finding}"
 
 
 class _Places:
@@ -85,15 +84,15 @@ def _compared(
     finding: Finding, uid: str | None, repaired: str, peers: Sequence[tuple[str, Sketch]], places: _Places
 ) -> Finding:
     consequence = finding.consequence
-    if uid is None:
-        if finding.subject.kind not in {"KubeletConfiguration", "Node"}:
-            return finding
+    if consequence.effect is Effect.NODE:
         first_evicted, first_killed = places.first(places.eviction, peers), places.first(places.kernel, peers)
         return replace(
             finding, consequence=replace(consequence, first_evicted=first_evicted, first_killed=first_killed)
         )
+    if uid is None or consequence.effect is not Effect.ORDER:
+        return finding
     outlived_by = [
-        _outliving(order, uid, repaired if repaired in order else None, peers)
+        _outliving(order, uid, repaired if repaired in order else None, finding.subject, peers)
         for order in (places.eviction, places.kernel)
     ]
     evicted_before, killed_before = outlived_by
@@ -103,12 +102,12 @@ def _compared(
 
 
 def _outliving(
-    order: Mapping[str, int], uid: str, repaired: str | None, peers: Sequence[tuple[str, Sketch]]
+    order: Mapping[str, int], uid: str, repaired: str | None, subject: Subject, peers: Sequence[tuple[str, Sketch]]
 ) -> str | None:
     """Return the least important that dies later now, and with the patch would die earlier."""
     start = order[uid]
     for other, sketch in peers:
-        if start < order[other] and (repaired is None or order[other] < order[repaired]):
+        if sketch.subject != subject and start < order[other] and (repaired is None or order[other] < order[repaired]):
             return sketch.subject.key
     return None
 

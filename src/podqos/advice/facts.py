@@ -260,9 +260,9 @@ class SoftNotCovered(Fact, frozen=True, gc=False):
     """A soft threshold that pods within their allocatable can reach."""
 
     resource: str
-    soft: str
-    allocatable: str
-    usable_before_soft: str
+    soft_bytes: int
+    allocatable_bytes: int
+    usable_before_soft_bytes: int
 
 
 class NothingReserved(Fact, frozen=True, gc=False):

@@ -34,6 +34,8 @@ class Sketch(Struct, frozen=True):
     qos_class: QOSClass
     priority: int
     names_priority: bool
+    asks_for_nothing: bool
+    """Whether the manifest is BestEffort, whatever policies make of it."""
     standing: Standing | None = None
     """Where somebody may ask for it."""
     grace_seconds: int | None = None
@@ -58,7 +60,7 @@ class Sketch(Struct, frozen=True):
             self.subject,
             self.prefix + path,
             facts,
-            Consequence(self.standing),
+            Consequence(CHECKS[check].effect, self.standing),
             patch,
             suppression=suppression_by(check, *self.ignores),
         )
@@ -76,6 +78,7 @@ def sketch_of(view: View, *, keep_pod: bool) -> Sketch:
         view.stored_class,
         view.priority,
         names_priority,
+        view.qos_class is QOSClass.BEST_EFFORT,
         None if is_best_effort else view.standing,
         spec.termination_grace_period_seconds,
         demand_of(view) if view.context.surroundings.nodes else None,

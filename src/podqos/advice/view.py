@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import Admission
@@ -21,10 +22,12 @@ from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Surroundings
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.facts import Facts
-from podqos.advice.finding import Consequence, Finding, Patch, Standing
+from podqos.advice.finding import Consequence, Effect, Finding, Patch, Standing
 from podqos.advice.suppression import suppression_by
-from podqos.model.pod import Pod, QOSClass, Workload
+from podqos.eviction.usage import request_of
+from podqos.model.pod import Pod, PodStatus, QOSClass, Workload
 from podqos.model.policy import LimitRange, ResourceQuota
+from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
@@ -35,6 +38,17 @@ DEFAULT_NAMESPACE = "default"
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says of a workload that somebody waits for its answers."""
 _YES = ("true", "yes")
+
+
+class Variant(Struct, frozen=True):
+    """The pods that one finding is about."""
+
+    finding: int
+    """The place of the finding in its list."""
+    now: Pod | None
+    """What runs, where it is not the workload's stored pod."""
+    repaired: Pod | None
+    """What would run but for the finding."""
 
 
 class Context:
@@ -123,8 +137,8 @@ class View:
         self.classification = classify(self.defaulted, context.options.profile)
         self.qos_class = pod_qos_class(self.pod, self.classification.qos_class)
         """As the manifest means it; of a live pod the recorded one."""
-        self.repaired: dict[int, Pod] = {}
-        """By the place in the list of findings, the pod with the patch."""
+        self.variants: list[Variant] = []
+        """Pods that findings compare with others, instead of the workload's own."""
         self.findings: list[Finding] = []
 
     @cached_property
@@ -176,16 +190,16 @@ class View:
         patch: Patch,
         *,
         container: str | None = None,
+        now: Pod | None = None,
         repaired: Pod | None = None,
     ) -> None:
-        """Note a finding. ``path`` counts from the pod, ``repaired`` is the pod with the patch."""
-        after = None
-        if repaired is not None:
-            repaired = defaulted(repaired)
-            if repaired.spec.priority is None:
-                repaired = replace(repaired, spec=replace(repaired.spec, priority=self.context.priority(repaired)))
-            after = standing(repaired, self.context)
-            self.repaired[len(self.findings)] = repaired
+        """Note a finding. ``path`` counts from the pod.
+
+        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` what it would be but for the finding.
+        """
+        before, after = self._variant(now), self._variant(repaired)
+        if before is not None or after is not None:
+            self.variants.append(Variant(len(self.findings), before, after))
         self.findings.append(
             Finding(
                 check,
@@ -193,11 +207,30 @@ class View:
                 self.subject,
                 self.prefix + path,
                 facts,
-                Consequence(self.standing, after),
+                self._consequence(check, before, after),
                 patch,
                 container,
                 suppression_by(check, self.workload.metadata.annotations, self.pod.metadata.annotations),
             )
+        )
+
+    def _variant(self, pod: Pod | None) -> Pod | None:
+        if pod is None:
+            return None
+        pod = defaulted(pod)
+        priority = self.context.priority(pod)
+        return replace(pod, spec=replace(pod.spec, priority=priority), status=PodStatus())
+
+    def _consequence(self, check: str, now: Pod | None, repaired: Pod | None) -> Consequence:
+        effect = CHECKS[check].effect
+        if effect is Effect.DISK:
+            return Consequence(effect, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
+        if effect is Effect.NOT_CREATED:
+            return Consequence(effect)
+        return Consequence(
+            effect,
+            self.standing if now is None else standing(now, self.context),
+            None if repaired is None else standing(repaired, self.context),
         )
 
 
