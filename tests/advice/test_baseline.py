@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from podqos.advice.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
 from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Consequence, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
+from podqos.advice.finding import Consequence, Effect, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
 from podqos.manifest.text import Chunk, Place
 
 FINDING = Finding(
@@ -16,7 +16,7 @@ FINDING = Finding(
     subject=Subject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
     path="spec.template.spec.containers[0].resources",
     facts=NoDiskLimit(containers=("app",)),
-    consequence=Consequence(),
+    consequence=Consequence(Effect.ORDER),
     patch=Patch(),
     container="app",
 )

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.advice.bundle import CheckOptions
 from podqos.advice.configuration import FailOn, Ignore, Settings, ignored, options_of
 from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Consequence, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
+from podqos.advice.finding import Consequence, Effect, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
 
 FINDING = Finding(
     check="PQ108",
@@ -18,7 +18,7 @@ FINDING = Finding(
     subject=Subject("Deployment", "web", "shop"),
     path="spec",
     facts=NoDiskLimit(containers=("app",)),
-    consequence=Consequence(),
+    consequence=Consequence(Effect.ORDER),
     patch=Patch(),
     container="app",
 )

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from podqos.advice.configuration import FailOn
 from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Severity, Subject
+from podqos.advice.finding import Consequence, Effect, Severity, Subject
 from podqos.report.check import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
@@ -28,8 +28,7 @@ PLAIN = FindingReport(
     reason="proxy has no cpu limit",
     consequence="it is evicted before shop/api",
     facts=NoDiskLimit(containers=("proxy",)),
-    standing=None,
-    repaired_standing=None,
+    effects=Consequence(Effect.ORDER),
     patch=PatchReport(
         is_complete=True,
         edits=(EditReport("spec.template.spec.containers[1].resources.limits.cpu", "100m", None),),

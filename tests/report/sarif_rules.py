@@ -34,7 +34,7 @@ def one_of(*values: str) -> Rule:
 
 
 def uri(value: object, where: str) -> list[str]:
-    """A URI reference (RFC 3986): ASCII, percent signs only as escapes."""
+    """Hold it to RFC 3986: ASCII, percent signs only as escapes."""
     if not isinstance(value, str) or not re.fullmatch(r"(?:[!#-;=?-\[\]_a-z~]|%[0-9A-Fa-f]{2})+", value):
         return [f"{where}: {value!r} is no URI reference"]
     return [] if urlsplit(value).scheme in {"", "file", "https"} else [f"{where}: odd scheme in {value!r}"]

@@ -6,7 +6,7 @@ import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import unquote
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
@@ -112,10 +112,10 @@ def test_escapes_come_back_and_end_nothing(text: str):
 
 
 def test_junit_has_a_suite_for_each_file_and_a_case_for_each_check_of_an_object():
-    root = ElementTree.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
     suites = root.findall("testsuite")
     assert root.tag == "testsuites"
-    assert [suite.get("name") for suite in suites][0] == "apps/web.yaml"
+    assert suites[0].get("name") == "apps/web.yaml"
     cases = [(case.get("classname"), case.get("name")) for case in suites[0]]
     assert cases == [
         ("Deployment shop/web", "PQ101 accidental-burstable"),
@@ -126,7 +126,7 @@ def test_junit_has_a_suite_for_each_file_and_a_case_for_each_check_of_an_object(
 
 
 def test_junit_fails_from_the_severity_of_the_gate_on():
-    root = ElementTree.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
     outcome = {
         (case.get("classname"), case.get("name", "").split()[0]): [child.tag for child in case]
         for case in root.iter("testcase")
@@ -138,7 +138,7 @@ def test_junit_fails_from_the_severity_of_the_gate_on():
 
 
 def test_the_numbers_of_junit_add_up():
-    root = ElementTree.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
     for suite in (root, *root.findall("testsuite")):
         assert int(suite.get("tests", "")) == len(list(suite.iter("testcase")))
         assert int(suite.get("failures", "")) == len(list(suite.iter("failure")))
@@ -146,7 +146,7 @@ def test_the_numbers_of_junit_add_up():
 
 
 def test_junit_holds_every_text_that_xml_can_hold():
-    root = ElementTree.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
     failure = next(failure for failure in root.iter("failure") if failure.get("type") == "error")
     shown = NASTY.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace("\x1b", "\N{REPLACEMENT CHARACTER}")
     assert shown.replace("\r\n", "\n") in (failure.text or "")
@@ -179,22 +179,27 @@ def test_sarif_keeps_to_the_standard(log):
     assert problems(as_json(log)) == []
 
 
-def test_the_rules_of_sarif_are_held(subtests=None):
-    for spoil in (
-        lambda log: log.pop("version"),
-        lambda log: log["runs"][0].pop("tool"),
-        lambda log: log["runs"][0]["results"][0].pop("message"),
-        lambda log: log["runs"][0]["results"][0].update(level="warn"),
-        lambda log: log["runs"][0]["results"][0].update(ruleIndex=1),
-        lambda log: log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["region"].update(startLine=0),
-        lambda log: log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"].update(
-            uri="a b"
-        ),
-        lambda log: log["runs"][0].update(surprise=1),
-    ):
-        log = as_json(sarif(REPORT, "0.1.0"))
-        spoil(log)
-        assert problems(log)
+def _location(log):
+    return log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+
+
+SPOILT = {
+    "no version": lambda log: log.pop("version"),
+    "no tool": lambda log: log["runs"][0].pop("tool"),
+    "no message": lambda log: log["runs"][0]["results"][0].pop("message"),
+    "no such level": lambda log: log["runs"][0]["results"][0].update(level="warn"),
+    "another rule": lambda log: log["runs"][0]["results"][0].update(ruleIndex=1),
+    "line zero": lambda log: _location(log)["region"].update(startLine=0),
+    "no uri": lambda log: _location(log)["artifactLocation"].update(uri="a b"),
+    "unknown property": lambda log: log["runs"][0].update(surprise=1),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_what_breaks_the_standard_is_noticed(spoil):
+    log = as_json(sarif(REPORT, "0.1.0"))
+    spoil(log)
+    assert problems(log)
 
 
 def test_every_check_is_a_rule_with_help():
@@ -343,5 +348,5 @@ def test_the_page_shows_what_the_table_shows():
 
 
 def test_a_gate_that_never_fails_fails_no_case():
-    root = ElementTree.fromstring(junit(msgspec.structs.replace(REPORT, fail_on=FailOn.NEVER), CHECKED))  # noqa: S314
+    root = ET.fromstring(junit(msgspec.structs.replace(REPORT, fail_on=FailOn.NEVER), CHECKED))  # noqa: S314
     assert list(root.iter("failure")) == []

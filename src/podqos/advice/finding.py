@@ -121,7 +121,7 @@ class Subject(Struct, frozen=True):
         return (self.place.chunk.start, self.place.document, *indexes)
 
 
-class Standing(Struct, frozen=True, gc=False):
+class Standing(Struct, frozen=True, gc=False, rename="camel"):
     """Where a pod stands when memory runs short."""
 
     qos_class: QOSClass
@@ -158,7 +158,7 @@ class Effect(StrEnum):
     """On no order."""
 
 
-class Consequence(Struct, frozen=True):
+class Consequence(Struct, frozen=True, rename="camel"):
     """What a finding does to survival: who dies before whom because of it."""
 
     effect: Effect

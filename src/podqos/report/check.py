@@ -12,7 +12,7 @@ from podqos.advice.baseline import fingerprint
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.configuration import FailOn
 from podqos.advice.facts import Facts
-from podqos.advice.finding import EditValue, Finding, Severity, Standing
+from podqos.advice.finding import Consequence, EditValue, Finding, Severity
 from podqos.manifest.problems import Position
 from podqos.report import finding_words as words
 
@@ -67,9 +67,8 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     """Who dies before whom because of it."""
     facts: Facts
     """The reason as data."""
-    standing: Standing | None
-    """Where the pods stand when memory runs short."""
-    repaired_standing: Standing | None
+    effects: Consequence
+    """The consequence as data."""
     patch: PatchReport
     fingerprint: str
     """Stays the same when lines move; see the baseline."""
@@ -134,8 +133,7 @@ def finding_report(finding: Finding, position: Position) -> FindingReport:
         reason=words.reason(finding),
         consequence=words.consequence(finding),
         facts=finding.facts,
-        standing=finding.consequence.now,
-        repaired_standing=finding.consequence.repaired,
+        effects=finding.consequence,
         patch=_patch(finding),
         fingerprint=fingerprint(finding),
         suppression=None if suppression is None else SuppressionReport(suppression.by, suppression.reason),
