@@ -55,7 +55,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
         "spec.containers[0].resources",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch(edits),
-        repaired=view.defaulted,
+        repaired=lambda: view.defaulted,
     )
 
 
@@ -185,7 +185,7 @@ def injected(view: View) -> None:
                 ClassChange(view.stored_class, qos_class, (name,), added),
                 _injector_patch(view, injection),
                 now=after.first.pod,
-                repaired=view.stored,
+                repaired=lambda: view.stored,
             )
 
 

@@ -37,7 +37,8 @@ pre { background: var(--page); border: 1px solid var(--line); border-radius: 6px
   padding: .5rem 1rem; min-width: 7rem; } .numbers b { display: block; font-size: 1.5rem; line-height: 1.2; }
 article { background: var(--card); border: 1px solid var(--line); border-left: .3rem solid var(--colour);
   border-radius: 8px; padding: .8rem 1rem; margin: .75rem 0; }
-h3 { font-size: 1rem; margin: 1.5rem 0 0; overflow-wrap: anywhere; } article h3 { margin: 0; } article.suppressed { opacity: .75; }
+h3 { font-size: 1rem; margin: 1.5rem 0 0; overflow-wrap: anywhere; }
+article h3 { margin: 0; } article.suppressed { opacity: .75; }
 .error { --colour: var(--error); } .warning { --colour: var(--warning); } .info { --colour: var(--info); }
 .severity { color: var(--colour); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem .9rem; margin: .6rem 0 0; }
