@@ -67,6 +67,8 @@ _Replacement = tuple[int, int, str]
 
 def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit:
     """Return the bytes of a manifest with all edits made, or why that cannot be done safely."""
+    if not edits:
+        return Edited(data)
     reading = read("", data)
     refused = _refused_at_once(data, reading, edits)
     if refused is not None:

@@ -32,7 +32,8 @@ def splices(text: str, root: Node, old: Plain, new: Plain, *, is_json: bool) -> 
     """Return how to change a text in which ``root`` stands and says ``old``, so that it says ``new``."""
     walk = _Walk(text, root, is_json=is_json)
     walk.change(root, old, new, (), _Slot(flow=FlowStyle(is_json=is_json)))
-    return sorted(walk.splices)
+    # What goes to the same place keeps its order: the inner of two mappings that end together comes first.
+    return sorted(walk.splices, key=lambda splice: (splice.start, splice.end))
 
 
 class _Walk:
