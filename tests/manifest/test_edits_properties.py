@@ -6,9 +6,9 @@ from difflib import SequenceMatcher
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from manifest.fix_styles import manifests
 from manifest.test_fuzz import mutated
-
 from podqos.manifest.edits import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, Plain, parse_path
@@ -31,9 +31,10 @@ WORDS = (b"resources", b"limits", b"requests", b"memory", b"cpu", b"gpu", b"imag
 
 
 def places(data: bytes) -> list[Place]:
+    """Return where objects stand, in the order of the text: an edit can make one acceptable that was not."""
     reading = read("", data)
-    others = (*reading.others, *reading.refused)
-    return [*reading.places, *(other.place for other in others)]
+    found = [*reading.places, *(other.place for other in (*reading.others, *reading.refused))]
+    return sorted(found, key=lambda place: (place.chunk.start, place.document, [str(step) for step in place.path]))
 
 
 def only_pod(data: bytes) -> Place:

@@ -15,6 +15,7 @@ from podqos.manifest.edits_writing import BlockStyle, block_lines, is_empty, is_
 from podqos.manifest.plain import Plain
 
 _COLON = re.compile(r"[ \t]*:")
+_ANCHOR = re.compile(r"(?:[ \t]*&[^\s,\[\]{}]+)?")
 
 
 def indentation(text: str, root: Node) -> BlockStyle:
@@ -53,7 +54,10 @@ def replace_value(text: str, member: Member, after_colon: int, new: Plain, style
     if is_scalar(new) or is_empty(new):
         written = scalar(new, node.style)
         if node.is_block:
-            yield Splice(after_colon, node.end, f" {written}")
+            anchor = _ANCHOR.match(text, after_colon)
+            assert anchor is not None
+            yield Splice(anchor.end(), anchor.end(), f" {written}")
+            yield Splice(line_end(text, after_colon), line_end(text, node.end), "")
         else:
             yield Splice(node.start, node.end, written if node.end > node.start else f" {written}")
         return
@@ -61,7 +65,7 @@ def replace_value(text: str, member: Member, after_colon: int, new: Plain, style
     below = "".join(f"\n{line}" for line in lines)
     start = len(text[: node.start].rstrip(" \t"))
     if node.is_block:
-        yield Splice(line_end(text, after_colon), node.end, below)
+        yield Splice(line_end(text, after_colon), line_end(text, node.end), below)
     elif text[start - 1] == "\n":
         yield Splice(start - 1, node.end, below)
     else:
