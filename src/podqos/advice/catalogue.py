@@ -7,7 +7,12 @@ PQ5xx what nodes can hold. A check that is given up keeps its number. The texts 
 
 from __future__ import annotations
 
+from podqos.advice.catalogue_capacity import CAPACITY
+from podqos.advice.catalogue_kubelet import KUBELET
+from podqos.advice.catalogue_policies import POLICIES
+from podqos.advice.catalogue_priority import PRIORITY
+from podqos.advice.catalogue_workloads import WORKLOADS
 from podqos.advice.finding import Check
 
-CHECKS: dict[str, Check] = {}
+CHECKS: dict[str, Check] = {check.id: check for check in (*WORKLOADS, *POLICIES, *PRIORITY, *KUBELET, *CAPACITY)}
 """All checks by id, in the order of their ids."""

@@ -121,7 +121,7 @@ class Subject(Struct, frozen=True):
         return (self.place.chunk.start, self.place.document, *indexes)
 
 
-class Standing(Struct, frozen=True, gc=False):
+class Standing(Struct, frozen=True, gc=False, rename="camel"):
     """Where a pod stands when memory runs short."""
 
     qos_class: QOSClass
@@ -141,18 +141,38 @@ class Usage(StrEnum):
     """Each container its memory limit; without one twice its request; without either 256Mi."""
 
 
-class Consequence(Struct, frozen=True):
-    """Who dies before whom because of a finding."""
+class Effect(StrEnum):
+    """On what a finding has an effect, and so what its consequence says."""
 
+    ORDER = "order"
+    """On who dies before whom when memory runs short."""
+    STANDING = "standing"
+    """On the pods alone: they keep their places among the others."""
+    DISK = "disk"
+    """On who is evicted when the node's disk runs full."""
+    NOT_CREATED = "not-created"
+    """There will be no pod."""
+    NODE = "node"
+    """On who chooses the victims of a node: the kubelet or the kernel."""
+    NONE = "none"
+    """On no order."""
+
+
+class Consequence(Struct, frozen=True, rename="camel"):
+    """What a finding does to survival: who dies before whom because of it."""
+
+    effect: Effect
     now: Standing | None = None
     """Of the pods of the subject; None for findings about nodes."""
     repaired: Standing | None = None
-    """The same with the patch; None where a value has to be chosen, or nothing would change."""
+    """Where they would stand but for the finding; None where that is not known, or the same."""
     evicted_before: str | None = None
-    """The least important workload that the kubelet evicts after the subject, and, where the patch is complete, would
-    evict before it."""
+    """The least important workload that the kubelet evicts after the subject, and, but for the finding, would evict
+    before it."""
     killed_before: str | None = None
     """The same for the kernel's OOM killer."""
+    disk_request: str | None = None
+    """The ephemeral-storage request, above which a pod is evicted first when the disk runs full."""
     first_evicted: str | None = None
     """Whom the kubelet would take first; for findings about nodes."""
     first_killed: str | None = None
@@ -222,5 +242,6 @@ class Check(Struct, frozen=True):
     """How to mend it."""
     bad: Example
     good: Example
-    references: tuple[str, ...]
+    effect: Effect = Effect.ORDER
+    references: tuple[str, ...] = ()
     """Where upstream the rule can be read."""

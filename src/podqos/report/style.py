@@ -19,6 +19,7 @@ _CLASS_COLOURS = {
     QOSClass.BURSTABLE: "33",  # yellow
     QOSClass.BEST_EFFORT: "31",  # red: first to go
 }
+_SEVERITY_COLOURS = {"error": "1;31", "warning": "33", "info": "36"}
 
 
 class Style(Struct, frozen=True):
@@ -31,6 +32,10 @@ class Style(Struct, frozen=True):
     def qos_class(self, qos_class: QOSClass) -> str:
         """Return the class in its colour."""
         return self._painted(str(qos_class), _CLASS_COLOURS[qos_class])
+
+    def severity(self, severity: str) -> str:
+        """Return how bad something is (error, warning, info) in its colour."""
+        return self._painted(severity, _SEVERITY_COLOURS[severity])
 
     def strong(self, text: str) -> str:
         """Return a heading."""
