@@ -27,7 +27,7 @@ from podqos.manifest.problems import Position, Severity, position_at
 from podqos.manifest.reading import read
 from podqos.manifest.text import Chunk, Place, normalise
 
-__all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits"]
+__all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits", "places_in_order"]
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
@@ -110,6 +110,11 @@ def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit])
         if not same(wanted.setdefault((edit.place, path), edit.value), edit.value):
             return CannotEdit(Reason.CONFLICT, edit)
     return None
+
+
+def places_in_order(data: bytes) -> list[Place]:
+    """Return where the objects of a text stand, in the order of the text; edits move them and keep their number."""
+    return sorted(_places(read("", data)), key=lambda place: (place.chunk.start, place.document, place.path))
 
 
 def _places(reading: Reading) -> Iterator[Place]:
