@@ -11,18 +11,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.finding import EditValue, FieldEdit, Finding
+from podqos.advice.finding import EditValue, FieldEdit, Finding, Subject
 from podqos.advice.patches import ObjectPatch, object_patch, plain_value
-from podqos.manifest.edits import CannotEdit, ObjectEdit, Reason, apply_edits
+from podqos.manifest.edits import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, parse_path
+from podqos.manifest.text import Place
 
 Recheck = Callable[[Mapping[str, bytes]], Sequence[Finding]]
 """From the texts that have changed, by file, to the findings that are left."""
 
 _MOST_ROUNDS = 5
-# With these, it is not one edit that is in the way of the others.
-_OF_ALL = (Reason.TEMPLATE, Reason.UNREADABLE)
+# What is in the way of one edit is in the way of all others in the file.
+_OF_THE_FILE = (Reason.TEMPLATE, Reason.UNREADABLE)
 
 
 class FixedFile(Struct, frozen=True):
@@ -40,8 +41,15 @@ class RefusedFix(Struct, frozen=True):
 
     finding: Finding
     why: CannotEdit
+
+
+class RefusedObject(Struct, frozen=True):
+    """An object to be mended by hand."""
+
+    subject: Subject
+    fixes: tuple[RefusedFix, ...]
     patch: ObjectPatch | None
-    """To be applied by hand; None where it does not fit the object."""
+    """All of them together, except those that contradict what was written; None where nothing is left of them."""
 
 
 class Fixes(Struct, frozen=True):
@@ -49,120 +57,35 @@ class Fixes(Struct, frozen=True):
 
     files: tuple[FixedFile, ...]
     """Those that change, in order of name."""
-    refused: tuple[RefusedFix, ...]
+    refused: tuple[RefusedObject, ...]
     remaining: tuple[Finding, ...]
     """What is still found in the new texts."""
 
 
 def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Recheck) -> Fixes:
     """Apply every patch that is complete; ``load`` returns what a file held when it was checked."""
-    fixing = _Fixing(load)
+    files: dict[str, _File] = {}
     for _ in range(_MOST_ROUNDS):
-        if not fixing.take(findings):
-            break
-        findings = recheck(fixing.changed())
-    return Fixes(fixing.files(), fixing.refused(), tuple(findings))
-
-
-_Target = tuple[str, str, str]
-"""An object: file, kind, namespace and name."""
-_Wanted = dict[_Target, dict[FieldPath, EditValue]]
-
-
-class _Fixing:
-    def __init__(self, load: Callable[[str], bytes]) -> None:
-        self._load = load
-        self._before: dict[str, bytes] = {}
-        self._after: dict[str, bytes] = {}
-        self._mended: dict[str, list[Finding]] = {}
-        self._refused: dict[tuple[_Target, str, str], RefusedFix] = {}
-        self._written: _Wanted = {}
-
-    def take(self, findings: Iterable[Finding]) -> bool:
-        """Apply what can be applied, and return whether any text has changed."""
         by_source: dict[str, list[Finding]] = {}
         for finding in findings:
-            if _can_be_applied(finding) and _key(finding) not in self._refused:
+            if _can_be_applied(finding):
                 by_source.setdefault(finding.subject.source, []).append(finding)
-        changed = [self._fix_file(source, by_source[source]) for source in sorted(by_source)]
-        return any(changed)
-
-    def changed(self) -> dict[str, bytes]:
-        return {source: data for source, data in self._after.items() if data != self._before[source]}
-
-    def files(self) -> tuple[FixedFile, ...]:
-        return tuple(
-            FixedFile(source, self._before[source], after, tuple(self._mended[source]))
-            for source, after in sorted(self.changed().items())
-        )
-
-    def refused(self) -> tuple[RefusedFix, ...]:
-        return tuple(sorted(self._refused.values(), key=lambda refused: refused.finding.order))
-
-    def _fix_file(self, source: str, findings: list[Finding]) -> bool:
-        if source not in self._before:
-            self._before[source] = self._after[source] = self._load(source)
-            self._mended[source] = []
-        data = self._after[source]
-        chosen = self._without_conflicts(sorted(findings, key=lambda finding: (finding.check, finding.order)))
-        chosen, result = self._apply(data, chosen)
-        for finding in chosen:
-            for edit in finding.patch.edits:
-                self._written.setdefault(_target(finding), {})[parse_path(edit.path)] = edit.value
-        if result == data:
-            return False
-        self._after[source] = result
-        self._mended[source] += chosen
-        return True
-
-    def _without_conflicts(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return those that neither want the same field as one before them nor undo what was written before."""
-        chosen: list[Finding] = []
-        wanted: _Wanted = {}
-        for finding in findings:
-            target = _target(finding)
-            undone = _conflict(finding.patch.edits, self._written.get(target, {}))
-            if undone is not None:
-                self._refuse(finding, CannotEdit(Reason.CONFLICT, _object_edit(finding, undone)))
-            elif _conflict(finding.patch.edits, wanted.get(target, {})) is None:
-                chosen.append(finding)
-                wanted.setdefault(target, {}).update(
-                    (parse_path(edit.path), edit.value) for edit in finding.patch.edits
-                )
-        return chosen
-
-    def _apply(self, data: bytes, chosen: list[Finding]) -> tuple[list[Finding], bytes]:
-        """Return which findings could be mended, and the text with all of that."""
-        while chosen:
-            result = apply_edits(data, list(_object_edits(chosen)))
-            if not isinstance(result, CannotEdit):
-                return chosen, result.data
-            at_fault = _at_fault(data, chosen, result)
-            for finding in at_fault:
-                self._refuse(finding, result)
-            chosen = [finding for finding in chosen if finding not in at_fault]
-        return [], data
-
-    def _refuse(self, finding: Finding, why: CannotEdit) -> None:
-        patch = None
-        place = finding.subject.place
-        if place is not None:
-            value = Lookup(self._after[finding.subject.source]).plain(place)
-            patch = object_patch(value, finding.patch.edits)
-        self._refused[_key(finding)] = RefusedFix(finding, why, patch)
-
-
-def _at_fault(data: bytes, chosen: list[Finding], why: CannotEdit) -> list[Finding]:
-    """Return whose edits are in the way; where it is not one of them, whatever does not go with those before it."""
-    if why.edit is not None:
-        return [finding for finding in chosen if why.edit in list(_object_edits([finding]))]
-    if why.reason in _OF_ALL:
-        return chosen
-    accepted: list[Finding] = []
-    for finding in chosen:
-        if not isinstance(apply_edits(data, list(_object_edits([*accepted, finding]))), CannotEdit):
-            accepted.append(finding)
-    return [finding for finding in chosen if finding not in accepted]
+        for source in sorted(by_source.keys() - files.keys()):
+            files[source] = _File(load(source))
+        changed = [files[source].take(by_source[source]) for source in sorted(by_source)]
+        if not any(changed):
+            break
+        findings = recheck({source: file.after for source, file in files.items() if file.after != file.before})
+    in_order = sorted(files.items())
+    return Fixes(
+        tuple(
+            FixedFile(source, file.before, file.after, tuple(file.mended))
+            for source, file in in_order
+            if file.after != file.before
+        ),
+        tuple(refused for _, file in in_order for refused in file.refused()),
+        tuple(findings),
+    )
 
 
 def _can_be_applied(finding: Finding) -> bool:
@@ -170,31 +93,130 @@ def _can_be_applied(finding: Finding) -> bool:
     return finding.patch.is_complete and finding.suppression is None and has_place
 
 
-def _target(finding: Finding) -> _Target:
-    return finding.subject.source, finding.subject.kind, finding.subject.key
+_Wanted = dict[int, dict[FieldPath, EditValue]]
+"""The values of fields, by the number of the object in its file."""
 
 
-def _key(finding: Finding) -> tuple[_Target, str, str]:
-    return _target(finding), finding.check, finding.path
+class _File:
+    """A file while patches are applied to it. Objects are known by their number: it stays while places move."""
+
+    def __init__(self, data: bytes) -> None:
+        self.before = self.after = data
+        self.mended: list[Finding] = []
+        self._written: _Wanted = {}
+        self._refused: dict[tuple[int, str, str], RefusedFix] = {}
+
+    def take(self, findings: Iterable[Finding]) -> bool:
+        """Apply what can be applied, and return whether the text has changed."""
+        numbers = {place: number for number, place in enumerate(places_in_order(self.after))}
+        fixes = [_Fix(finding, numbers.get(_place(finding), -1)) for finding in findings]
+        fixes = [each for each in fixes if each.key not in self._refused]
+        chosen = self._without_conflicts(sorted(fixes, key=lambda each: (each.finding.check, each.finding.order)))
+        chosen, result = self._apply(chosen)
+        for each in chosen:
+            each.note_in(self._written)
+        if result == self.after:
+            return False
+        self.after = result
+        self.mended += [each.finding for each in chosen]
+        return True
+
+    def refused(self) -> Iterator[RefusedObject]:
+        """Yield what was not mended, object by object."""
+        by_object: dict[int, list[RefusedFix]] = {}
+        for (number, _, _), refused in self._refused.items():
+            by_object.setdefault(number, []).append(refused)
+        lookup, places = Lookup(self.after), places_in_order(self.after)
+        for number, fixes in sorted(by_object.items()):
+            in_order = sorted(fixes, key=lambda refused: refused.finding.order)
+            edits = [
+                edit
+                for refused in in_order
+                if refused.why.reason is not Reason.CONFLICT
+                for edit in refused.finding.patch.edits
+            ]
+            value = lookup.plain(places[number]) if 0 <= number < len(places) else None
+            yield RefusedObject(in_order[0].finding.subject, tuple(in_order), object_patch(value, edits))
+
+    def _without_conflicts(self, fixes: Iterable[_Fix]) -> list[_Fix]:
+        """Return those that neither want the same field as one before them nor undo what was written before."""
+        chosen: list[_Fix] = []
+        wanted: _Wanted = {}
+        for each in fixes:
+            undone = each.conflict(self._written)
+            if undone is not None:
+                self._refuse(each, CannotEdit(Reason.CONFLICT, undone))
+            elif each.conflict(wanted) is None:
+                chosen.append(each)
+                each.note_in(wanted)
+        return chosen
+
+    def _apply(self, chosen: list[_Fix]) -> tuple[list[_Fix], bytes]:
+        """Return which findings could be mended, and the text with all of that."""
+        while chosen:
+            result = apply_edits(self.after, [edit for each in chosen for edit in each.edits()])
+            if not isinstance(result, CannotEdit):
+                return chosen, result.data
+            at_fault = self._at_fault(chosen, result)
+            for each in at_fault:
+                self._refuse(each, result)
+            keys = {each.key for each in at_fault}
+            chosen = [each for each in chosen if each.key not in keys]
+        return [], self.after
+
+    def _at_fault(self, chosen: list[_Fix], why: CannotEdit) -> list[_Fix]:
+        """Return whose edits are in the way; where it is not one of them, whatever does not go with those before it."""
+        if why.reason in _OF_THE_FILE:
+            return chosen
+        if why.edit is not None:
+            return [each for each in chosen if why.edit in each.edits()]
+        accepted: list[ObjectEdit] = []
+        at_fault = []
+        for each in chosen:
+            if isinstance(apply_edits(self.after, [*accepted, *each.edits()]), CannotEdit):
+                at_fault.append(each)
+            else:
+                accepted += each.edits()
+        return at_fault
+
+    def _refuse(self, each: _Fix, why: CannotEdit) -> None:
+        self._refused[each.key] = RefusedFix(each.finding, why)
 
 
-def _conflict(edits: Iterable[FieldEdit], wanted: Mapping[FieldPath, EditValue]) -> FieldEdit | None:
-    """Return the first edit of a field that is wanted to be something else, or that contains one or is part of one."""
-    for edit in edits:
-        path = parse_path(edit.path)
-        for other, value in wanted.items():
-            shorter = min(len(path), len(other))
-            if path[:shorter] == other[:shorter] and (path != other or edit.value != value):
-                return edit
-    return None
-
-
-def _object_edits(findings: Iterable[Finding]) -> Iterator[ObjectEdit]:
-    for finding in findings:
-        for edit in finding.patch.edits:
-            yield _object_edit(finding, edit)
-
-
-def _object_edit(finding: Finding, edit: FieldEdit) -> ObjectEdit:
+def _place(finding: Finding) -> Place:
     assert finding.subject.place is not None
-    return ObjectEdit(finding.subject.place, edit.path, plain_value(edit.value))
+    return finding.subject.place
+
+
+class _Fix(Struct, frozen=True):
+    """A finding with the number of its object in the file."""
+
+    finding: Finding
+    number: int
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """The same finding has the same key in every round."""
+        return self.number, self.finding.check, self.finding.path
+
+    def edits(self) -> list[ObjectEdit]:
+        return [self._edit(edit) for edit in self.finding.patch.edits]
+
+    def note_in(self, wanted: _Wanted) -> None:
+        wanted.setdefault(self.number, {}).update(
+            (parse_path(edit.path), edit.value) for edit in self.finding.patch.edits
+        )
+
+    def conflict(self, wanted: _Wanted) -> ObjectEdit | None:
+        """Return the first edit of a field that is wanted to be something else, contains one that is, or is part."""
+        for edit in self.finding.patch.edits:
+            path = parse_path(edit.path)
+            for other, value in wanted.get(self.number, {}).items():
+                shorter = min(len(path), len(other))
+                is_same = path == other and edit.value == value
+                if path[:shorter] == other[:shorter] and not is_same:
+                    return self._edit(edit)
+        return None
+
+    def _edit(self, edit: FieldEdit) -> ObjectEdit:
+        return ObjectEdit(_place(self.finding), edit.path, plain_value(edit.value))

@@ -27,7 +27,7 @@ from podqos.manifest.problems import Position, Severity, position_at
 from podqos.manifest.reading import read
 from podqos.manifest.text import Chunk, Place, normalise
 
-__all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits"]
+__all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits", "places_in_order"]
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
@@ -67,6 +67,8 @@ _Replacement = tuple[int, int, str]
 
 def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit:
     """Return the bytes of a manifest with all edits made, or why that cannot be done safely."""
+    if not edits:
+        return Edited(data)
     reading = read("", data)
     refused = _refused_at_once(data, reading, edits)
     if refused is not None:
@@ -108,6 +110,11 @@ def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit])
         if not same(wanted.setdefault((edit.place, path), edit.value), edit.value):
             return CannotEdit(Reason.CONFLICT, edit)
     return None
+
+
+def places_in_order(data: bytes) -> list[Place]:
+    """Return where the objects of a text stand, in the order of the text; edits move them and keep their number."""
+    return sorted(_places(read("", data)), key=lambda place: (place.chunk.start, place.document, place.path))
 
 
 def _places(reading: Reading) -> Iterator[Place]:

@@ -15,6 +15,7 @@ from podqos.manifest.edits_writing import BlockStyle, block_lines, is_empty, is_
 from podqos.manifest.plain import Plain
 
 _COLON = re.compile(r"[ \t]*:")
+_ANCHOR = re.compile(r"(?:[ \t]*&[^\s,\[\]{}]+)?")
 
 
 def indentation(text: str, root: Node) -> BlockStyle:
@@ -50,26 +51,28 @@ def add_members(text: str, column: int, last: Member, new: Mapping[str, Plain], 
 def replace_value(text: str, member: Member, after_colon: int, new: Plain, style: BlockStyle) -> Iterator[Splice]:
     """Put another value behind a key."""
     node = member.value
-    column = column_of(text, member.start) + style.unit
     if is_scalar(new) or is_empty(new):
         written = scalar(new, node.style)
         if node.is_block:
-            yield Splice(after_colon, node.end, f" {written}")
+            anchor = _ANCHOR.match(text, after_colon)
+            assert anchor is not None
+            yield Splice(anchor.end(), anchor.end(), f" {written}")
+            yield Splice(line_end(text, after_colon), line_end(text, node.end), "")
         else:
             yield Splice(node.start, node.end, written if node.end > node.start else f" {written}")
         return
-    nested = {"": new}
-    first, *lines = block_lines(nested, column - style.unit, style)
-    assert first
+    _, *lines = block_lines({"": new}, column_of(text, member.start), style)
     below = "".join(f"\n{line}" for line in lines)
+    start = len(text[: node.start].rstrip(" \t"))
     if node.is_block:
-        yield Splice(line_end(text, after_colon), node.end, below)
-        return
-    start = max(after_colon, len(text[: node.start].rstrip(" \t")))
-    if node.end > node.start:
-        yield Splice(start, node.end, "")
-    end = line_end(text, node.end)
-    yield Splice(end, end, below)
+        yield Splice(line_end(text, after_colon), line_end(text, node.end), below)
+    elif text[start - 1] == "\n":
+        yield Splice(start - 1, node.end, below)
+    else:
+        if node.end > node.start:
+            yield Splice(start, node.end, "")
+        end = line_end(text, node.end)
+        yield Splice(end, end, below)
 
 
 def remove_members(text: str, node: Node, removed: Iterable[Member]) -> Iterator[Splice]:

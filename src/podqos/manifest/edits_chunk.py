@@ -13,7 +13,7 @@ from podqos.manifest.edits_values import with_field
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
-from podqos.manifest.text import Chunk
+from podqos.manifest.text import Chunk, decode
 
 _NOT_BLANK = re.compile(r"[^ \t\r\n]")
 _TEMPLATE = "{{"
@@ -23,6 +23,7 @@ def chunk_values(text: bytes, chunk: Chunk) -> list[Plain]:
     """Return what the documents of a chunk say; raise ``Refusal`` if one of them is not in order."""
     piece = text[chunk.start : chunk.end]
     try:
+        decode(piece, chunk.origin)
         if chunk.notation == "json":
             return [PLAIN_DECODER.decode(piece)]
         values = []
@@ -40,8 +41,8 @@ class EditableChunk:
 
     def __init__(self, text: bytes, chunk: Chunk) -> None:
         self.chunk = chunk
-        self.string = text[chunk.start : chunk.end].decode()
         self._values = chunk_values(text, chunk)
+        self.string = text[chunk.start : chunk.end].decode()
         self.meant = list(self._values)
         """What each document should say."""
 

@@ -25,7 +25,7 @@ def flow_style(text: str, node: Node, outer: FlowStyle) -> FlowStyle:
     indent = _indent_before(text, last.start)
     unit = outer.unit
     if indent is not None:
-        around = _line_indent(text, node.start)
+        around = line_indent(text, node.start)
         unit = indent.removeprefix(around) or unit
     gap = text[last.key_end : last.value.start]
     colon = gap if _ONE_LINE_GAP.fullmatch(gap) else outer.colon
@@ -97,6 +97,7 @@ def _indent_before(text: str, offset: int) -> str | None:
     return before if start and not before.strip(" \t") else None
 
 
-def _line_indent(text: str, offset: int) -> str:
+def line_indent(text: str, offset: int) -> str:
+    """Return what the line of an offset begins with."""
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
     return line[: len(line) - len(line.lstrip(" \t"))]

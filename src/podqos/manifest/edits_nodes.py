@@ -26,7 +26,7 @@ _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*+(?:[ \t]*+(?:#[^\n]*+)?\n)*+[ \t
 _EXPLICIT_KEY = re.compile(r"(?:^|[{\[,])[ \t-]*\?[ \t]+(?:[&!]\S+[ \t]+)*$")
 
 
-class Splice(Struct, frozen=True, order=True):
+class Splice(Struct, frozen=True):
     """A piece of text to put in the place of another, by characters."""
 
     start: int

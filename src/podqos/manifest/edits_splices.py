@@ -32,7 +32,26 @@ def splices(text: str, root: Node, old: Plain, new: Plain, *, is_json: bool) -> 
     """Return how to change a text in which ``root`` stands and says ``old``, so that it says ``new``."""
     walk = _Walk(text, root, is_json=is_json)
     walk.change(root, old, new, (), _Slot(flow=FlowStyle(is_json=is_json)))
-    return sorted(walk.splices)
+    # What goes to the same place keeps its order: the inner of two mappings that end together comes first.
+    return _apart(text, sorted(walk.splices, key=lambda splice: (splice.start, splice.end)))
+
+
+def _apart(text: str, found: list[Splice]) -> list[Splice]:
+    """Let removals begin a line end earlier where something is to be added at the end of the last line they take."""
+    joined: list[Splice] = []
+    for splice in found:
+        last = joined[-1] if joined else None
+        if last is not None and not last.text and not splice.text and last.end == splice.start:
+            joined[-1] = Splice(last.start, splice.end, "")
+        else:
+            joined.append(splice)
+    additions = {splice.start for splice in joined if splice.start == splice.end}
+    return [
+        Splice(splice.start - 1, splice.end - 1, "")
+        if not splice.text and splice.end - 1 in additions and text[splice.start - 1 : splice.start] == "\n"
+        else splice
+        for splice in joined
+    ]
 
 
 class _Walk:
@@ -75,10 +94,16 @@ class _Walk:
         kept = [member for member in node.members if all(member is not gone for gone in removed)]
         for member in removed:
             self._check_removal(member.value, path)
+        flow = edits_flow.flow_style(self._text, node, slot.flow) if node.is_flow else slot.flow
+        if not kept and removed and node.is_flow:
+            outer = replace(
+                flow, line_indent=edits_flow.line_indent(self._text, node.start) if flow.line_indent else None
+            )
+            self.splices.append(Splice(node.start, node.end, flow_value(new, outer)))
+            return
         if not kept:
             self._replace(node, new, path, slot)
             return
-        flow = edits_flow.flow_style(self._text, node, slot.flow) if node.is_flow else slot.flow
         for key, member in members.items():
             if key in new and old[key] is not new[key]:
                 inner = _Slot(flow=flow) if node.is_flow else _Slot(member)

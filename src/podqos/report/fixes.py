@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Iterator
 
 from podqos.advice.finding import Finding
-from podqos.advice.fixing import FixedFile, Fixes, RefusedFix
+from podqos.advice.fixing import FixedFile, Fixes, RefusedObject
+from podqos.advice.patches import ObjectPatch
 from podqos.manifest.edits import CannotEdit, Reason
 from podqos.report.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.report.style import Style
@@ -74,26 +75,20 @@ def summary_lines(fixes: Fixes, style: Style, *, is_written: bool) -> Iterator[s
         yield "nothing to fix"
 
 
-def _refused_lines(refused: RefusedFix, style: Style) -> Iterator[str]:
-    finding = refused.finding
-    yield style.strong(f"{finding.subject.source}: not fixed: {_name(finding)}")
-    yield f"  because {reason_words(refused.why)}"
+def _refused_lines(refused: RefusedObject, style: Style) -> Iterator[str]:
+    for each in refused.fixes:
+        yield style.strong(f"{refused.subject.source}: not fixed: {_name(each.finding)}")
+        yield f"  because {reason_words(each.why)}"
     if refused.patch is not None:
-        yield from (f"  {line}".rstrip() for line in by_hand(refused, style))
+        yield from (f"  {line}" for line in by_hand(refused.patch, refused.subject.namespace, style))
 
 
-def by_hand(refused: RefusedFix, style: Style) -> Iterator[str]:
-    """Yield how to apply a patch that was refused: with kubectl, with kustomize, as a JSON patch."""
-    patch = refused.patch
-    assert patch is not None
-    command = kubectl_patch(patch, refused.finding.subject.namespace)
+def by_hand(patch: ObjectPatch, namespace: str, style: Style) -> Iterator[str]:
+    """Yield how to apply a patch: with kubectl, with kustomize, as a JSON patch."""
+    command = kubectl_patch(patch, namespace)
     if command is not None:
         yield style.faint("with kubectl:")
         yield f"  {command}"
-    elif patch.kind:
-        yield style.faint(
-            f"no API server changes this in a {patch.kind} that exists: change its manifest and replace it"
-        )
     if patch.name and patch.api_version:
         yield style.faint(f"with kustomize, as {kustomize_file_name(patch)}:")
         yield from (f"  {line}" for line in kustomize_patch(patch).splitlines())
