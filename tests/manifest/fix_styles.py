@@ -19,9 +19,11 @@ def resources(draw: st.DrawFn) -> Value:
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> dict[str, Value]:
-    """Pods with one to three containers, keys in any order."""
+def pods(draw: st.DrawFn, *, limited: bool) -> dict[str, Value]:
+    """Pods with one to three containers, keys in any order; some have a memory limit without a request."""
     containers: list[Value] = []
+    if limited:
+        containers.append({"name": "limited", "resources": {"limits": {"memory": "1Gi"}}})
     for number in range(draw(st.integers(1, 3))):
         container: dict[str, Value] = {"name": f"c{number}"}
         if draw(st.booleans()):
@@ -112,9 +114,9 @@ class _Writer:
 
 
 @st.composite
-def manifests(draw: st.DrawFn) -> bytes:
+def manifests(draw: st.DrawFn, *, limited: bool = False) -> bytes:
     """Files that hold one pod, some with another document before or after it."""
-    pod = draw(pods())
+    pod = draw(pods(limited=limited))
     if draw(st.integers(0, 4)) == 0:
         indent = draw(st.sampled_from((None, 2, 4, "\t")))
         separators = draw(st.sampled_from(((",", ":"), (", ", ": ")))) if indent is None else None
