@@ -13,7 +13,7 @@ from msgspec import Struct
 from podqos.model.pod import QOSClass
 
 
-class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True):
+class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="camel"):
     """The base of all facts; a finding's facts are one of the structures below."""
 
 

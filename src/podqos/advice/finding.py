@@ -122,7 +122,7 @@ class Subject(Struct, frozen=True, gc=False):
         return (self.place.chunk.start, self.place.document, *indexes)
 
 
-class Standing(Struct, frozen=True, gc=False):
+class Standing(Struct, frozen=True, gc=False, rename="camel"):
     """Where a pod stands when memory runs short."""
 
     qos_class: QOSClass
@@ -159,7 +159,7 @@ class Effect(StrEnum):
     """On no order."""
 
 
-class Consequence(Struct, frozen=True, gc=False):
+class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     """What a finding does to survival: who dies before whom because of it."""
 
     effect: Effect

@@ -43,7 +43,7 @@ def patch(finding: Finding) -> str:
     """Return what to write, or what has to be chosen first."""
     found = finding.patch
     if found.is_complete:
-        return "; ".join(_edit(edit) for edit in found.edits)
+        return "; ".join(edit_text(edit) for edit in found.edits)
     return _choice(found)
 
 
@@ -305,7 +305,8 @@ def _of_a_node(told: Consequence) -> str:
 # ---- what to write -----------------------------------------------------------------------------------------------
 
 
-def _edit(edit: FieldEdit) -> str:
+def edit_text(edit: FieldEdit) -> str:
+    """Return one field to write: ``path: value``."""
     if edit.value is None:
         return f"remove {edit.path}"
     was = f" (was {edit.replaces})" if edit.replaces else ""
