@@ -15,7 +15,7 @@ from podqos.advice.finding import Choice, FieldEdit, Patch
 from podqos.advice.repair import field_edits, with_edits
 from podqos.advice.view import View
 from podqos.model.effective import pod_level_is_set
-from podqos.model.pod import Container, QOSClass
+from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.qos.edits import Edit
@@ -78,8 +78,8 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
 
 
 def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
-    if view.admission is not None and _is_limited(view, container.name):
-        return  # by a LimitRange, which is PQ202's
+    if view.admission is not None and _is_limited(view.admission.first.pod, container.name):
+        return  # by a LimitRange, of which PQ202 or PQ203 tells
     view.report(
         "PQ107",
         f"{path}.requests.memory",
@@ -89,12 +89,9 @@ def _unlimited(view: View, container: Container, path: str, request: Quantity) -
     )
 
 
-def _is_limited(view: View, name: str) -> bool:
-    spec = view.stored.spec
-    return any(
-        container.name == name and MEMORY in container.resources.limits
-        for container in (*spec.containers, *spec.init_containers)
-    )
+def _is_limited(pod: Pod, name: str) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(each.name == name and MEMORY in each.resources.limits for each in containers)
 
 
 def disk_limits(view: View) -> None:
