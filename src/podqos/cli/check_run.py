@@ -54,6 +54,7 @@ class CheckRun:
         self._files = self._without_own_files(manifest_files(given, "check"))
         settings = self._config.configuration
         self._min_severity = Severity(arguments.min_severity or settings.min_severity or Severity.INFO)
+        self._relative_paths: dict[str, str] = {}
         self._fail_on = FailOn(arguments.fail_on or settings.fail_on or FailOn.WARNING)
 
     def run(self) -> int:
@@ -197,7 +198,10 @@ class CheckRun:
         rules = self._config.configuration.ignore
         if finding.suppression is not None or not rules:
             return finding
-        suppression = ignored(finding, rules, self._config.relative(finding.subject.source))
+        source = finding.subject.source
+        if source not in self._relative_paths:
+            self._relative_paths[source] = self._config.relative(source)
+        suppression = ignored(finding, rules, self._relative_paths[source])
         return finding if suppression is None else replace(finding, suppression=suppression)
 
     def _is_severe(self, finding: Finding) -> bool:
