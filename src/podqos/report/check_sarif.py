@@ -106,8 +106,8 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     if replacements:
         result["fixes"] = [_fix(item, replacements)]
     if item.suppression is not None:
-        kind = _KINDS[item.suppression.by]
-        suppression: dict[str, JSON] = {"kind": kind, "status": "accepted"}
+        # Its status is left out, which means accepted: two editions of the schema call the property differently.
+        suppression: dict[str, JSON] = {"kind": _KINDS[item.suppression.by]}
         if item.suppression.reason:
             suppression["justification"] = item.suppression.reason
         result["suppressions"] = [suppression]
