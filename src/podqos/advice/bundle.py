@@ -7,19 +7,20 @@ one by one and in parallel, and there are a few policies, nodes and services, wh
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from podqos.admission.policies import Cluster, Policies
 from podqos.advice.finding import Subject
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import CPU, MEMORY
 from podqos.model.service import Service
-from podqos.placement.overcommit import DEFAULT_BUDGETS
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
 
 
 class FoundWorkload(Struct, frozen=True, gc=False):
@@ -46,8 +47,8 @@ class Resize(Struct, frozen=True):
 class Surroundings(Struct, frozen=True):
     """Everything but the workloads."""
 
-    cluster: Cluster = Cluster(Policies())
-    """The policies of all namespaces."""
+    cluster: Cluster | None = None
+    """The policies of all namespaces; None where there are none."""
     services: tuple[Service, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -83,9 +84,9 @@ class CheckOptions(Struct, frozen=True):
     """How many times its request a memory limit may be."""
     growth_bytes_per_second: int = 50 << 20
     """How fast memory is taken when a node runs out of it."""
-    cpu_budget: Fraction = DEFAULT_BUDGETS[CPU]
-    memory_budget: Fraction = DEFAULT_BUDGETS[MEMORY]
-    """Limits against allocatable."""
+    cpu_budget: Fraction | None = None
+    memory_budget: Fraction | None = None
+    """Limits against allocatable; None is the budget of ``placement.overcommit``."""
     important_priority: int = 1_000_000
     """From here on a pod counts as one that must not die."""
     compare_up_to: int = 300

@@ -12,16 +12,14 @@ who dies before whom. ``check`` is both, one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.bundle import Bundle, CheckOptions, FoundWorkload, Resize
 from podqos.advice.checks_amounts import refused_amounts, suspicious_amounts
-from podqos.advice.checks_capacity import check_capacity, larger_than_any_node
 from podqos.advice.checks_class import accidental_burstable, best_effort
-from podqos.advice.checks_kubelet import check_kubelets
-from podqos.advice.checks_policies import conflicting_defaults, injected, policies
 from podqos.advice.checks_priority import (
     best_effort_with_priority,
     budget,
@@ -29,9 +27,7 @@ from podqos.advice.checks_priority import (
     system_priority,
     unknown_class,
 )
-from podqos.advice.checks_resize import class_changing_resize
 from podqos.advice.checks_sizes import disk_limits, fractional_cpu, memory_amounts, small_sidecar, volumes
-from podqos.advice.comparison import compare
 from podqos.advice.finding import Finding, in_order
 from podqos.advice.sketch import Sketch, sketch_of
 from podqos.advice.view import Context, Variant, View
@@ -46,14 +42,27 @@ _CHECKS: tuple[tuple[str, Callable[[View], None]], ...] = (
     ("PQ114", small_sidecar),
     ("PQ115", fractional_cpu),
     ("PQ116 PQ117", suspicious_amounts),
-    ("PQ201 PQ202 PQ203 PQ206 PQ207", policies),
-    ("PQ205", injected),
     ("PQ302", best_effort_with_priority),
     ("PQ304", system_priority),
     ("PQ305", unknown_class),
     ("PQ306", budget),
-    ("PQ504", larger_than_any_node),
 )
+
+
+@cache
+def _active(disabled: frozenset[str], *, policies: bool, nodes: bool) -> tuple[Callable[[View], None], ...]:
+    """Return the checks of single workloads that can find something; what they need is imported only for them."""
+    checks = list(_CHECKS)
+    if policies:
+        from podqos.advice import checks_policies
+
+        checks.append(("PQ201 PQ202 PQ203 PQ206 PQ207", checks_policies.policies))
+        checks.append(("PQ205", checks_policies.injected))
+    if nodes:
+        from podqos.advice.checks_capacity import larger_than_any_node
+
+        checks.append(("PQ504", larger_than_any_node))
+    return tuple(run for ids, run in checks if not disabled.issuperset(ids.split()))
 
 
 class WorkloadResult(Struct, frozen=True, gc=False):
@@ -78,11 +87,10 @@ def check_workload(found: FoundWorkload, context: Context, *, keep_pod: bool) ->
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
     view = View(found, context, compares=keep_pod)
     if not refused_amounts(view):
-        disabled = context.options.disabled
-        for ids, run in _CHECKS:
-            # Most often nothing is disabled; what is, costs nothing.
-            if not disabled or not disabled.issuperset(ids.split()):
-                run(view)
+        options = context.options
+        policies = view.admission is not None or bool(options.inject)
+        for run in _active(options.disabled, policies=policies, nodes=bool(context.surroundings.nodes)):
+            run(view)
     return WorkloadResult(sketch_of(view), tuple(view.findings), tuple(view.variants))
 
 
@@ -99,15 +107,28 @@ def check_bundle(
     findings += _of_several(context, sketches, resizes)
     disabled = context.options.disabled
     if sketches and all(sketch.pod is not None for sketch in sketches):
+        from podqos.advice.comparison import compare
+
         findings = compare(findings, variants, sketches, context)
     findings = [finding for finding in findings if finding.check not in disabled]
     return in_order(findings)
 
 
 def _of_several(context: Context, sketches: Sequence[Sketch], resizes: Iterable[Resize]) -> Iterator[Finding]:
-    yield from conflicting_defaults(context)
     yield from compare_priorities(sketches, context)
-    yield from check_kubelets(context, sketches)
-    yield from check_capacity(context, sketches)
+    if context.surroundings.cluster is not None:
+        from podqos.advice.checks_policies import conflicting_defaults
+
+        yield from conflicting_defaults(context)
+    if context.surroundings.kubelets:
+        from podqos.advice.checks_kubelet import check_kubelets
+
+        yield from check_kubelets(context, sketches)
+    if context.surroundings.nodes:
+        from podqos.advice.checks_capacity import check_capacity
+
+        yield from check_capacity(context, sketches)
     for resize in resizes:
+        from podqos.advice.checks_resize import class_changing_resize
+
         yield from class_changing_resize(resize, context)

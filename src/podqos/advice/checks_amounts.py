@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.admission.field_errors import FieldError
-from podqos.admission.validation import validate_resources
+from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.facts import ImplausibleAmount, Refused, RequestAboveLimit, ZeroAmount
 from podqos.advice.finding import Choice, FieldEdit, Patch
 from podqos.advice.view import View
@@ -27,11 +27,12 @@ def refused_amounts(view: View) -> bool:
     errors = validate_resources(view.defaulted)
     above = _above_limit(view) if errors else []
     for container, path, resource, request, limit in above:
+        field = format_path((*parse_path(path), "requests", resource))
         view.report(
             "PQ111",
-            f"{path}.requests.{resource}",
+            field,
             RequestAboveLimit(resource, str(request), str(limit)),
-            Patch((FieldEdit(f"{view.prefix}{path}.requests.{resource}", str(limit), str(request)),)),
+            Patch((FieldEdit(view.prefix + field, str(limit), str(request)),)),
             container=container.name,
         )
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
@@ -76,9 +77,13 @@ def suspicious_amounts(view: View) -> None:
         suspects: dict[str, None] = {}
         for amounts in (resources.limits, resources.requests):
             for name, amount in amounts.items():
-                if _is_suspicious(name, amount.nanos):
+                nanos = amount.nanos
+                # Nearly all amounts lie between the bounds for cpu and those for memory; only the others are looked at.
+                if not (0 < nanos < _MOST_NANOS if name == CPU else nanos >= _LEAST_NANOS):
                     suspects[name] = None
         for name in suspects:
+            if name not in CONTAINER_RESOURCES:
+                continue
             _zeros(view, container, path, name)
             _wrong_units(view, container, path, name)
 

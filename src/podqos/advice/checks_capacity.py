@@ -20,7 +20,7 @@ from podqos.model.node import Node
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY
-from podqos.placement.overcommit import Overcommit
+from podqos.placement.overcommit import DEFAULT_BUDGETS, Overcommit
 
 _SHOWN = 3
 
@@ -31,8 +31,8 @@ def check_capacity(context: Context, sketches: Sequence[Sketch]) -> Iterator[Fin
     if not nodes:
         return
     for check, resource, budget in (
-        ("PQ501", CPU, context.options.cpu_budget),
-        ("PQ502", MEMORY, context.options.memory_budget),
+        ("PQ501", CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
+        ("PQ502", MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
     ):
         total = _overcommit(nodes, sketches, resource, budget)
         if not total.allocatable:

@@ -9,17 +9,21 @@ from msgspec.structs import replace
 from podqos.admission.chain import Step, StepResult
 from podqos.admission.changes import Change, Why
 from podqos.admission.injectors import INJECTORS, Injection, inject
+from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Bound, Fault, LimitRangeDenied
+from podqos.admission.policies import Policies
 from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.facts import ClassChange, HiddenLimit, OverQuota, Refused, TwoDefaults, Unstated
 from podqos.advice.finding import Choice, Consequence, FieldEdit, Finding, Patch
 from podqos.advice.suppression import suppression_by
-from podqos.advice.view import DEFAULT_NAMESPACE, Context, View
+from podqos.advice.view import Context, View
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.policy import LimitRange
+from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import classify
 
@@ -47,10 +51,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
         return
     changes = list(_changes(admission))
     containers = dict.fromkeys(_container(view, change) for change in changes)
-    edits = tuple(
-        FieldEdit(format_path(parse_path(f"{view.prefix}{change.path}.{change.resource}")), str(change.after))
-        for change in changes
-    )
+    edits = tuple(_written_out(view, change.path, change.resource, change.after) for change in changes)
     sources = tuple(dict.fromkeys(change.source or _OVERRIDE for change in changes))
     view.report(
         "PQ201",
@@ -110,7 +111,7 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
     for change in _changes(admission):
         request = _written(view, change).requests.get(change.resource)
         if change.why is Why.LIMIT_RANGE_DEFAULT and request is not None and request > change.after:
-            edits.append(FieldEdit(f"{view.prefix}{change.path}.{change.resource}", str(request)))
+            edits.append(_written_out(view, change.path, change.resource, request))
             sources[change.source] = None
     if edits and admission.refusal is not None:
         errors = admission.refusal.field_errors
@@ -120,7 +121,7 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
 
 def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
     """Return the amounts that keep to the bounds, where each broken bound says which."""
-    edits: dict[str, FieldEdit] = {}
+    edits: list[FieldEdit] = []
     paths = _resource_paths(view)
     amounts = {each.name: each.resources for each in (*view.pod.spec.containers, *view.pod.spec.init_containers)}
     for violation in denied.violations:
@@ -133,22 +134,24 @@ def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
         beyond = other.get(violation.resource)
         if beyond is not None and (beyond > violation.allowed if is_max else beyond < violation.allowed):
             sides.append("requests" if is_max else "limits")
-        for side in sides:
-            path = f"{view.prefix}{paths[name]}.{side}.{violation.resource}"
-            edits[path] = FieldEdit(path, str(violation.allowed))
-    return Patch(tuple(edits.values()))
+        edits += [_written_out(view, f"{paths[name]}.{side}", violation.resource, violation.allowed) for side in sides]
+    return Patch(tuple({edit.path: edit for edit in edits}.values()))
+
+
+def _written_out(view: View, path: str, resource: str, amount: Quantity) -> FieldEdit:
+    """Return the edit of one amount of a list that stands at ``path`` from the pod."""
+    *container, side = parse_path(path)
+    written = _written_at(view, format_path(container))
+    was = (written.limits if side == "limits" else written.requests).get(resource)
+    field = view.prefix + format_path((*container, side, resource))
+    return FieldEdit(field, str(amount), None if was is None else str(was))
 
 
 def conflicting_defaults(context: Context) -> Iterator[Finding]:
     """PQ204: two LimitRanges of a namespace that default one resource differently. It is about the LimitRanges."""
-    for namespace, conflict in context.conflicts():
-        last = conflict.limit_ranges[-1]
-        owner = next(
-            each
-            for each in context.surroundings.cluster.policies.limit_ranges
-            if each.metadata.name == last and (each.metadata.namespace or DEFAULT_NAMESPACE) == namespace
-        )
-        subject = context.surroundings.subject("LimitRange", last, owner.metadata.namespace)
+    for limit_ranges, conflict in _conflicts(context):
+        owner = next(each for each in limit_ranges if each.metadata.name == conflict.limit_ranges[-1])
+        subject = context.surroundings.subject("LimitRange", owner.metadata.name, owner.metadata.namespace)
         amounts = tuple(map(str, conflict.amounts))
         yield Finding(
             "PQ204",
@@ -160,6 +163,16 @@ def conflicting_defaults(context: Context) -> Iterator[Finding]:
             Patch(needs_choice=Choice.ONE_DEFAULT, paths=("spec.limits",), candidates=conflict.limit_ranges),
             suppression=suppression_by("PQ204", owner.metadata.annotations),
         )
+
+
+def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
+    """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
+    by_namespace: dict[str, list[LimitRange]] = {}
+    for limit_range in context.cluster.policies.limit_ranges:
+        by_namespace.setdefault(limit_range.metadata.namespace, []).append(limit_range)
+    for _, limit_ranges in sorted(by_namespace.items()):
+        for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
+            yield limit_ranges, conflict
 
 
 def injected(view: View) -> None:
@@ -229,9 +242,13 @@ def _container(view: View, change: Change) -> str:
 
 def _written(view: View, change: Change) -> ResourceRequirements:
     """Return what the manifest says where a policy changed something."""
-    name = _container(view, change)
+    return _written_at(view, change.path.rpartition(".")[0])
+
+
+def _written_at(view: View, path: str) -> ResourceRequirements:
     containers = (*view.pod.spec.containers, *view.pod.spec.init_containers)
-    return next((each.resources for each in containers if each.name == name), NO_RESOURCES)
+    places = _resource_paths(view)
+    return next((each.resources for each in containers if places[each.name] == path), NO_RESOURCES)
 
 
 def _resource_paths(view: View) -> dict[str, str]:

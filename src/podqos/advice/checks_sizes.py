@@ -31,29 +31,31 @@ _FAR_BELOW = 20
 def memory_amounts(view: View) -> None:
     """PQ105–PQ107: the memory request and limit of each container that keeps running."""
     spec = view.pod.spec
-    if pod_level_is_set(view.pod):
+    if spec.resources is not None and pod_level_is_set(view.pod):
         return
     for index, container in enumerate(spec.containers):
-        _memory(view, container, f"spec.containers[{index}].resources")
+        _memory(view, container, "containers", index)
     for index, container in enumerate(spec.init_containers):
         if container.is_sidecar:
-            _memory(view, container, f"spec.initContainers[{index}].resources")
+            _memory(view, container, "initContainers", index)
 
 
-def _memory(view: View, container: Container, path: str) -> None:
+def _memory(view: View, container: Container, field: str, index: int) -> None:
     request, limit = container.resources.requests.get(MEMORY), container.resources.limits.get(MEMORY)
     if request and limit:
-        _far_apart(view, container, path, request, limit)
+        if request.nanos == limit.nanos:
+            return
+        allowed = view.options.memory_ratio
+        if limit.nanos * allowed.denominator > request.nanos * allowed.numerator:
+            _far_apart(view, container, f"spec.{field}[{index}].resources", request, limit)
     elif limit and request is None:
-        _follows(view, container, path, limit)
+        _follows(view, container, f"spec.{field}[{index}].resources", limit)
     elif request and limit is None and not any(finding.check == "PQ101" for finding in view.findings):
-        _unlimited(view, container, path, request)
+        _unlimited(view, container, f"spec.{field}[{index}].resources", request)
 
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
     allowed = view.options.memory_ratio
-    if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator:
-        return
     needed = -(-limit.value * allowed.denominator // allowed.numerator)
     raised = Quantity.of_units(-(-needed // _MEBIBYTE) * _MEBIBYTE, "BinarySI")
     edit = Edit(f"{path}.requests.memory", min(raised, limit), request)

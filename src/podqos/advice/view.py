@@ -6,18 +6,15 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
-from podqos.admission.limit_range import ConflictingDefaults
-from podqos.admission.policies import Policies
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
-from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Surroundings
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.facts import Facts
@@ -30,6 +27,10 @@ from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
+    from podqos.admission.workloads import WorkloadAdmission
 
 Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
 
@@ -57,26 +58,22 @@ class Context:
         self.surroundings = surroundings
         self.options = options
         self.node_memory_bytes = _node_memory_bytes(surroundings, options)
-        policies = surroundings.cluster.policies
-        self.knows_priorities = any(each not in SYSTEM_CLASSES for each in policies.priority_classes)
-        named = {each.metadata.name for each in policies.priority_classes}
-        self.priority_classes = (
-            *(each for each in SYSTEM_CLASSES if each.metadata.name not in named),
-            *policies.priority_classes,
-        )
+        cluster = surroundings.cluster
+        given = () if cluster is None else cluster.policies.priority_classes
+        self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
+        named = {each.metadata.name for each in given}
+        self.priority_classes = (*(each for each in SYSTEM_CLASSES if each.metadata.name not in named), *given)
         self.has_static_cpu_manager = any(
             each.configuration.cpu_manager_policy == "static" for each in surroundings.kubelets
         )
-        self._runtime_classes = {each.metadata.name for each in policies.runtime_classes}
-        policies = replace(
-            policies,
-            priority_classes=self.priority_classes,
-            limit_ranges=tuple(_in_a_namespace(each) for each in policies.limit_ranges),
-            resource_quotas=tuple(_in_a_namespace(each) for each in policies.resource_quotas),
-        )
-        self._cluster = replace(surroundings.cluster, policies=policies)
-        governing: tuple[LimitRange | ResourceQuota, ...] = (*policies.limit_ranges, *policies.resource_quotas)
-        self._governed = {each.metadata.namespace for each in governing}
+        self._has_override = cluster is not None and cluster.policies.override is not None
+        self._governed: set[str] = set()
+        if cluster is not None:
+            governing: tuple[LimitRange | ResourceQuota, ...] = (
+                *cluster.policies.limit_ranges,
+                *cluster.policies.resource_quotas,
+            )
+            self._governed.update(each.metadata.namespace or DEFAULT_NAMESPACE for each in governing)
         self._priorities: dict[str, int] = {}
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
@@ -84,30 +81,37 @@ class Context:
 
     def has_policies(self, namespace: str) -> bool:
         """Whether admission does more in a namespace than fill in what follows from the manifest."""
-        return (namespace or DEFAULT_NAMESPACE) in self._governed or self._cluster.policies.override is not None
+        return (namespace or DEFAULT_NAMESPACE) in self._governed or self._has_override
 
-    def conflicts(self) -> Iterator[tuple[str, ConflictingDefaults]]:
-        """Yield the defaults of LimitRanges that depend on an order nobody defines, with their namespace."""
-        by_namespace: dict[str, list[LimitRange]] = {}
-        for limit_range in self._cluster.policies.limit_ranges:
-            by_namespace.setdefault(limit_range.metadata.namespace, []).append(limit_range)
-        for namespace, limit_ranges in sorted(by_namespace.items()):
-            for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
-                yield namespace, conflict
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The policies with every object in a namespace, and with the classes that every API server has."""
+        from podqos.admission.policies import Cluster, Policies
+
+        cluster = self.surroundings.cluster or Cluster(Policies())
+        policies = replace(
+            cluster.policies,
+            priority_classes=self.priority_classes,
+            limit_ranges=tuple(_in_a_namespace(each) for each in cluster.policies.limit_ranges),
+            resource_quotas=tuple(_in_a_namespace(each) for each in cluster.policies.resource_quotas),
+        )
+        return replace(cluster, policies=policies)
 
     def admit(self, workload: Workload) -> WorkloadAdmission:
         """Take a workload through admission, alone. Classes that nobody gave us are taken to be there."""
+        from podqos.admission.workloads import Admissions
+
         pod = workload.pod
         spec = pod.spec
         if isinstance(priority_of(spec.priority_class_name, self.priority_classes), Priority):
             spec = replace(spec, priority=None)
         else:
             spec = replace(spec, priority_class_name="", priority=None)
-        if spec.runtime_class_name not in self._runtime_classes:
+        if all(each.metadata.name != spec.runtime_class_name for each in self.cluster.policies.runtime_classes):
             spec = replace(spec, runtime_class_name="")
         pod = replace(_in_a_namespace(pod), spec=replace(spec, preemption_policy=""))
         workload = replace(_in_a_namespace(workload), pod=pod)
-        return Admissions(self._cluster, self.options.profile).create(workload)
+        return Admissions(self.cluster, self.options.profile).create(workload)
 
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
@@ -233,7 +237,7 @@ class View:
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:
-            return Consequence(effect, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
+            return Consequence(effect, disk_request=self._disk_request())
         if effect is Effect.NOT_CREATED:
             return Consequence(effect)
         if now is None and repaired is None:
@@ -243,6 +247,14 @@ class View:
             self.standing if now is None else self._standing_of(now),
             None if repaired is None else self._standing_of(repaired),
         )
+
+    def _disk_request(self) -> str:
+        containers = self.stored.spec.containers
+        if not self.stored.spec.init_containers and all(
+            EPHEMERAL_STORAGE not in each.resources.requests for each in containers
+        ):
+            return "0"  # as nearly always
+        return str(request_of(self.stored, EPHEMERAL_STORAGE))
 
     def _standing_of(self, pod: Pod) -> Standing:
         qos_class = classify(pod, self.options.profile).qos_class
