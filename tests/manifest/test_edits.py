@@ -57,8 +57,12 @@ def test_all_of_several_lines_can_be_removed_while_something_is_added_below_them
     assert after == container("image: i") + "  nodeName: node1\n"
 
 
-def test_the_last_line_without_an_end_can_be_removed():
-    assert edited(container("image: i").rstrip("\n"), (f"{FIRST}.image", None)) == container("").rstrip("\n")
+def test_the_last_lines_without_an_end_can_be_removed():
+    text = container("image: i\nargs: [a]").rstrip("\n")
+    after = container("").rstrip("\n")
+    assert edited(text, (f"{FIRST}.image", None), (f"{FIRST}.args", None)) == after
+    wanted = ((f"{FIRST}.image", None), (f"{FIRST}.args", None), ("spec.nodeName", "node1"))
+    assert edited(text, *wanted) == after + "\n  nodeName: node1"
 
 
 @pytest.mark.parametrize(
