@@ -22,7 +22,7 @@ from podqos.model.service import Service
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 
 
-class FoundWorkload(Struct, frozen=True):
+class FoundWorkload(Struct, frozen=True, gc=False):
     """A workload and where it stands."""
 
     workload: Workload

@@ -32,31 +32,31 @@ from podqos.advice.checks_priority import (
 from podqos.advice.checks_resize import class_changing_resize
 from podqos.advice.checks_sizes import disk_limits, fractional_cpu, memory_amounts, small_sidecar, volumes
 from podqos.advice.comparison import compare
-from podqos.advice.finding import Finding
+from podqos.advice.finding import Finding, in_order
 from podqos.advice.sketch import Sketch, sketch_of
 from podqos.advice.view import Context, Variant, View
 
-# Those that need a pod which the API server takes, in the order of their ids but for PQ101, which others ask about.
-_CHECKS: tuple[Callable[[View], None], ...] = (
-    accidental_burstable,
-    best_effort,
-    memory_amounts,
-    disk_limits,
-    volumes,
-    small_sidecar,
-    fractional_cpu,
-    suspicious_amounts,
-    policies,
-    injected,
-    best_effort_with_priority,
-    system_priority,
-    unknown_class,
-    budget,
-    larger_than_any_node,
+# Those that need a pod which the API server takes, with the ids they report. PQ107 asks whether there is a PQ101.
+_CHECKS: tuple[tuple[str, Callable[[View], None]], ...] = (
+    ("PQ101", accidental_burstable),
+    ("PQ102 PQ103 PQ104", best_effort),
+    ("PQ105 PQ106 PQ107", memory_amounts),
+    ("PQ108", disk_limits),
+    ("PQ109 PQ110", volumes),
+    ("PQ114", small_sidecar),
+    ("PQ115", fractional_cpu),
+    ("PQ116 PQ117", suspicious_amounts),
+    ("PQ201 PQ202 PQ203 PQ206 PQ207", policies),
+    ("PQ205", injected),
+    ("PQ302", best_effort_with_priority),
+    ("PQ304", system_priority),
+    ("PQ305", unknown_class),
+    ("PQ306", budget),
+    ("PQ504", larger_than_any_node),
 )
 
 
-class WorkloadResult(Struct, frozen=True):
+class WorkloadResult(Struct, frozen=True, gc=False):
     """What became of one workload in the first phase."""
 
     sketch: Sketch
@@ -76,12 +76,14 @@ def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding,
 
 def check_workload(found: FoundWorkload, context: Context, *, keep_pod: bool) -> WorkloadResult:
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
-    view = View(found, context)
+    view = View(found, context, compares=keep_pod)
     if not refused_amounts(view):
-        for run in _CHECKS:
-            run(view)
-    variants = tuple(view.variants) if keep_pod else ()
-    return WorkloadResult(sketch_of(view, keep_pod=keep_pod), tuple(view.findings), variants)
+        disabled = context.options.disabled
+        for ids, run in _CHECKS:
+            # Most often nothing is disabled; what is, costs nothing.
+            if not disabled or not disabled.issuperset(ids.split()):
+                run(view)
+    return WorkloadResult(sketch_of(view), tuple(view.findings), tuple(view.variants))
 
 
 def check_bundle(
@@ -99,7 +101,7 @@ def check_bundle(
     if sketches and all(sketch.pod is not None for sketch in sketches):
         findings = compare(findings, variants, sketches, context)
     findings = [finding for finding in findings if finding.check not in disabled]
-    return tuple(sorted(findings, key=lambda finding: finding.order))
+    return in_order(findings)
 
 
 def _of_several(context: Context, sketches: Sequence[Sketch], resizes: Iterable[Resize]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from podqos.advice.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
 from podqos.model.quantity import NANOS, Quantity
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, QOS_RESOURCES, is_overcommit_allowed
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, QOS_RESOURCES, is_overcommit_allowed
 
 _LEAST_NANOS = (1 << 20) * NANOS
 """No container runs in less than a mebibyte of memory; whoever writes less means another unit."""
@@ -71,14 +71,13 @@ def suspicious_amounts(view: View) -> None:
     """PQ116, PQ117: zeros, and amounts in the wrong unit."""
     for container, path in _containers(view):
         resources = container.resources
-        if not resources.limits and not resources.requests:
+        if resources is NO_RESOURCES:
             continue
-        suspects = dict.fromkeys(
-            name
-            for amounts in (resources.limits, resources.requests)
-            for name, amount in amounts.items()
-            if _is_suspicious(name, amount.nanos)
-        )
+        suspects: dict[str, None] = {}
+        for amounts in (resources.limits, resources.requests):
+            for name, amount in amounts.items():
+                if _is_suspicious(name, amount.nanos):
+                    suspects[name] = None
         for name in suspects:
             _zeros(view, container, path, name)
             _wrong_units(view, container, path, name)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from podqos.advice.facts import NearlyGuaranteed, NothingSet, Spoiler
 from podqos.advice.finding import Choice, Patch
 from podqos.advice.repair import patch_of, with_edits
 from podqos.advice.view import View
-from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import Place, deciding_resources
@@ -26,6 +28,9 @@ def accidental_burstable(view: View) -> None:
     """PQ101: Burstable though somebody took the trouble to make most of it Guaranteed."""
     if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
         return
+    spec = view.defaulted.spec
+    if spec.resources is None and not any(map(_has_limits, spec.containers)):
+        return
     places = list(deciding_resources(view.defaulted, view.options.profile))
     in_order = tuple(place.container for place, resources in places if _is_complete(resources))
     if not in_order and not all(_is_nearly_complete(resources) for _, resources in places):
@@ -34,9 +39,6 @@ def accidental_burstable(view: View) -> None:
     if not spoilers:
         return
     edits = edits_to_guaranteed(view.pod, view.options.profile)
-    # Which amounts are chosen makes no difference to the class, and little to the order.
-    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
-    repaired = with_edits(replace(view.pod, status=PodStatus()), chosen)
     first = next(place for place, resources in places if not _is_complete(resources))
     view.report(
         "PQ101",
@@ -44,8 +46,24 @@ def accidental_burstable(view: View) -> None:
         NearlyGuaranteed(in_order, spoilers),
         patch_of(edits, view.prefix, Choice.RESOURCES),
         container=first.container or None,
-        repaired=repaired,
+        repaired=lambda: _repaired(view.pod, edits),
     )
+
+
+def _has_limits(container: Container) -> bool:
+    """Whether a container can be complete, or nearly so: most that are not show it here."""
+    resources = container.resources
+    cpu, memory = resources.limits.get(CPU), resources.limits.get(MEMORY)
+    if cpu is None or memory is None:
+        return False
+    requests = resources.requests
+    return requests[CPU].nanos >= _NEARLY * cpu.nanos and requests[MEMORY].nanos >= _NEARLY * memory.nanos
+
+
+def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
+    """Return the pod as Guaranteed. Which amounts are chosen changes nothing about the class, and little otherwise."""
+    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
+    return with_edits(pod, chosen)
 
 
 def _resource(edit: Edit) -> str:
@@ -76,11 +94,8 @@ def _is_complete(resources: ResourceRequirements) -> bool:
 
 def _spoiled(resources: ResourceRequirements) -> list[str]:
     """Return the resources that keep a container, looked at alone, from being Guaranteed."""
-    return [
-        name
-        for name in QOS_RESOURCES
-        if not resources.limits.get(name) or resources.requests.get(name) != resources.limits[name]
-    ]
+    limits, requests = resources.limits, resources.requests
+    return [name for name in QOS_RESOURCES if not limits.get(name) or requests.get(name) != limits[name]]
 
 
 def _is_nearly_complete(resources: ResourceRequirements) -> bool:

@@ -34,7 +34,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.settings import EvictionSettings, settings_from_configuration
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
-from podqos.eviction.thresholds import Threshold, default_eviction_hard, parse_thresholds
+from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
@@ -123,7 +123,7 @@ class _KubeletCheck:
                 yield self._finding("PQ401", "evictionHard", MemoryUnwatched(named), patch)
             case WarningKind.SOFT_AFTER_HARD:
                 soft = config.eviction_soft[signal]
-                hard = (config.eviction_hard or default_eviction_hard(self._context.options.profile))[signal]
+                hard = effective_eviction_hard(self._settings, self._context.options.profile)[signal]
                 facts = SoftAfterHard(signal, soft, hard)
                 path = f"evictionSoft[{signal}]"
                 yield self._finding("PQ402", path, facts, Patch((FieldEdit(path, _twice(hard), soft),)))

@@ -17,12 +17,14 @@ from podqos.advice.facts import ClassChange, HiddenLimit, OverQuota, Refused, Tw
 from podqos.advice.finding import Choice, Consequence, FieldEdit, Finding, Patch
 from podqos.advice.suppression import suppression_by
 from podqos.advice.view import DEFAULT_NAMESPACE, Context, View
+from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import PodStatus, QOSClass
-from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES
+from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import classify
 
 _LIMIT_RANGER = (Step.LIMIT_RANGER, Step.LIMIT_RANGER_AGAIN, Step.CLUSTER_RESOURCE_OVERRIDE)
+_OVERRIDE = "the ClusterResourceOverride"
 _CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 
@@ -49,13 +51,13 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
         FieldEdit(format_path(parse_path(f"{view.prefix}{change.path}.{change.resource}")), str(change.after))
         for change in changes
     )
-    sources = tuple(dict.fromkeys(change.source for change in changes if change.source))
+    sources = tuple(dict.fromkeys(change.source or _OVERRIDE for change in changes))
     view.report(
         "PQ201",
         "spec.containers[0].resources",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch(edits),
-        repaired=view.defaulted,
+        repaired=lambda: view.defaulted,
     )
 
 
@@ -64,17 +66,14 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
     for change in _changes(admission):
         if change.why is not Why.LIMIT_RANGE_DEFAULT or change.resource != MEMORY:
             continue
-        steps = parse_path(change.path)
-        spec = view.pod.spec
-        container = (spec.containers if steps[1] == "containers" else spec.init_containers)[int(steps[2])]
-        request = container.resources.requests.get(MEMORY)
+        request = _written(view, change).requests.get(MEMORY)
         if request:
             view.report(
                 "PQ202",
                 change.path.removesuffix(".limits"),
                 HiddenLimit(str(request), str(change.after), change.source),
                 Patch((FieldEdit(f"{view.prefix}{change.path}.memory", str(change.after)),)),
-                container=container.name,
+                container=_container(view, change),
             )
 
 
@@ -86,7 +85,13 @@ def _refused(view: View, admission: WorkloadAdmission) -> None:
         resources = tuple(name for name, _ in denied.unstated)
         containers = tuple(dict.fromkeys(name for _, names in denied.unstated for name in names))
         facts = Unstated(denied.quota, resources, containers)
-        view.report("PQ206", "spec.containers[0].resources", facts, Patch(needs_choice=Choice.RESOURCES))
+        paths = tuple(path for name, path in _resource_paths(view).items() if name in containers)
+        view.report(
+            "PQ206",
+            "spec.containers[0].resources",
+            facts,
+            Patch(needs_choice=Choice.RESOURCES, paths=tuple(view.prefix + path for path in paths)),
+        )
     elif isinstance(denied, QuotaDenied):
         over = OverQuota(denied.quota, admission.pods, admission.admitted, denied.message)
         view.report("PQ207", "spec", over, Patch(needs_choice=Choice.QUOTA))
@@ -95,40 +100,28 @@ def _refused(view: View, admission: WorkloadAdmission) -> None:
         facts_refused = Refused(str(admission.refused_by), denied.message, source)
         view.report("PQ203", "spec.containers[0].resources", facts_refused, _within_bounds(view, denied))
     elif admission.refused_by is Step.VALIDATION:
-        # The manifest alone is valid, or nobody would have asked: a default stands below a request.
         _above_default(view, admission)
 
 
 def _above_default(view: View, admission: WorkloadAdmission) -> None:
-    assert admission.refusal is not None
-    sources = tuple(dict.fromkeys(change.source for change in _changes(admission) if change.source))
-    errors = admission.refusal.field_errors
-    message = "; ".join(str(error) for error in errors)
-    path = errors[0].path if errors else "spec"
+    """PQ203, where a default limit is smaller than the request it was put beside."""
     edits = []
+    sources: dict[str, None] = {}
     for change in _changes(admission):
-        if change.why is Why.LIMIT_RANGE_DEFAULT:
-            steps = parse_path(change.path)
-            spec = view.pod.spec
-            container = (spec.containers if steps[1] == "containers" else spec.init_containers)[int(steps[2])]
-            request = container.resources.requests.get(change.resource)
-            if request is not None and request > change.after:
-                edits.append(FieldEdit(f"{view.prefix}{change.path}.{change.resource}", str(request)))
-    patch = Patch(tuple(edits)) if edits else Patch(needs_choice=Choice.AMOUNT)
-    view.report("PQ203", path, Refused(str(admission.refused_by), message, ", ".join(sources)), patch)
+        request = _written(view, change).requests.get(change.resource)
+        if change.why is Why.LIMIT_RANGE_DEFAULT and request is not None and request > change.after:
+            edits.append(FieldEdit(f"{view.prefix}{change.path}.{change.resource}", str(request)))
+            sources[change.source] = None
+    if edits and admission.refusal is not None:
+        errors = admission.refusal.field_errors
+        facts = Refused(str(admission.refused_by), "; ".join(map(str, errors)), ", ".join(sources))
+        view.report("PQ203", errors[0].path, facts, Patch(tuple(edits)))
 
 
 def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
     """Return the amounts that keep to the bounds, where each broken bound says which."""
     edits: dict[str, FieldEdit] = {}
-    paths = {
-        container.name: f"{view.prefix}spec.{field}[{index}].resources"
-        for field, containers in (
-            ("containers", view.pod.spec.containers),
-            ("initContainers", view.pod.spec.init_containers),
-        )
-        for index, container in enumerate(containers)
-    }
+    paths = _resource_paths(view)
     amounts = {each.name: each.resources for each in (*view.pod.spec.containers, *view.pod.spec.init_containers)}
     for violation in denied.violations:
         name = violation.subject.container
@@ -141,7 +134,7 @@ def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
         if beyond is not None and (beyond > violation.allowed if is_max else beyond < violation.allowed):
             sides.append("requests" if is_max else "limits")
         for side in sides:
-            path = f"{paths[name]}.{side}.{violation.resource}"
+            path = f"{view.prefix}{paths[name]}.{side}.{violation.resource}"
             edits[path] = FieldEdit(path, str(violation.allowed))
     return Patch(tuple(edits.values()))
 
@@ -172,7 +165,13 @@ def conflicting_defaults(context: Context) -> Iterator[Finding]:
 def injected(view: View) -> None:
     """PQ205: a class that an injector lowers."""
     for name in view.options.inject:
-        injection = inject(view.pod, name)
+        try:
+            injection = inject(view.pod, name)
+        except InvalidManifest as error:
+            facts = Refused(f"{name} injector", error.what)
+            path = (view.prefix + error.where,)
+            view.report("PQ112", error.where, facts, Patch(needs_choice=Choice.AMOUNT, paths=path))
+            continue
         if not injection.added:
             continue
         after = view.context.admit(replace(view.workload, pod=replace(injection.pod, status=PodStatus())))
@@ -185,7 +184,7 @@ def injected(view: View) -> None:
                 ClassChange(view.stored_class, qos_class, (name,), added),
                 _injector_patch(view, injection),
                 now=after.first.pod,
-                repaired=view.stored,
+                repaired=lambda: view.stored,
             )
 
 
@@ -223,8 +222,24 @@ def _policy_steps(admission: WorkloadAdmission) -> Iterator[StepResult]:
 
 
 def _container(view: View, change: Change) -> str:
-    steps = parse_path(change.path)
+    """Return the name of the container that a change is about; nothing for the pod as a whole."""
+    paths = _resource_paths(view)
+    return next((name for name, path in paths.items() if change.path.startswith(f"{path}.")), "")
+
+
+def _written(view: View, change: Change) -> ResourceRequirements:
+    """Return what the manifest says where a policy changed something."""
+    name = _container(view, change)
+    containers = (*view.pod.spec.containers, *view.pod.spec.init_containers)
+    return next((each.resources for each in containers if each.name == name), NO_RESOURCES)
+
+
+def _resource_paths(view: View) -> dict[str, str]:
+    """Return where the resources of each container stand, counted from the pod, by its name."""
     spec = view.pod.spec
-    if len(steps) < 3:
-        return ""
-    return (spec.containers if steps[1] == "containers" else spec.init_containers)[int(steps[2])].name
+    lists = (("containers", spec.containers), ("initContainers", spec.init_containers))
+    return {
+        container.name: f"spec.{field}[{index}].resources"
+        for field, containers in lists
+        for index, container in enumerate(containers)
+    }

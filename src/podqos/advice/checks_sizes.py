@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
-from msgspec.structs import replace
-
 from podqos.advice.facts import (
     FractionalCPU,
     LimitFarAboveRequest,
@@ -19,7 +15,7 @@ from podqos.advice.finding import Choice, FieldEdit, Patch
 from podqos.advice.repair import field_edits, with_edits
 from podqos.advice.view import View
 from podqos.model.effective import pod_level_is_set
-from podqos.model.pod import Container, PodStatus, QOSClass
+from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.qos.edits import Edit
@@ -37,19 +33,21 @@ def memory_amounts(view: View) -> None:
     spec = view.pod.spec
     if pod_level_is_set(view.pod):
         return
-    known = any(finding.check == "PQ101" for finding in view.findings)
-    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers):
-            if field == "initContainers" and not container.is_sidecar:
-                continue
-            request, limit = container.resources.requests.get(MEMORY), container.resources.limits.get(MEMORY)
-            path = f"spec.{field}[{index}].resources"
-            if request and limit:
-                _far_apart(view, container, path, request, limit)
-            elif limit and request is None:
-                _follows(view, container, path, limit)
-            elif request and limit is None and not known:
-                _unlimited(view, container, path, request)
+    for index, container in enumerate(spec.containers):
+        _memory(view, container, f"spec.containers[{index}].resources")
+    for index, container in enumerate(spec.init_containers):
+        if container.is_sidecar:
+            _memory(view, container, f"spec.initContainers[{index}].resources")
+
+
+def _memory(view: View, container: Container, path: str) -> None:
+    request, limit = container.resources.requests.get(MEMORY), container.resources.limits.get(MEMORY)
+    if request and limit:
+        _far_apart(view, container, path, request, limit)
+    elif limit and request is None:
+        _follows(view, container, path, limit)
+    elif request and limit is None and not any(finding.check == "PQ101" for finding in view.findings):
+        _unlimited(view, container, path, request)
 
 
 def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
@@ -58,14 +56,14 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
         return
     needed = -(-limit.value * allowed.denominator // allowed.numerator)
     raised = Quantity.of_units(-(-needed // _MEBIBYTE) * _MEBIBYTE, "BinarySI")
-    edits = (Edit(f"{path}.requests.memory", min(raised, limit), request),)
+    edit = Edit(f"{path}.requests.memory", min(raised, limit), request)
     view.report(
         "PQ105",
-        f"{path}.requests.memory",
-        LimitFarAboveRequest(str(request), str(limit), float(Fraction(limit.nanos, request.nanos)), float(allowed)),
-        Patch(tuple(field_edits(edits, view.prefix))),
+        edit.path,
+        LimitFarAboveRequest(str(request), str(limit), limit.nanos / request.nanos, float(allowed)),
+        Patch((FieldEdit(view.prefix + edit.path, str(edit.value), str(request)),)),
         container=container.name,
-        repaired=with_edits(view.pod, edits),
+        repaired=lambda: with_edits(view.pod, (edit,)),
     )
 
 
@@ -80,8 +78,8 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
 
 
 def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
-    if view.admission is not None and _is_limited(view, container.name):
-        return  # by a LimitRange, which is PQ202's
+    if view.admission is not None and _is_limited(view.admission.first.pod, container.name):
+        return  # by a LimitRange, of which PQ202 or PQ203 tells
     view.report(
         "PQ107",
         f"{path}.requests.memory",
@@ -91,12 +89,9 @@ def _unlimited(view: View, container: Container, path: str, request: Quantity) -
     )
 
 
-def _is_limited(view: View, name: str) -> bool:
-    spec = view.stored.spec
-    return any(
-        container.name == name and MEMORY in container.resources.limits
-        for container in (*spec.containers, *spec.init_containers)
-    )
+def _is_limited(pod: Pod, name: str) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(each.name == name and MEMORY in each.resources.limits for each in containers)
 
 
 def disk_limits(view: View) -> None:
@@ -175,13 +170,10 @@ def fractional_cpu(view: View) -> None:
         edits = [Edit(f"{path}.limits.cpu", whole, written.limits.get(CPU))]
         if CPU in written.requests:
             edits.append(Edit(f"{path}.requests.cpu", whole, written.requests[CPU]))
-        repaired = with_edits(view.pod, edits)
-        assert repaired is not None
         view.report(
             "PQ115",
             f"{path}.limits.cpu",
             FractionalCPU(str(limit)),
             Patch(tuple(field_edits(edits, view.prefix))),
             container=container.name,
-            repaired=replace(repaired, status=PodStatus()),
         )

@@ -7,6 +7,7 @@ belongs to a check and not to a finding (its title, why it matters) is data of t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -38,7 +39,7 @@ _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 EditValue: TypeAlias = str | int | bool | list[str] | dict[str, str] | None
 
 
-class FieldEdit(Struct, frozen=True):
+class FieldEdit(Struct, frozen=True, gc=False):
     """One field to write. Parents that are not there are made."""
 
     path: str
@@ -77,7 +78,7 @@ class Choice(StrEnum):
     """A larger quota, or fewer or smaller pods."""
 
 
-class Patch(Struct, frozen=True):
+class Patch(Struct, frozen=True, gc=False):
     """What to write to make the finding go away."""
 
     edits: tuple[FieldEdit, ...] = ()
@@ -94,7 +95,7 @@ class Patch(Struct, frozen=True):
         return self.needs_choice is None and bool(self.edits)
 
 
-class Subject(Struct, frozen=True):
+class Subject(Struct, frozen=True, gc=False):
     """The object a finding is about, and where it stands."""
 
     kind: str
@@ -158,7 +159,7 @@ class Effect(StrEnum):
     """On no order."""
 
 
-class Consequence(Struct, frozen=True, rename="camel"):
+class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     """What a finding does to survival: who dies before whom because of it."""
 
     effect: Effect
@@ -189,14 +190,14 @@ class SuppressedBy(StrEnum):
     BASELINE = "baseline"
 
 
-class Suppression(Struct, frozen=True):
+class Suppression(Struct, frozen=True, gc=False):
     """A finding that somebody has seen and left as it is."""
 
     by: SuppressedBy
     reason: str = ""
 
 
-class Finding(Struct, frozen=True):
+class Finding(Struct, frozen=True, gc=False):
     """One thing that one check found."""
 
     check: str
@@ -212,10 +213,25 @@ class Finding(Struct, frozen=True):
     suppression: Suppression | None = None
 
     @property
-    def order(self) -> tuple[str, tuple[int, ...], str, str, str, str]:
-        """The order of findings in every report: file, object, check, field. Total for one bundle."""
+    def order(self) -> tuple[str, tuple[int, ...], str, str, str, str, str]:
+        """The order of findings in every report: file, object, check, field, container."""
         subject = self.subject
-        return (subject.source, subject.position, subject.kind, subject.key, self.check, self.path)
+        of_object = (subject.source, subject.position, subject.kind, subject.key)
+        return (*of_object, self.check, self.path, self.container or "")
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by ``Finding.order``, without working out the same object's part again for each of them."""
+    keys: dict[int, tuple[str, tuple[int, ...], str, str]] = {}
+    ordered: list[tuple[tuple[str, tuple[int, ...], str, str], str, str, str, int, Finding]] = []
+    for finding in findings:
+        subject = finding.subject
+        key = keys.get(id(subject))
+        if key is None:
+            key = keys[id(subject)] = (subject.source, subject.position, subject.kind, subject.key)
+        ordered.append((key, finding.check, finding.path, finding.container or "", len(ordered), finding))
+    ordered.sort()
+    return tuple(each[-1] for each in ordered)
 
 
 class Example(Struct, frozen=True):

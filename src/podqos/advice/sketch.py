@@ -25,7 +25,7 @@ class Demand(Struct, frozen=True, gc=False):
     memory_limit_bytes: int
 
 
-class Sketch(Struct, frozen=True):
+class Sketch(Struct, frozen=True, gc=False):
     """One workload, in short."""
 
     subject: Subject
@@ -66,12 +66,11 @@ class Sketch(Struct, frozen=True):
         )
 
 
-def sketch_of(view: View, *, keep_pod: bool) -> Sketch:
+def sketch_of(view: View) -> Sketch:
     """Return a workload in short."""
     spec = view.pod.spec
     names_priority = bool(spec.priority_class_name)
     is_best_effort = view.stored_class is QOSClass.BEST_EFFORT
-    annotations = (view.workload.metadata.annotations, view.pod.metadata.annotations)
     return Sketch(
         view.subject,
         view.prefix,
@@ -82,8 +81,12 @@ def sketch_of(view: View, *, keep_pod: bool) -> Sketch:
         None if is_best_effort else view.standing,
         spec.termination_grace_period_seconds,
         demand_of(view) if view.context.surroundings.nodes else None,
-        view.stored if keep_pod else None,
-        tuple(each for each in annotations if IGNORE_ANNOTATION in each),
+        view.running() if view.compares else None,
+        tuple(
+            each.annotations
+            for each in (view.workload.metadata, view.pod.metadata)
+            if each.annotations and IGNORE_ANNOTATION in each.annotations
+        ),
     )
 
 

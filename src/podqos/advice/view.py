@@ -6,14 +6,13 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.chain import Admission
 from podqos.admission.defaulting import defaulted
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.policies import Policies
@@ -25,7 +24,7 @@ from podqos.advice.facts import Facts
 from podqos.advice.finding import Consequence, Effect, Finding, Patch, Standing
 from podqos.advice.suppression import suppression_by
 from podqos.eviction.usage import request_of
-from podqos.model.pod import Pod, PodStatus, QOSClass, Workload
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, PodStatus, QOSClass, Workload
 from podqos.model.policy import LimitRange, ResourceQuota
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
@@ -40,7 +39,7 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 _YES = ("true", "yes")
 
 
-class Variant(Struct, frozen=True):
+class Variant(Struct, frozen=True, gc=False):
     """The pods that one finding is about."""
 
     finding: int
@@ -78,13 +77,14 @@ class Context:
         self._cluster = replace(surroundings.cluster, policies=policies)
         governing: tuple[LimitRange | ResourceQuota, ...] = (*policies.limit_ranges, *policies.resource_quotas)
         self._governed = {each.metadata.namespace for each in governing}
+        self._priorities: dict[str, int] = {}
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
             self._services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
 
     def has_policies(self, namespace: str) -> bool:
         """Whether admission does more in a namespace than fill in what follows from the manifest."""
-        return namespace in self._governed or self._cluster.policies.override is not None
+        return (namespace or DEFAULT_NAMESPACE) in self._governed or self._cluster.policies.override is not None
 
     def conflicts(self) -> Iterator[tuple[str, ConflictingDefaults]]:
         """Yield the defaults of LimitRanges that depend on an order nobody defines, with their namespace."""
@@ -110,12 +110,22 @@ class Context:
         return Admissions(self._cluster, self.options.profile).create(workload)
 
     def priority(self, pod: Pod) -> int:
-        """Return the priority of a pod; that of a class nobody knows is what the pod says, or else zero."""
-        found = priority_of(pod.spec.priority_class_name, self.priority_classes)
-        return found.value if isinstance(found, Priority) else pod.spec.priority or 0
+        """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
+
+        A class that nobody knows counts nothing.
+        """
+        if pod.spec.priority is not None:
+            return pod.spec.priority
+        name = pod.spec.priority_class_name
+        if name not in self._priorities:
+            found = priority_of(name, self.priority_classes)
+            self._priorities[name] = found.value if isinstance(found, Priority) else 0
+        return self._priorities[name]
 
     def service_for(self, pod: Pod) -> str | None:
         """Return the name of a Service that sends traffic to a pod."""
+        if not self._services:
+            return None
         namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
         for service in self._services.get(namespace, ()):
             if service.sends_traffic_to(namespace, pod.metadata.labels):
@@ -124,47 +134,39 @@ class Context:
 
 
 class View:
-    """One workload."""
+    """One workload. ``compares`` says whether its findings are to be compared with other workloads."""
 
-    def __init__(self, found: FoundWorkload, context: Context) -> None:
+    def __init__(self, found: FoundWorkload, context: Context, *, compares: bool = True) -> None:
         self.workload = found.workload
         self.subject = found.subject
         self.context = context
         self.options = context.options
+        self.compares = compares
         self.pod = found.workload.pod
         self.prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
         self.defaulted = defaulted(self.pod)
-        self.classification = classify(self.defaulted, context.options.profile)
-        self.qos_class = pod_qos_class(self.pod, self.classification.qos_class)
+        self.qos_class = pod_qos_class(self.pod, classify(self.defaulted, context.options.profile).qos_class)
         """As the manifest means it; of a live pod the recorded one."""
+        self.priority = context.priority(self.pod)
+        """The priority with which it runs."""
+        self.admission: WorkloadAdmission | None = None
+        """What the namespace's policies make of it; None where there are none, or where they have had their say."""
+        self.stored = self.defaulted
+        """The pod as the API server stores it, but for its priority."""
+        self.stored_class = self.qos_class
+        """The class with which it runs."""
+        if context.has_policies(self.pod.metadata.namespace) and not found.workload.is_live:
+            self._admit()
+        self.findings: list[Finding] = []
         self.variants: list[Variant] = []
         """Pods that findings compare with others, instead of the workload's own."""
-        self.findings: list[Finding] = []
+        self._standing: Standing | None = None
 
-    @cached_property
-    def admission(self) -> WorkloadAdmission | None:
-        """What the namespace's policies make of it; None where there are none, or where they have had their say."""
-        if self.workload.is_live or not self.context.has_policies(self.pod.metadata.namespace or DEFAULT_NAMESPACE):
-            return None
-        return self.context.admit(self.workload)
-
-    @cached_property
-    def stored(self) -> Pod:
-        """The pod as the API server stores it."""
-        first: Admission | None = self.admission.first if self.admission is not None else None
-        pod = self.defaulted if first is None or not first.allowed else first.pod
-        priority = self.context.priority(pod)
-        return pod if pod.spec.priority == priority else replace(pod, spec=replace(pod.spec, priority=priority))
-
-    @cached_property
-    def stored_class(self) -> QOSClass:
-        """The class with which it runs."""
-        return self.qos_class if self.admission is None else classify(self.stored, self.options.profile).qos_class
-
-    @property
-    def priority(self) -> int:
-        """The priority with which it runs."""
-        return self.context.priority(self.pod)
+    def _admit(self) -> None:
+        self.admission = self.context.admit(self.workload)
+        if self.admission.first.allowed:
+            self.stored = self.admission.first.pod
+            self.stored_class = classify(self.stored, self.options.profile).qos_class
 
     @cached_property
     def serves(self) -> str | None:
@@ -177,10 +179,16 @@ class View:
                 return f"annotation {LATENCY_ANNOTATION}"
         return None
 
-    @cached_property
+    @property
     def standing(self) -> Standing:
         """Where its pods stand when memory runs short."""
-        return standing(self.stored, self.context)
+        if self._standing is None:
+            self._standing = standing(self.stored, self.stored_class, self.priority, self.context)
+        return self._standing
+
+    def running(self) -> Pod:
+        """Return the stored pod with its priority, for comparing."""
+        return with_priority(self.stored, self.priority)
 
     def report(
         self,
@@ -191,57 +199,74 @@ class View:
         *,
         container: str | None = None,
         now: Pod | None = None,
-        repaired: Pod | None = None,
+        repaired: Callable[[], Pod | None] | None = None,
     ) -> None:
         """Note a finding. ``path`` counts from the pod.
 
-        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` what it would be but for the finding.
+        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be but for the
+        finding, and is asked only where workloads are compared.
         """
-        before, after = self._variant(now), self._variant(repaired)
+        description = CHECKS[check]
+        after = self._variant(repaired()) if self.compares and repaired is not None else None
+        before = self._variant(now)
         if before is not None or after is not None:
             self.variants.append(Variant(len(self.findings), before, after))
+        annotations, of_pod = self.workload.metadata.annotations, self.pod.metadata.annotations
         self.findings.append(
             Finding(
                 check,
-                CHECKS[check].severity,
+                description.severity,
                 self.subject,
                 self.prefix + path,
                 facts,
-                self._consequence(check, before, after),
+                self._consequence(description.effect, before, after),
                 patch,
                 container,
-                suppression_by(check, self.workload.metadata.annotations, self.pod.metadata.annotations),
+                suppression_by(check, annotations, of_pod) if annotations or of_pod else None,
             )
         )
 
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
             return None
-        pod = defaulted(pod)
-        priority = self.context.priority(pod)
-        return replace(pod, spec=replace(pod.spec, priority=priority), status=PodStatus())
+        return with_priority(replace(defaulted(pod), status=PodStatus()), self.context.priority(pod))
 
-    def _consequence(self, check: str, now: Pod | None, repaired: Pod | None) -> Consequence:
-        effect = CHECKS[check].effect
+    def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:
             return Consequence(effect, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
         if effect is Effect.NOT_CREATED:
             return Consequence(effect)
+        if now is None and repaired is None:
+            return Consequence(effect, self.standing)
         return Consequence(
             effect,
-            self.standing if now is None else standing(now, self.context),
-            None if repaired is None else standing(repaired, self.context),
+            self.standing if now is None else self._standing_of(now),
+            None if repaired is None else self._standing_of(repaired),
         )
 
+    def _standing_of(self, pod: Pod) -> Standing:
+        qos_class = classify(pod, self.options.profile).qos_class
+        return standing(pod, qos_class, pod.spec.priority or 0, self.context)
 
-def standing(pod: Pod, context: Context) -> Standing:
+
+def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> Standing:
     """Return where a stored pod stands."""
-    profile = context.options.profile
-    qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
-    scores = oom_scores(pod, qos_class, context.node_memory_bytes, profile)
-    running = {container.name for container in pod.running_containers}
-    worst = max((score for score in scores if score.container in running), key=lambda score: score.value)
-    return Standing(qos_class, pod.spec.priority or 0, worst.value, worst.container, pod.is_critical)
+    scores = oom_scores(pod, qos_class, context.node_memory_bytes, context.options.profile)
+    worst = scores[0]
+    for score in scores[1:]:
+        if score.value > worst.value and score.container in _running(pod):
+            worst = score
+    is_spared = priority >= SYSTEM_CRITICAL_PRIORITY or pod.is_critical
+    return Standing(qos_class, priority, worst.value, worst.container, is_spared)
+
+
+def _running(pod: Pod) -> list[str]:
+    return [container.name for container in pod.running_containers]
+
+
+def with_priority(pod: Pod, priority: int) -> Pod:
+    """Return the pod as the priority plug-in leaves it."""
+    return pod if pod.spec.priority == priority else replace(pod, spec=replace(pod.spec, priority=priority))
 
 
 def _in_a_namespace(item: Namespaced) -> Namespaced:

@@ -8,7 +8,6 @@ import msgspec
 
 from podqos.advice.baseline import Baseline
 from podqos.cli.inputs import read_bytes
-from podqos.cli.strict_files import StrictFile
 from podqos.errors import HostError, InputError
 
 
@@ -19,6 +18,8 @@ def read_baseline(path: str) -> Baseline:
         return msgspec.json.decode(data, type=Baseline)
     except msgspec.DecodeError:
         pass  # the slow way knows lines
+    from podqos.cli.strict_files import StrictFile
+
     file = StrictFile(path, Baseline)
     for problem in file.problems:
         where = f"{path}:{problem.line}:{problem.column}: {problem.field}".removesuffix(": ")

@@ -11,13 +11,10 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from podqos.admission.injectors import INJECTORS
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.configuration import Configuration
 from podqos.cli.inputs import STDIN
-from podqos.cli.strict_files import read_strictly
 from podqos.errors import InputError, InvalidOption
-from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem
 from podqos.model.profile import parse_version
@@ -76,7 +73,9 @@ def _upwards(folder: str) -> Iterator[str]:
 
 def read_configuration(path: str) -> ReadConfiguration:
     """Read a configuration file, with everything wrong about it."""
-    read = read_strictly(path, Configuration)
+    from podqos.cli.strict_files import StrictFile
+
+    read = StrictFile(path, Configuration)
     if read.value is None:
         return ReadConfiguration(path=path, problems=read.problems)
     problems = [read.problem(*nonsense) for nonsense in _nonsense(read.value)]
@@ -88,7 +87,10 @@ _Nonsense = tuple[FieldPath, str, str]
 
 def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
     """Yield what has the right shape and makes no sense."""
-    known = {*CHECKS, *(check.name for check in CHECKS.values())}
+    from podqos.admission.injectors import INJECTORS
+    from podqos.manifest.fields import suggestion
+
+    known = check_names()
     for index, name in enumerate(configuration.disable):
         if name not in known:
             yield ("disable", index), f'no check "{name}"', suggestion(name, known)
@@ -134,6 +136,11 @@ def configuration_for(checked: list[str], given: str | None) -> ReadConfiguratio
     if given is not None and not os.path.isfile(path):
         raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
     return read_configuration(path)
+
+
+def check_names() -> set[str]:
+    """Return every name of a check: ids and names."""
+    return {*CHECKS, *(check.name for check in CHECKS.values())}
 
 
 def checks_named(names: Iterable[str]) -> frozenset[str]:

@@ -8,7 +8,7 @@ only results travel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,21 +16,24 @@ from msgspec.structs import replace
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
 from podqos.advice.checking import WorkloadResult, check_bundle, check_workload
 from podqos.advice.finding import FieldEdit, Finding, Subject
-from podqos.advice.patches import ObjectPatch, object_patch, plain_value
+from podqos.advice.suppression import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.view import Context
+from podqos.cli.check_config import check_names
 from podqos.cli.inputs import read_bytes
 from podqos.cli.sources import Source
 from podqos.cli.surroundings import SurroundingsCollector, surrounds
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
-from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
-from podqos.manifest.known_kinds import meant_kind
 from podqos.manifest.lookup import Lookup
+from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.pod import Workload
 from podqos.report.check import FindingReport, finding_report
-from podqos.report.replacements import Replacement, line_replacements
+
+if TYPE_CHECKING:
+    from podqos.advice.patches import ObjectPatch
+    from podqos.report.replacements import Replacement
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -154,6 +157,8 @@ class Checking:
 
     def patches(self, findings: Iterable[Finding]) -> list[tuple[Subject, ObjectPatch]]:
         """Return one patch for each object that can be mended."""
+        from podqos.advice.patches import object_patch
+
         edits: dict[Subject, dict[str, FieldEdit]] = {}
         for finding in sorted(findings, key=lambda finding: finding.check):
             if finding.patch.is_complete:
@@ -188,6 +193,7 @@ class Checking:
         for reading in readings:
             self._problems += reading.problems
             self._problems += _misspelt(reading, self.texts)
+            self._problems += _unknown_checks(reading, self.texts)
             if any(map(surrounds, reading.others)):
                 collector.take(self.texts.source(reading.source))
         for path in self._inputs.described:
@@ -247,12 +253,31 @@ def _in_namespace(workload: Workload, namespace: str) -> Workload:
 
 def _misspelt(reading: Reading, texts: Texts) -> Iterator[Problem]:
     """Yield a warning for each object whose kind is probably misspelt."""
+    if not reading.others:
+        return
+    from podqos.manifest.known_kinds import meant_kind
+
     for other in reading.others:
         meant = None if surrounds(other) else meant_kind(other.kind, other.api_version)
         if meant is not None:
             line, column = texts.lookup(reading.source).locate(other.place, "kind")
             what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
             yield Problem(reading.source, line, column, Severity.WARNING, "kind", what, fix)
+
+
+def _unknown_checks(reading: Reading, texts: Texts) -> Iterator[Problem]:
+    """Yield a warning for each check that an annotation tells to ignore and that does not exist."""
+    for workload, place in zip(reading.workloads, reading.places, strict=True):
+        listed = workload.metadata.annotations.get(IGNORE_ANNOTATION, "")
+        for name in ignored_names(listed) if listed else ():
+            known = check_names()
+            if name not in known:
+                from podqos.manifest.fields import suggestion
+
+                path = ("metadata", "annotations", IGNORE_ANNOTATION)
+                line, column = texts.lookup(reading.source).locate(place, path)
+                what, fix = f'no check "{name}"', suggestion(name, known)
+                yield Problem(reading.source, line, column, Severity.WARNING, format_path(path), what, fix)
 
 
 def _left_out(reading: Reading) -> int:
@@ -273,6 +298,10 @@ def _position(finding: Finding, lookup: Lookup) -> Position:
 
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
+    from podqos.advice.patches import plain_value
+    from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
+    from podqos.report.replacements import line_replacements
+
     place = finding.subject.place
     if not finding.patch.is_complete or place is None:
         return ()

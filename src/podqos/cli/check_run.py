@@ -112,8 +112,15 @@ class CheckRun:
             return self._end(look)
         from_stdin = look.checking.texts.text(STDIN) if STDIN in look.checking.texts.paths else None
         errors = write_fixes(fixes, from_stdin)
-        print_summary(fixes, style, is_written=True, errors=errors)
-        if from_stdin is None:
+        # Standard output is taken where the text of standard input goes there.
+        patch_format = arguments.patch_format if from_stdin is None else None
+        print_summary(fixes, style, is_written=True, errors=errors, with_patches=patch_format is None)
+        if patch_format is not None:
+            from podqos.report.check_patches import patch_lines
+
+            refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
+            _print_lines(patch_lines(refused, patch_format))
+        elif from_stdin is None:
             self._print(after)
         code = self._end(after)
         return 3 if errors else code
@@ -268,7 +275,7 @@ class CheckRun:
             case "github":
                 from podqos.report.check_github import github
 
-                _print_lines(github(report))
+                _print_lines(github(report, look.checked.problems))
             case "html":
                 from podqos.report.check_html import html
 

@@ -45,9 +45,11 @@ def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> list[HostError]:
     return errors
 
 
-def print_summary(fixes: Fixes, style: Style, *, is_written: bool, errors: Sequence[HostError] = ()) -> None:
+def print_summary(
+    fixes: Fixes, style: Style, *, is_written: bool, errors: Sequence[HostError] = (), with_patches: bool = True
+) -> None:
     """Say on standard error what was mended, what was not and why, and how to do it by hand."""
-    for line in summary_lines(fixes, style, is_written=is_written):
+    for line in summary_lines(fixes, style, is_written=is_written, with_patches=with_patches):
         print(line, file=sys.stderr)
     for error in errors:
         print(style.alarm(str(error)), file=sys.stderr)

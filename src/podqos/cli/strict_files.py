@@ -20,7 +20,10 @@ Model = TypeVar("Model", bound=Struct)
 
 
 class StrictFile(Generic[Model]):
-    """What a file holds: a value, or none because of its problems. An empty file holds the defaults."""
+    """One YAML or JSON document as a model whose structures forbid unknown fields.
+
+    It holds a value, or none because of its problems; an empty file holds the defaults.
+    """
 
     def __init__(self, path: str, model: type[Model]) -> None:
         self.path = path
@@ -44,11 +47,6 @@ class StrictFile(Generic[Model]):
         """Return an error about a field."""
         line, column = (1, 1) if self._document is None else self._document.locate(field)
         return Problem(self.path, line, column, Severity.ERROR, format_path(field), what, fix)
-
-
-def read_strictly(path: str, model: type[Model]) -> StrictFile[Model]:
-    """Read a file of one YAML or JSON document as a model whose structures forbid unknown fields."""
-    return StrictFile(path, model)
 
 
 def _document(path: str) -> Document | None:

@@ -34,7 +34,7 @@ class PatchReport(Struct, frozen=True, rename="camel"):
     needs_choice: str | None
     candidates: tuple[str, ...]
     text: str
-    """The same in words."""
+    """The same in words, a line for each edit."""
 
 
 class SuppressionReport(Struct, frozen=True, rename="camel"):
@@ -147,5 +147,5 @@ def _patch(finding: Finding) -> PatchReport:
         edits=tuple(EditReport(edit.path, edit.value, edit.replaces) for edit in patch.edits),
         needs_choice=patch.needs_choice,
         candidates=patch.candidates,
-        text=words.patch(finding),
+        text="\n".join(map(words.edit_text, patch.edits)) if patch.is_complete else words.patch(finding),
     )

@@ -6,8 +6,9 @@ input unescaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from html import escape
+from html import escape as escape_markup
 from itertools import groupby
 
 from podqos.advice.catalogue import CHECKS
@@ -15,6 +16,8 @@ from podqos.advice.finding import Check
 from podqos.report.check import CheckReport, FindingReport
 from podqos.report.check_table import left_out
 
+# What HTML cannot hold, not even escaped.
+_NOT_HTML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _STYLE = """\
 :root { color-scheme: light dark; --ink: #1c2128; --faint: #59636e; --page: #ffffff; --card: #f6f8fa; --line: #d1d9e0;
   --error: #c21c2c; --warning: #8a5a00; --info: #0a58ca; }
@@ -25,7 +28,8 @@ body { margin: 0 auto; padding: 2rem 1rem 4rem; max-width: 62rem; background: va
   font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.6rem; margin: 0 0 .25rem; }
 h2 { font-size: 1.1rem; margin: 2.5rem 0 .75rem; overflow-wrap: anywhere; }
-p { margin: .4rem 0; } code, pre { font: .875em/1.45 ui-monospace, monospace; } a { color: var(--info); }
+p { margin: .4rem 0; overflow-wrap: anywhere; }
+code, pre { font: .875em/1.45 ui-monospace, monospace; } a { color: var(--info); }
 pre { background: var(--page); border: 1px solid var(--line); border-radius: 6px; padding: .6rem .8rem; margin: .5rem 0;
   overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
 .faint { color: var(--faint); } .numbers { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1.25rem 0; padding: 0;
@@ -33,12 +37,13 @@ pre { background: var(--page); border: 1px solid var(--line); border-radius: 6px
   padding: .5rem 1rem; min-width: 7rem; } .numbers b { display: block; font-size: 1.5rem; line-height: 1.2; }
 article { background: var(--card); border: 1px solid var(--line); border-left: .3rem solid var(--colour);
   border-radius: 8px; padding: .8rem 1rem; margin: .75rem 0; }
-article h3 { font-size: 1rem; margin: 0; overflow-wrap: anywhere; } article.suppressed { opacity: .75; }
+h3 { font-size: 1rem; margin: 1.5rem 0 0; overflow-wrap: anywhere; }
+article h3 { margin: 0; } article.suppressed { opacity: .75; }
 .error { --colour: var(--error); } .warning { --colour: var(--warning); } .info { --colour: var(--info); }
 .severity { color: var(--colour); font-weight: 600; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem .9rem; margin: .6rem 0 0; }
 dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; min-width: 0; } dd pre { margin: 0; }
-summary { cursor: pointer; } section > details { margin: .5rem 0; } table { border-collapse: collapse; width: 100%; }
+summary { cursor: pointer; color: var(--faint); }
 """
 
 
@@ -70,6 +75,11 @@ def html(report: CheckReport) -> Iterator[str]:
             yield from _check(CHECKS[check])
         yield "</section>"
     yield "</main></body></html>"
+
+
+def escape(text: str) -> str:
+    """Return a text of the input as a page can show it."""
+    return escape_markup(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _headline(report: CheckReport) -> str:
@@ -106,14 +116,16 @@ def _finding(item: FindingReport) -> Iterator[str]:
     if item.consequence:
         yield f"<dt>so</dt><dd>{escape(item.consequence)}</dd>"
     if item.patch.text:
-        yield f"<dt>fix</dt><dd><pre>{escape(item.patch.text)}</pre></dd>"
+        text = escape(item.patch.text)
+        yield f"<dt>fix</dt><dd>{f'<pre>{text}</pre>' if item.patch.is_complete else text}</dd>"
     yield "</dl></article>"
 
 
 def _check(check: Check) -> Iterator[str]:
     yield (
-        f'<details id="{check.id}"><summary><b>{check.id}</b> {escape(check.name)}: {escape(check.title)}</summary>'
+        f'<div id="{check.id}"><h3>{check.id} {escape(check.name)}: {escape(check.title)}</h3>'
         f"<p>{escape(check.why)}</p><p>{escape(check.fix)}</p>"
+        "<details><summary>Example</summary>"
         f"<p>Instead of</p><pre>{escape(check.bad.text.strip())}</pre>"
-        f"<p>write</p><pre>{escape(check.good.text.strip())}</pre></details>"
+        f"<p>write</p><pre>{escape(check.good.text.strip())}</pre></details></div>"
     )

@@ -13,7 +13,6 @@ from podqos.advice import facts as f
 from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
 from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.pod import QOSClass
-from podqos.model.resources import CPU
 from podqos.report.admission_words import listed
 from podqos.report.words import mebibytes
 
@@ -44,7 +43,7 @@ def patch(finding: Finding) -> str:
     """Return what to write, or what has to be chosen first."""
     found = finding.patch
     if found.is_complete:
-        return "; ".join(_edit(edit) for edit in found.edits)
+        return "; ".join(edit_text(edit) for edit in found.edits)
     return _choice(found)
 
 
@@ -173,15 +172,14 @@ def _no_effect(facts: f.NoEffect, _: str) -> str:
 def _overcommitted(facts: f.Overcommitted, _: str) -> str:
     largest = f"; most by {listed(facts.largest)}" if facts.largest else ""
     return (
-        f"limits add up to {_amount(facts.resource, facts.limits)}, {facts.ratio:.2f}× the allocatable "
-        f"{_amount(facts.resource, facts.allocatable)} of {_nodes(facts.nodes)} (budget {facts.budget:g}×){largest}"
+        f"limits add up to {facts.limits} of {facts.resource}, {facts.ratio:.2f}× the {facts.allocatable} allocatable "
+        f"on {_nodes(facts.nodes)} (budget {facts.budget:g}×){largest}"
     )
 
 
 def _overfull(facts: f.Overfull, _: str) -> str:
     return (
-        f"{_amount(facts.resource, facts.requests)} requested, {_amount(facts.resource, facts.allocatable)} "
-        f"allocatable on {_nodes(facts.nodes)}"
+        f"{facts.requests} of {facts.resource} is requested, {facts.allocatable} allocatable on {_nodes(facts.nodes)}"
     )
 
 
@@ -307,7 +305,8 @@ def _of_a_node(told: Consequence) -> str:
 # ---- what to write -----------------------------------------------------------------------------------------------
 
 
-def _edit(edit: FieldEdit) -> str:
+def edit_text(edit: FieldEdit) -> str:
+    """Return one field to write: ``path: value``."""
     if edit.value is None:
         return f"remove {edit.path}"
     was = f" (was {edit.replaces})" if edit.replaces else ""
@@ -367,7 +366,3 @@ def _ask(names: Sequence[str]) -> str:
 
 def _nodes(count: int) -> str:
     return "the node" if count == 1 else f"{count} nodes"
-
-
-def _amount(resource: str, amount: str) -> str:
-    return f"{amount} cores" if resource == CPU and amount.isdecimal() else f"{amount} of {resource}"
