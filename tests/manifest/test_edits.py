@@ -169,6 +169,15 @@ def test_the_edit_at_fault_is_named():
     assert apply_edits(data, [good, bad]) == CannotEdit(Reason.SHARED, bad, (10, 16), "r")
 
 
+def test_what_is_in_the_way_in_other_documents_is_told_at_once():
+    data = "---\n".join(container(f"resources: !!map {{{name}: {{}}}}") for name in ("limits", "requests")).encode()
+    wanted = [ObjectEdit(place, f"{FIRST}.resources.limits.cpu", "1") for place in places(data)]
+    result = apply_edits(data, wanted)
+    assert isinstance(result, CannotEdit)
+    assert [each.edit for each in (result, *result.others)] == wanted
+    assert [each.reason for each in (result, *result.others)] == [Reason.TAGGED, Reason.TAGGED]
+
+
 @pytest.mark.parametrize("removed", ["spec.containers[0].env", "spec.containers[0].env[0].value"])
 def test_an_anchor_that_is_used_elsewhere_is_not_taken_away(removed):
     text = container("env:\n- name: A\n  value: &a b\nimage: *a")

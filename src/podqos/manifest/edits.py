@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
 from podqos.manifest.edits_chunk import EditableChunk, chunk_values
@@ -59,6 +60,8 @@ class CannotEdit(Struct, frozen=True):
     """Line and column in the text of what is in the way."""
     name: str = ""
     """Of an anchor, or what would be wrong with the new text."""
+    others: tuple[CannotEdit, ...] = ()
+    """What is in the way of edits of other documents, so that nobody has to ask again for each."""
 
 
 _Replacement = tuple[int, int, str]
@@ -78,12 +81,16 @@ def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit
         by_chunk.setdefault(edit.place.chunk, []).append(edit)
     replacements: list[_Replacement] = []
     meant: dict[Chunk, list[Plain]] = {}
+    in_the_way: list[CannotEdit] = []
     for chunk in sorted(by_chunk, key=lambda chunk: chunk.start):
         found = _edit_chunk(text, chunk, by_chunk[chunk])
         if isinstance(found, CannotEdit):
-            return found
-        meant[chunk], chunk_replacements = found
-        replacements += chunk_replacements
+            in_the_way.append(found)
+        else:
+            meant[chunk], chunk_replacements = found
+            replacements += chunk_replacements
+    if in_the_way:
+        return replace(in_the_way[0], others=tuple(in_the_way[1:]))
     if not replacements:
         return Edited(data)
     if any(first[1] > second[0] for first, second in pairwise(replacements)):
