@@ -182,11 +182,10 @@ class _File:
             result = apply_edits(self.after, [edit for each in chosen for edit in each.edits()])
             if not isinstance(result, CannotEdit):
                 return chosen, result.data
-            at_fault = self._at_fault(chosen, result)
-            for each in at_fault:
-                self._refuse(each, result)
-            keys = {each.key for each in at_fault}
-            chosen = [each for each in chosen if each.key not in keys]
+            for why in (result, *result.others):
+                for each in self._at_fault(chosen, why):
+                    self._refuse(each, why)
+            chosen = [each for each in chosen if each.key not in self._refused]
         return [], self.after
 
     def _at_fault(self, chosen: list[_Fix], why: CannotEdit) -> list[_Fix]:
@@ -194,7 +193,8 @@ class _File:
         if why.reason in _OF_THE_FILE:
             return chosen
         if why.edit is not None:
-            return [each for each in chosen if why.edit in each.edits()]
+            at_place = [each for each in chosen if _place(each.finding) == why.edit.place]
+            return [each for each in at_place if why.edit in each.edits()]
         accepted: list[ObjectEdit] = []
         at_fault = []
         for each in chosen:

@@ -88,4 +88,4 @@ def remove_members(text: str, node: Node, removed: Iterable[Member]) -> Iterator
             continue
         start = member.start - column_of(text, member.start)
         end = line_end(text, member.value.end)
-        yield Splice(start, end + 1, "") if end < len(text) else Splice(max(0, start - 1), end, "")
+        yield Splice(start, min(end + 1, len(text)), "")
