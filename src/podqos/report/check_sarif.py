@@ -8,7 +8,7 @@ Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
 
@@ -32,7 +32,7 @@ def sarif(
     report: CheckReport,
     version: str,
     *,
-    problems: Iterable[Problem] = (),
+    problems: Sequence[Problem] = (),
     fixes: Sequence[Sequence[Replacement]] | None = None,
 ) -> JSON:
     """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
