@@ -37,6 +37,8 @@ Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
 DEFAULT_NAMESPACE = "default"
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says of a workload that somebody waits for its answers."""
+RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
+"""Says what it costs to start it again; ``none`` is what BestEffort is for."""
 _YES = ("true", "yes")
 
 
@@ -182,6 +184,12 @@ class View:
             if metadata.annotations.get(LATENCY_ANNOTATION, "").lower() in _YES:
                 return f"annotation {LATENCY_ANNOTATION}"
         return None
+
+    @property
+    def is_expendable(self) -> bool:
+        """Whether it says of itself that nobody misses it."""
+        described = (self.workload.metadata.annotations, self.pod.metadata.annotations)
+        return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
 
     @property
     def standing(self) -> Standing:
