@@ -40,6 +40,7 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
 _YES = ("true", "yes")
+_NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
 
 class Variant(Struct, frozen=True, gc=False):
@@ -245,7 +246,7 @@ class View:
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:
-            return Consequence(effect, disk_request=self._disk_request())
+            return self._disk_consequence()
         if effect is Effect.NOT_CREATED:
             return Consequence(effect)
         if now is None and repaired is None:
@@ -256,13 +257,12 @@ class View:
             None if repaired is None else self._standing_of(repaired),
         )
 
-    def _disk_request(self) -> str:
-        containers = self.stored.spec.containers
-        if not self.stored.spec.init_containers and all(
-            EPHEMERAL_STORAGE not in each.resources.requests for each in containers
-        ):
-            return "0"  # as nearly always
-        return str(request_of(self.stored, EPHEMERAL_STORAGE))
+    def _disk_consequence(self) -> Consequence:
+        spec = self.stored.spec
+        for container in (*spec.containers, *spec.init_containers):
+            if EPHEMERAL_STORAGE in container.resources.requests:
+                return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
+        return _NO_DISK_REQUEST
 
     def _standing_of(self, pod: Pod) -> Standing:
         qos_class = classify(pod, self.options.profile).qos_class
