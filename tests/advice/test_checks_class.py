@@ -50,6 +50,11 @@ def ids(text, options=None, above=("PQ106", "PQ108")):
         pytest.param(pod(FULL, init=["{}"]), ["PQ101"], id="an init container counts as well"),
         pytest.param(pod(NO_CPU_LIMIT), [], id="no cpu limit at all is a choice"),
         pytest.param(pod(BURST), [], id="meant to burst"),
+        pytest.param(
+            pod(BURST, "{limits: {cpu: 100m, memory: 64Mi, ephemeral-storage: 1Gi}}"),
+            [],
+            id="a complete sidecar is no sign",
+        ),
         pytest.param(pod(BURST, BURST), [], id="all meant to burst"),
         pytest.param(
             pod("{requests: {cpu: 1, memory: 4G}, limits: {cpu: 1, memory: 4Gi, ephemeral-storage: 1Gi}}"),
@@ -132,6 +137,13 @@ def test_an_annotation_makes_a_workload_user_facing():
     text = pod("{}").replace("{name: p,", '{name: p, annotations: {podqos.dev/latency-sensitive: "true"},')
 
     assert ids(text) == ["PQ104"]
+
+
+@pytest.mark.parametrize(("cost", "expected"), [("none", []), ("low", ["PQ102"])])
+def test_whoever_is_not_missed_may_ask_for_nothing(cost, expected):
+    text = pod("{}").replace("{name: p,", f"{{name: p, annotations: {{podqos.dev/restart-cost: {cost}}},")
+
+    assert ids(text) == expected
 
 
 def test_a_live_pod_has_the_class_that_was_recorded():

@@ -176,6 +176,12 @@ def test_capacity(text, expected):
     assert ids(text) == expected
 
 
+def test_two_versions_of_a_workload_count_once():
+    workload = deployment("Deployment", 3, "cpu: 1, memory: 1Gi", "cpu: 1, memory: 1Gi")
+
+    assert ids(NODE + workload + workload) == []
+
+
 def test_who_exceeds_most_is_named():
     (finding,) = check_text(NODE + deployment("Deployment", 2, "cpu: 1, memory: 1Gi", "cpu: 5, memory: 1Gi"))
 

@@ -45,6 +45,9 @@ CLASSES = priority_class("high", 1000) + priority_class("low", 10)
             id="the default is as high",
         ),
         pytest.param(
+            pod(BURST) + "---\n" + named(pod(BURST), "q", "unheard-of"), [("p", "PQ301")], id="of unknown height"
+        ),
+        pytest.param(
             CLASSES + "---\n" + pod("{}") + "---\n" + named(pod(BURST), "q", "low"),
             [("p", "PQ102")],
             id="nothing asked for, nothing promised",

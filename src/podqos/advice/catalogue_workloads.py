@@ -83,7 +83,10 @@ BEST_EFFORT = Check(
         "before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet "
         "evicts it with the first; and the scheduler puts it on nodes that are full."
     ),
-    fix="State what the containers need; one memory request is enough to be Burstable.",
+    fix=(
+        "State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so "
+        "with the annotation podqos.dev/restart-cost: none."
+    ),
     bad=Example("""\
 apiVersion: v1
 kind: Pod
@@ -108,7 +111,10 @@ DAEMON_SET_BEST_EFFORT = Check(
         "puts them back on the same node at once, so that a node short of memory kills them over and over, and what "
         "they do for the node (logs, metrics, network) is missing just when somebody needs it."
     ),
-    fix="State what the containers need. If nobody misses them, say so with podqos.dev/ignore.",
+    fix=(
+        "State what the containers need. If nobody misses them, say so with the annotation podqos.dev/restart-cost: "
+        "none."
+    ),
     bad=Example("""\
 apiVersion: apps/v1
 kind: DaemonSet

@@ -30,6 +30,8 @@ def check_capacity(context: Context, sketches: Sequence[Sketch]) -> Iterator[Fin
     nodes = context.surroundings.nodes
     if not nodes:
         return
+    # Two manifests of one object are two versions of it: applying one replaces the other.
+    sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
     for check, resource, budget in (
         ("PQ501", CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
         ("PQ502", MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),

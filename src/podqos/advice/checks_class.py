@@ -33,7 +33,7 @@ def accidental_burstable(view: View) -> None:
         return
     places = list(deciding_resources(view.defaulted, view.options.profile))
     in_order = tuple(place.container for place, resources in places if _is_complete(resources))
-    if not in_order and not all(_is_nearly_complete(resources) for _, resources in places):
+    if not _is_mostly_complete(places) and not all(_is_nearly_complete(resources) for _, resources in places):
         return
     spoilers = tuple(_spoiler(place, resources, name) for place, resources in places for name in _spoiled(resources))
     if not spoilers:
@@ -78,6 +78,8 @@ def best_effort(view: View) -> None:
     check = "PQ104" if view.serves is not None else "PQ103" if kind == _DAEMON_SET else "PQ102"
     if check == "PQ102" and (kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}):
         return
+    if check != "PQ104" and view.is_expendable:
+        return
     containers = view.pod.spec.containers
     paths = tuple(f"{view.prefix}spec.containers[{index}].resources.requests" for index in range(len(containers)))
     view.report(
@@ -96,6 +98,18 @@ def _spoiled(resources: ResourceRequirements) -> list[str]:
     """Return the resources that keep a container, looked at alone, from being Guaranteed."""
     limits, requests = resources.limits, resources.requests
     return [name for name in QOS_RESOURCES if not limits.get(name) or requests.get(name) != limits[name]]
+
+
+def _is_mostly_complete(places: Sequence[tuple[Place, ResourceRequirements]]) -> bool:
+    """Whether at least half of the memory is in containers that are complete: the rest was forgotten."""
+    complete = others = 0
+    for _, resources in places:
+        amounts = (resources.requests.get(MEMORY, ZERO).nanos, resources.limits.get(MEMORY, ZERO).nanos)
+        if _is_complete(resources):
+            complete += max(amounts)
+        else:
+            others += max(amounts)
+    return complete > 0 and complete >= others
 
 
 def _is_nearly_complete(resources: ResourceRequirements) -> bool:

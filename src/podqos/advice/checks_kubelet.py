@@ -17,6 +17,7 @@ from podqos.advice.facts import (
     MemoryUnwatched,
     NoEffect,
     NothingReserved,
+    OverReserved,
     PodsNotEnforced,
     QOSCgroupsOff,
     ReclaimsTooMuch,
@@ -75,9 +76,7 @@ class _KubeletCheck:
             return
         try:
             thresholds = parse_thresholds(self._settings, self._context.options.profile)
-            warnings = threshold_warnings(
-                self._settings, {Signal.MEMORY: self._capacity[MEMORY].value}, self._context.options.profile
-            )
+            warnings = threshold_warnings(self._settings, self._capacities(), self._context.options.profile)
             yield from self._allocatable()
         except InvalidConfiguration as error:
             path = error.where.replace('"', "") if error.where else ""
@@ -94,6 +93,11 @@ class _KubeletCheck:
         return Finding(
             check, CHECKS[check].severity, self._subject, path, facts, Consequence(CHECKS[check].effect), patch
         )
+
+    def _capacities(self) -> dict[Signal, int]:
+        """Return what the shares of thresholds are of, as far as that is known."""
+        signals = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
+        return {signal: self._capacity[name].value for signal, name in signals.items() if name in self._capacity}
 
     def _missing_grace_periods(self) -> Found:
         """PQ403, as far as the kubelet does not start."""
@@ -157,9 +161,8 @@ class _KubeletCheck:
         config = self._config
         divided = node_allocatable(self._capacity, config)
         for resource in divided.over_reserved:
-            message = f"more {resource} is reserved than the node's {divided.capacity[resource]}"
-            patch = Patch(needs_choice=Choice.RESERVATION)
-            yield self._finding("PQ412", "systemReserved", KubeletRefuses(message), patch)
+            over = OverReserved(resource, str(divided.reservation[resource]), str(self._capacity[resource]))
+            yield self._finding("PQ412", "systemReserved", over, Patch(needs_choice=Choice.RESERVATION))
         for coverage in divided.soft_coverage:
             if coverage.is_covered:
                 continue
@@ -186,7 +189,12 @@ class _KubeletCheck:
         """
         capacity_bytes = self._capacity[MEMORY].value
         growth = self._context.options.growth_bytes_per_second
-        return Race(capacity_bytes, capacity_bytes, threshold_bytes, growth)
+        return Race(
+            available_bytes=capacity_bytes,
+            until_oom_bytes=capacity_bytes,
+            threshold_bytes=threshold_bytes,
+            growth_bytes_per_second=growth,
+        )
 
     def _kernel_first(self, thresholds: Sequence[Threshold]) -> Found:
         """PQ404. With notifications of the kernel the kubelet does not wait for its next look."""

@@ -100,16 +100,19 @@ def compare_priorities(sketches: Sequence[Sketch], context: Context) -> Iterator
     ranked = [sketch for sketch in sketches if not sketch.is_system]
     if not ranked:
         return
-    highest = max(ranked, key=_by_priority)
+    # Without the classes nobody knows how high a priority is, but that there is one.
+    highest = max(ranked, key=lambda sketch: (sketch.priority, sketch.names_priority, *_name(sketch)))
+    is_known = context.knows_priorities or highest.priority > 0
+    others_have = highest.names_priority and not is_known
     not_guaranteed = [sketch for sketch in ranked if sketch.qos_class is not QOSClass.GUARANTEED]
-    rival = max(not_guaranteed, key=_by_priority, default=None)
+    rival = max(not_guaranteed, key=lambda sketch: (sketch.priority, *_name(sketch)), default=None)
     classes = user_classes(context)
     for sketch in ranked:
         choice = Patch(needs_choice=Choice.PRIORITY_CLASS, paths=(sketch.prefix + _PATH,), candidates=classes)
         if not sketch.names_priority:
             # A manifest that asks for nothing and has no priority is at least consistent.
-            if not sketch.asks_for_nothing and highest.priority > sketch.priority:
-                facts = NoPriority(sketch.priority, highest.subject.key, highest.priority)
+            if not sketch.asks_for_nothing and (highest.priority > sketch.priority or others_have):
+                facts = NoPriority(sketch.priority, highest.subject.key, highest.priority if is_known else None)
                 yield sketch.finding("PQ301", _PATH, facts, choice)
         elif sketch.qos_class is QOSClass.GUARANTEED and rival is not None and rival.priority > sketch.priority:
             yield sketch.finding(
@@ -122,5 +125,5 @@ def compare_priorities(sketches: Sequence[Sketch], context: Context) -> Iterator
             )
 
 
-def _by_priority(sketch: Sketch) -> tuple[int, str, str]:
-    return sketch.priority, sketch.subject.key, sketch.subject.kind
+def _name(sketch: Sketch) -> tuple[str, str]:
+    return sketch.subject.key, sketch.subject.kind

@@ -100,20 +100,21 @@ def disk_limits(view: View) -> None:
     """PQ108: containers that may fill the node's disk. BestEffort pods have a more urgent finding."""
     if view.stored_class is QOSClass.BEST_EFFORT:
         return
-    lacking = [
-        (index, container.name)
-        for index, container in enumerate(view.stored.spec.containers)
-        if EPHEMERAL_STORAGE not in container.resources.limits
-    ]
-    if not lacking:
-        return
-    paths = tuple(f"{view.prefix}spec.containers[{index}].resources.limits.ephemeral-storage" for index, _ in lacking)
-    view.report(
-        "PQ108",
-        f"spec.containers[{lacking[0][0]}].resources",
-        NoDiskLimit(tuple(name for _, name in lacking)),
-        Patch(needs_choice=Choice.EPHEMERAL_STORAGE_LIMIT, paths=paths),
-    )
+    first = None
+    names, paths = [], []
+    for index, container in enumerate(view.stored.spec.containers):
+        if EPHEMERAL_STORAGE not in container.resources.limits:
+            path = f"spec.containers[{index}].resources"
+            first = first or path
+            names.append(container.name)
+            paths.append(f"{view.prefix}{path}.limits.ephemeral-storage")
+    if first is not None:
+        view.report(
+            "PQ108",
+            first,
+            NoDiskLimit(tuple(names)),
+            Patch(needs_choice=Choice.EPHEMERAL_STORAGE_LIMIT, paths=tuple(paths)),
+        )
 
 
 def volumes(view: View) -> None:

@@ -185,7 +185,8 @@ class NoPriority(Fact, frozen=True, gc=False):
     """What it gets."""
     higher: str
     """The workload with the highest priority."""
-    higher_priority: int
+    higher_priority: int | None
+    """None where its class is not known."""
 
 
 class PriorityContradictsClass(Fact, frozen=True, gc=False):
@@ -313,6 +314,14 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
     message: str
 
 
+class OverReserved(Fact, frozen=True, gc=False):
+    """A node that holds back more than it has, with which the kubelet does not start."""
+
+    resource: str
+    reserved: str
+    capacity: str
+
+
 class QOSCgroupsOff(Fact, frozen=True, gc=False):
     """A kubelet that makes no cgroups for the classes."""
 
@@ -387,6 +396,7 @@ Facts: TypeAlias = (
     | NoEffect
     | GraceCut
     | KubeletRefuses
+    | OverReserved
     | QOSCgroupsOff
     | Overcommitted
     | Overfull

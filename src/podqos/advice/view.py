@@ -37,7 +37,10 @@ Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
 DEFAULT_NAMESPACE = "default"
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says of a workload that somebody waits for its answers."""
+RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
+"""Says what it costs to start it again; ``none`` is what BestEffort is for."""
 _YES = ("true", "yes")
+_NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
 
 class Variant(Struct, frozen=True, gc=False):
@@ -184,6 +187,12 @@ class View:
         return None
 
     @property
+    def is_expendable(self) -> bool:
+        """Whether it says of itself that nobody misses it."""
+        described = (self.workload.metadata.annotations, self.pod.metadata.annotations)
+        return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
+
+    @property
     def standing(self) -> Standing:
         """Where its pods stand when memory runs short."""
         if self._standing is None:
@@ -237,7 +246,7 @@ class View:
 
     def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
         if effect is Effect.DISK:
-            return Consequence(effect, disk_request=self._disk_request())
+            return self._disk_consequence()
         if effect is Effect.NOT_CREATED:
             return Consequence(effect)
         if now is None and repaired is None:
@@ -248,13 +257,12 @@ class View:
             None if repaired is None else self._standing_of(repaired),
         )
 
-    def _disk_request(self) -> str:
-        containers = self.stored.spec.containers
-        if not self.stored.spec.init_containers and all(
-            EPHEMERAL_STORAGE not in each.resources.requests for each in containers
-        ):
-            return "0"  # as nearly always
-        return str(request_of(self.stored, EPHEMERAL_STORAGE))
+    def _disk_consequence(self) -> Consequence:
+        spec = self.stored.spec
+        for container in (*spec.containers, *spec.init_containers):
+            if EPHEMERAL_STORAGE in container.resources.requests:
+                return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
+        return _NO_DISK_REQUEST
 
     def _standing_of(self, pod: Pod) -> Standing:
         qos_class = classify(pod, self.options.profile).qos_class

@@ -7,7 +7,6 @@ so that a new kind cannot be forgotten: a test holds the table against ``advice.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from podqos.advice import facts as f
 from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
@@ -112,6 +111,11 @@ def _over_quota(facts: f.OverQuota, _: str) -> str:
     return f"ResourceQuota {facts.quota} lets {facts.admitted} of {facts.pods} pods in: {facts.message}"
 
 
+def _no_priority(facts: f.NoPriority, _: str) -> str:
+    higher = "has one" if facts.higher_priority is None else f"has {facts.higher_priority:,}"
+    return f"no priorityClassName, so priority {facts.priority:,}; {facts.higher} {higher}"
+
+
 def _contradiction(facts: f.PriorityContradictsClass, _: str) -> str:
     own = f"{facts.qos_class} with priority {facts.priority:,}"
     if facts.other is None or facts.other_priority is None:
@@ -183,9 +187,7 @@ def _overfull(facts: f.Overfull, _: str) -> str:
     )
 
 
-_Words = Callable[[Any, str], str]
-
-_WORDS: dict[type[f.Fact], _Words] = {
+_WORDS: dict[type[f.Fact], Callable[..., str]] = {
     f.NearlyGuaranteed: _nearly_guaranteed,
     f.NothingSet: _nothing_set,
     f.LimitFarAboveRequest: _limit_far_above_request,
@@ -217,9 +219,7 @@ _WORDS: dict[type[f.Fact], _Words] = {
         f"ResourceQuota {facts.quota} demands {listed(facts.resources)} of {listed(facts.containers)}"
     ),
     f.OverQuota: _over_quota,
-    f.NoPriority: lambda facts, _: (
-        f"no priorityClassName, so priority {facts.priority:,}; {facts.higher} has {facts.higher_priority:,}"
-    ),
+    f.NoPriority: _no_priority,
     f.PriorityContradictsClass: _contradiction,
     f.SystemPriority: lambda facts, _: f"{facts.class_name} is for the system's own pods",
     f.UnknownPriorityClass: _unknown_class,
@@ -245,6 +245,9 @@ _WORDS: dict[type[f.Fact], _Words] = {
         f"a soft eviction gives {facts.workload} {facts.given_seconds} s of the {facts.stated_seconds} s it states"
     ),
     f.KubeletRefuses: lambda facts, _: facts.message,
+    f.OverReserved: lambda facts, _: (
+        f"{facts.reserved} of {facts.resource} is held back from pods, and the node has {facts.capacity}"
+    ),
     f.QOSCgroupsOff: lambda *_: "cgroupsPerQOS is false",
     f.Overcommitted: _overcommitted,
     f.Overfull: _overfull,
