@@ -62,7 +62,10 @@ def test_a_file_that_cannot_be_written_is_said_and_the_others_are_written(capsys
         Path(name).write_text(LIMITED)
     monkeypatch.setattr(atomic_write.os, "access", lambda path, _mode: not path.endswith("a.yaml"))
     assert main(["check", "--fix", "-f", "a.yaml", "-f", "b.yaml"]) == 3
-    assert "a.yaml: not written: it is read-only (make it writable)" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "a.yaml: not written: it is read-only (make it writable)" in err
+    assert "a.yaml: fixed" not in err
+    assert "b.yaml: fixed 1 finding" in err
     assert Path("a.yaml").read_text() == LIMITED
     assert "requests: {memory: 1Gi}" in Path("b.yaml").read_text()
 
