@@ -98,7 +98,14 @@ class _Anything(Struct):
 
 
 _FIELDS: dict[type, frozenset[str]] = {PodSpec: POD_SPEC_FIELDS}
-_TYPE_NAMES = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+_TYPE_NAMES = {
+    dict: "a mapping",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
@@ -125,6 +132,8 @@ class Examination:
 
     def _clean(self, value: Plain, schema: inspect.Type, path: FieldPath) -> Plain:
         match schema:
+            case inspect.Metadata():
+                return self._clean(value, schema.type, path)
             case inspect.UnionType():
                 return self._clean(value, next(t for t in schema.types if not isinstance(t, inspect.NoneType)), path)
             case inspect.StructType():
@@ -143,6 +152,9 @@ class Examination:
                 return self._typed(value, bool, path)
             case inspect.IntType():
                 return self._typed(value, int, path)
+            case inspect.FloatType():
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                return float(value) if is_number else self._misfit(value, float, path)  # type: ignore[arg-type]
         raise AssertionError(f"the model has a type that is not examined: {schema}")
 
     def _struct(self, value: Plain, schema: inspect.StructType, path: FieldPath) -> Plain:

@@ -6,8 +6,11 @@ bytes in again.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 
+from podqos.manifest.fastpositions import nearest, plain_positions
+from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.jsonreading import JSONLocator, JSONObjects
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position
@@ -23,6 +26,7 @@ class Lookup:
         self._documents: dict[tuple[Chunk, int], Document] = {}
         self._json_objects: dict[Chunk, JSONObjects] = {}
         self._json_locators: dict[Chunk, JSONLocator] = {}
+        self._positions: dict[Chunk, dict[FieldPath, Position] | None] = {}
 
     def plain(self, place: Place) -> Plain:
         """Return everything the object at ``place`` says."""
@@ -30,7 +34,7 @@ class Lookup:
             if place.chunk not in self._json_objects:
                 self._json_objects[place.chunk] = JSONObjects(self._text, place.chunk)
             return self._json_objects[place.chunk].plain(place.path)
-        value = self._document(place).value
+        value = self._yaml_value(place)
         for step in place.path:
             value = value[step]  # type: ignore[index] # a place is a path that exists
         return value
@@ -44,7 +48,27 @@ class Lookup:
         if place.chunk.notation == "json":
             locator = self._json_locators.setdefault(place.chunk, JSONLocator(self._text, place.chunk))
             return locator.locate(path)
-        return self._document(place).locate(path)
+        positions = self._plain_positions(place)
+        return self._document(place).locate(path) if positions is None else nearest(positions, path)
+
+    def _yaml_value(self, place: Place) -> Plain:
+        chunk = place.chunk
+        if (chunk, place.document) not in self._documents:
+            with suppress(NotPlain):
+                return read_plain(self._text[chunk.start : chunk.end])
+        return self._document(place).value
+
+    def _plain_positions(self, place: Place) -> dict[FieldPath, Position] | None:
+        """Return where everything stands if the document is plain, and was not parsed already."""
+        chunk = place.chunk
+        if (chunk, place.document) in self._documents:
+            return None
+        if chunk not in self._positions:
+            try:
+                self._positions[chunk] = plain_positions(self._text[chunk.start : chunk.end], chunk.origin[0])
+            except NotPlain:
+                self._positions[chunk] = None
+        return self._positions[chunk]
 
     def _document(self, place: Place) -> Document:
         chunk, number = place.chunk, place.document

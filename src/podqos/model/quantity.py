@@ -109,7 +109,9 @@ class Quantity:
 
     def __str__(self) -> str:
         """Return what Kubernetes prints: canonical, or the given text where upstream takes it for canonical."""
-        return self.canonical() if self._text is None else self._text
+        if self._text is None:
+            self._text = self.canonical()  # amounts are shared and printed over and over
+        return self._text
 
     def __repr__(self) -> str:
         return f"Quantity({str(self)!r})"

@@ -12,7 +12,7 @@ from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
-from podqos.model.resources import QOS_RESOURCES
+from podqos.model.resources import QOS_RESOURCES, ResourceList
 from podqos.qos.classes import deciding_resources
 
 
@@ -32,7 +32,9 @@ def edits_to_guaranteed(pod: Pod, profile: Profile = LATEST) -> tuple[Edit, ...]
     """
     edits: list[Edit] = []
     # A pod-level request that is left out becomes what the containers request together.
-    implied = sum_of_containers(pod, lambda container: container.resources.limits | container.resources.requests)
+    implied: ResourceList = {}
+    if pod.spec.resources is not None:
+        implied = sum_of_containers(pod, lambda container: container.resources.limits | container.resources.requests)
     for place, resources in deciding_resources(pod, profile):
         for name in QOS_RESOURCES:
             limit = resources.limits.get(name)

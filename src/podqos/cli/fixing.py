@@ -1,0 +1,65 @@
+"""``podqos check --fix`` and ``--diff``: show what would be written, write it, and say what became of each finding.
+
+What to write is decided by ``advice.fixing``. A file is written as a whole or not at all; one that cannot be written
+does not keep the others from it. The text of standard input goes to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from podqos.advice.fixing import Fixes
+from podqos.cli.atomic_write import replace_file
+from podqos.cli.inputs import STDIN
+from podqos.errors import HostError
+from podqos.report.fixes import diff_lines, summary_lines
+from podqos.report.style import Style
+
+
+def print_diff(fixes: Fixes, style: Style) -> None:
+    """Print what would change, as a unified diff."""
+    for file in fixes.files:
+        for line in diff_lines(file, style):
+            sys.stdout.write(line + "\n")
+
+
+def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> dict[str, HostError]:
+    """Write every file that changes, and return what went wrong, by file.
+
+    ``stdin`` is what was read from standard input, if anything was: its text goes on, changed or not.
+    """
+    errors: dict[str, HostError] = {}
+    for file in fixes.files:
+        if file.source == STDIN:
+            stdin = file.after
+            continue
+        try:
+            replace_file(file.source, file.before, file.after)
+        except HostError as error:
+            errors[file.source] = error
+    if stdin is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(stdin)
+        sys.stdout.buffer.flush()
+    return errors
+
+
+def print_summary(
+    fixes: Fixes,
+    style: Style,
+    *,
+    is_written: bool,
+    errors: Mapping[str, HostError] | None = None,
+    with_patches: bool = True,
+) -> None:
+    """Say on standard error what was mended, what was not and why, and how to do it by hand."""
+    errors = errors or {}
+    done = replace(fixes, files=tuple(file for file in fixes.files if file.source not in errors))
+    if done.files or done.refused or not errors:
+        for line in summary_lines(done, style, is_written=is_written, with_patches=with_patches):
+            print(line, file=sys.stderr)
+    for error in errors.values():
+        print(style.alarm(str(error)), file=sys.stderr)

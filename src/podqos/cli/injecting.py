@@ -1,0 +1,46 @@
+"""``--inject``: a known injector by its name, or one that a file describes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from podqos.admission.injectors import INJECTORS, CustomInjector, Injector, custom_injector, injector_named
+from podqos.cli.inputs import read_bytes
+from podqos.errors import InputError
+from podqos.manifest.documents import plain_documents
+from podqos.manifest.plain import parse_path
+
+
+def add_inject_option(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--inject``."""
+    parser.add_argument(
+        "--inject",
+        metavar="NAME|FILE",
+        action="append",
+        default=[],
+        help=f"add what a sidecar injector adds: {', '.join(INJECTORS)}, or a file with the containers and "
+        "initContainers that one adds; may be repeated",
+    )
+
+
+def read_injectors(arguments: list[str]) -> tuple[Injector | CustomInjector, ...]:
+    """Return the injectors that ``--inject`` names, in their order."""
+    return tuple(_injector(argument) for argument in arguments)
+
+
+def _injector(argument: str) -> Injector | CustomInjector:
+    is_file = os.sep in argument or argument.endswith((".yaml", ".yml", ".json")) or os.path.isfile(argument)
+    if argument in INJECTORS or not is_file:
+        return injector_named(argument)
+    documents = plain_documents(argument, read_bytes(argument))
+    if len(documents) != 1:
+        raise InputError(f"{len(documents)} documents", where=argument, fix="an injector is one document")
+    document = documents[0]
+    name = os.path.splitext(os.path.basename(argument))[0]
+    try:
+        return custom_injector(name, document.value)
+    except InputError as error:
+        line, column = document.locate(parse_path(error.where))
+        field = f" {error.where}:" if error.where else ""
+        raise InputError(f"{field} {error.what}".strip(), where=f"{argument}:{line}:{column}", fix=error.fix) from error

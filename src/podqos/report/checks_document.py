@@ -1,0 +1,85 @@
+"""``docs/checks.md``, made from the catalogue: a page on every check, with examples that tests run.
+
+``podqos check --list -o markdown`` prints it; a test holds the file in the repository against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.finding import Check, Example
+
+_GROUPS = {
+    "1": "Classes and sizes of workloads",
+    "2": "Policies and injectors",
+    "3": "Priority and order",
+    "4": "The kubelet",
+    "5": "What nodes can hold",
+}
+
+_START = """\
+# The checks
+
+What `podqos check` finds. This page is made from the code (`src/podqos/advice/catalogue*.py`); the tests run every
+example: the first of each pair has exactly this finding, the second has none.
+
+**error** does not work, or kills what must not die · **warning** works until memory runs short · **info** is worth
+knowing. An object that is meant to be as it is says so, on itself or on its pod template:
+
+```yaml
+metadata:
+  annotations:
+    podqos.dev/ignore: PQ103, PQ108
+    podqos.dev/ignore-reason: nobody misses the logs of an hour
+```
+
+Who dies before whom is worked out with every container at its memory limit (without one at twice its request, without
+either at 256Mi), because nobody has measured what the pods of a manifest use.
+"""
+
+
+def document() -> str:
+    """Return the whole page."""
+    return "\n".join((_START, *_table(), *_pages()))
+
+
+def _table() -> Iterator[str]:
+    yield "| id | severity | name | what it finds |"
+    yield "|---|---|---|---|"
+    for check in CHECKS.values():
+        yield f"| [{check.id}](#{_anchor(check)}) | {check.severity} | `{check.name}` | {check.title} |"
+    yield ""
+
+
+def _pages() -> Iterator[str]:
+    group = ""
+    for check in CHECKS.values():
+        if check.id[2] != group:
+            group = check.id[2]
+            yield f"## {_GROUPS[group]}\n"
+        yield from _page(check)
+
+
+def _page(check: Check) -> Iterator[str]:
+    yield f"### {check.id} {check.name}\n"
+    yield f"**{check.severity}** · {check.title}\n"
+    yield f"{check.why}\n"
+    yield f"*How to mend it:* {check.fix}\n"
+    yield from _example("Instead of", check.bad)
+    yield from _example("write", check.good)
+    yield f"References: {'; '.join(check.references)}\n"
+
+
+def _example(word: str, example: Example) -> Iterator[str]:
+    options = "".join(f" --inject {name}" for name in example.inject)
+    if example.replaces:
+        yield f"{word} the second, for a pod that runs as the first:\n"
+        yield f"```yaml\n{example.replaces}```\n"
+    else:
+        yield f"{word} (with `{options.strip()}`):\n" if options else f"{word}\n"
+    yield f"```yaml\n{example.text}```\n"
+
+
+def _anchor(check: Check) -> str:
+    return f"{check.id.lower()}-{check.name}"

@@ -1,0 +1,86 @@
+"""The two phases together: order, options, suppression, and values that travel."""
+
+from __future__ import annotations
+
+import pickle
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from advice.bundles import bundle_of, check_example, check_text, plain_objects
+from advice.test_checks_class import BURST, FULL, pod
+from podqos.advice.bundle import Bundle, CheckOptions
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.checking import check, check_bundle, check_workload
+from podqos.advice.finding import Finding, SuppressedBy, Suppression
+from podqos.advice.view import Context
+
+BAD = "---\n".join(each.bad.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.bad.replaces)
+
+
+def test_nothing_is_found_in_nothing():
+    assert check(Bundle()) == ()
+
+
+def test_findings_come_in_the_order_of_their_objects():
+    findings = check_text(BAD)
+
+    assert len(findings) > 10
+    assert [finding.order for finding in findings] == sorted(finding.order for finding in findings)
+
+
+def test_two_phases_apart_give_what_both_give_together():
+    bundle, options = bundle_of(plain_objects(BAD)), CheckOptions()
+    context = Context(bundle.surroundings, options)
+    results = [check_workload(found, context, keep_pod=True) for found in bundle.workloads]
+
+    assert check_bundle(pickle.loads(pickle.dumps(results)), context) == check(bundle, options)  # noqa: S301
+
+
+@pytest.mark.parametrize("each", [pytest.param(each, id=each.id) for each in CHECKS.values()])
+def test_a_finding_survives_json(each):
+    findings = check_example(each.bad)
+
+    assert msgspec.json.decode(msgspec.json.encode(findings), type=tuple[Finding, ...]) == findings
+
+
+def test_disabled_checks_find_nothing():
+    options = replace(CheckOptions(), disabled=frozenset({"PQ101", "PQ108"}))
+
+    assert {finding.check for finding in check_text(BAD)} >= {"PQ101", "PQ108"}
+    assert not {finding.check for finding in check_text(BAD, options)} & {"PQ101", "PQ108"}
+
+
+def test_beyond_a_number_of_workloads_nobody_is_compared():
+    text = pod(FULL, "{}") + "---\n" + pod(BURST).replace("{name: p,", "{name: q,")
+    compared, alone = check_text(text)[0], check_text(text, replace(CheckOptions(), compare_up_to=1))[0]
+
+    assert (compared.check, alone.check) == ("PQ101", "PQ101")
+    assert compared.consequence.repaired is not None
+    assert alone.consequence.repaired is None
+    assert alone.consequence.now == compared.consequence.now
+    assert (alone.facts, alone.patch) == (compared.facts, compared.patch)
+
+
+@pytest.mark.parametrize("names", ["PQ102", "PQ101, PQ102", "accidental-best-effort"])
+@pytest.mark.parametrize("kind", ["Pod", "Deployment"])
+def test_an_annotation_suppresses_findings_of_its_object(names, kind):
+    annotations = f'annotations: {{podqos.dev/ignore: "{names}", podqos.dev/ignore-reason: on purpose}}'
+    text = pod("{}", kind=kind).replace("{name: p", f"{{name: p, {annotations}", 1)
+    (finding,) = check_text(text)
+
+    assert finding.check == "PQ102"
+    assert finding.suppression == Suppression(SuppressedBy.ANNOTATION, "on purpose")
+
+
+def test_an_annotation_of_the_template_counts_as_well():
+    text = pod("{}", kind="Deployment").replace("{labels:", "{annotations: {podqos.dev/ignore: PQ102}, labels:", 1)
+
+    assert check_text(text)[0].suppression is not None
+
+
+def test_an_annotation_suppresses_nothing_else():
+    text = pod("{}").replace("{name: p,", "{name: p, annotations: {podqos.dev/ignore: PQ108},", 1)
+
+    assert check_text(text)[0].suppression is None

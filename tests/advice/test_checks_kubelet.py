@@ -1,0 +1,190 @@
+"""PQ4xx and PQ5xx at their edges."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from advice.bundles import apply_patch, bundle_of, check_text, plain_objects
+from podqos.advice.bundle import CheckOptions
+from podqos.advice.checking import check
+
+HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 3Gi}\n"
+HARD = "evictionHard: {memory.available: 1Gi}\n"
+
+
+def ids(text, options=None):
+    """Return what was found."""
+    return [finding.check for finding in check_text(text, options)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        pytest.param(RESERVED + HARD, [], id="in order"),
+        pytest.param(RESERVED, ["PQ404"], id="the defaults are too low for fast growth"),
+        pytest.param(RESERVED + "evictionHard: {}\n", ["PQ401"], id="an empty map is none"),
+        pytest.param(
+            RESERVED + "evictionHard: {nodefs.available: 10%}\nmergeDefaultEvictionSettings: true\n",
+            ["PQ404"],
+            id="merged defaults watch memory",
+        ),
+        pytest.param(RESERVED + "evictionHard: {memory.available: 2%}\n", [], id="a share of the node"),
+        pytest.param(
+            RESERVED + "evictionHard: {memory.available: 100Mi}\nkernelMemcgNotification: true\n",
+            [],
+            id="the kernel tells the kubelet",
+        ),
+        pytest.param(
+            RESERVED
+            + HARD
+            + "evictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 0s}\n",
+            ["PQ403"],
+            id="a grace period of zero",
+        ),
+        pytest.param(
+            RESERVED
+            + HARD
+            + "evictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 1m}\n",
+            ["PQ402"],
+            id="soft equal to hard",
+        ),
+        pytest.param(HARD + "systemReserved: {memory: 1Gi}\n", [], id="one reservation is enough"),
+        pytest.param(HARD + "reservedSystemCPUs: 0-1\n", ["PQ406"], id="cores are no memory"),
+        pytest.param(RESERVED + HARD + "failSwapOn: false\n", ["PQ407"], id="swap"),
+        pytest.param(
+            RESERVED + HARD + "enforceNodeAllocatable: [system-reserved, pods]\nsystemReservedCgroup: /s\n",
+            [],
+            id="pods among others",
+        ),
+        pytest.param(
+            RESERVED + HARD + "evictionMinimumReclaim: {memory.available: 5Gi}\n", [], id="five times is the most"
+        ),
+        pytest.param(
+            RESERVED + "evictionHard: {memory.available: 1Gi, containerfs.available: 5%}\n", ["PQ410"], id="containerfs"
+        ),
+        pytest.param(HARD + "systemReserved: {memory: 65Gi}\n", ["PQ412"], id="more than there is"),
+        pytest.param(RESERVED + "evictionHard: {memory.free: 1Gi}\n", ["PQ412"], id="no such signal"),
+        pytest.param(RESERVED + HARD + "evictionSoft: {memory.available: 2Gi}\n", ["PQ403"], id="no grace period"),
+    ],
+)
+def test_kubelet_settings(settings, expected):
+    assert ids(HEAD + settings) == expected
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        pytest.param(RESERVED, id="PQ404 with defaults"),
+        pytest.param(
+            RESERVED + "evictionHard: {memory.available: 1%, nodefs.available: 10%}\n", id="PQ404 with a share"
+        ),
+        pytest.param(
+            RESERVED + HARD + "evictionSoft: {memory.available: 1%}\nevictionSoftGracePeriod: {memory.available: 1m}\n",
+            id="PQ402 with a share",
+        ),
+        pytest.param(
+            RESERVED + HARD
+            + "evictionSoft: {memory.available: 2Gi}\nevictionSoftGracePeriod: {memory.available: 0s}\n",
+            id="PQ403",
+        ),
+        pytest.param(
+            "kubeReserved: {memory: 1Gi}\n" + HARD
+            + "evictionSoft: {memory.available: 5%}\nevictionSoftGracePeriod: {memory.available: 1m}\n",
+            id="PQ405 without a reservation for the system",
+        ),
+        pytest.param(RESERVED + HARD + "evictionMinimumReclaim: {memory.available: 50%}\n", id="PQ409 with a share"),
+        pytest.param(
+            RESERVED + HARD + "evictionSoft: {containerfs.available: 5%}\n"
+            "evictionSoftGracePeriod: {containerfs.available: 1m}\n",
+            id="PQ410 soft",
+        ),
+    ],
+)  # fmt: skip
+def test_patches_mend_the_settings(settings):
+    options = replace(CheckOptions(), growth_bytes_per_second=100 << 20)
+    objects = plain_objects(HEAD + settings)
+    (finding,) = check(bundle_of(objects), options)
+    apply_patch(objects[0], finding.patch)
+
+    assert check(bundle_of(objects), options) == ()
+
+
+def test_a_patch_that_names_one_threshold_keeps_the_other_defaults():
+    (finding,) = check_text(HEAD + RESERVED)
+
+    assert {edit.path for edit in finding.patch.edits} == {
+        f"evictionHard[{signal}]"
+        for signal in (
+            "memory.available",
+            "nodefs.available",
+            "nodefs.inodesFree",
+            "imagefs.available",
+            "imagefs.inodesFree",
+        )
+    }
+
+
+def test_the_race_is_that_of_the_options():
+    slow = replace(CheckOptions(), growth_bytes_per_second=10 << 20)
+
+    assert ids(HEAD + RESERVED, slow) == []
+
+
+NODE = (
+    "---\napiVersion: v1\nkind: Node\nmetadata: {name: worker}\n"
+    "status: {capacity: {cpu: 4, memory: 8Gi}, allocatable: {cpu: 4, memory: 8Gi}}\n"
+)
+
+
+def deployment(kind: str, replicas: int, requests: str, limits: str) -> str:
+    """Return a workload with one container."""
+    return (
+        f"---\napiVersion: apps/v1\nkind: {kind}\nmetadata: {{name: w}}\nspec:\n  replicas: {replicas}\n  template:\n"
+        "    spec:\n      containers:\n        - name: c\n          image: x\n          resources:\n"
+        f"            requests: {{{requests}}}\n            limits: {{{limits}, ephemeral-storage: 1Gi}}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(
+            deployment("Deployment", 9, "cpu: 1, memory: 1Gi", "cpu: 1, memory: 1Gi"), [], id="no nodes known"
+        ),
+        pytest.param(
+            NODE + deployment("Deployment", 4, "cpu: 1, memory: 2Gi", "cpu: 2, memory: 2Gi"), [], id="just fits"
+        ),
+        pytest.param(
+            NODE + deployment("Deployment", 5, "cpu: 500m, memory: 2Gi", "cpu: 500m, memory: 2Gi"),
+            ["PQ502", "PQ503"],
+            id="too many",
+        ),
+        pytest.param(
+            NODE + NODE.replace("worker", "other")
+            + deployment("DaemonSet", 1, "cpu: 3, memory: 1Gi", "cpu: 3, memory: 1Gi"),
+            [],
+            id="one on each node",
+        ),
+        pytest.param(
+            NODE + deployment("Deployment", 0, "cpu: 5, memory: 1Gi", "cpu: 5, memory: 1Gi"), ["PQ504"], id="too large"
+        ),
+    ],
+)  # fmt: skip
+def test_capacity(text, expected):
+    assert ids(text) == expected
+
+
+def test_two_versions_of_a_workload_count_once():
+    workload = deployment("Deployment", 3, "cpu: 1, memory: 1Gi", "cpu: 1, memory: 1Gi")
+
+    assert ids(NODE + workload + workload) == []
+
+
+def test_who_exceeds_most_is_named():
+    (finding,) = check_text(NODE + deployment("Deployment", 2, "cpu: 1, memory: 1Gi", "cpu: 5, memory: 1Gi"))
+
+    assert finding.check == "PQ501"
+    assert finding.facts.largest == ("w",)
+    assert finding.facts.ratio == 2.5

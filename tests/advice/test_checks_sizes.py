@@ -1,0 +1,161 @@
+"""PQ105–PQ117 at their edges."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from msgspec.structs import replace
+
+from advice.bundles import check_text
+from advice.test_checks_class import BURST, FULL, pod
+from podqos.advice.bundle import CheckOptions
+
+
+def found(text, options=None):
+    """Return the findings but for those about the disk."""
+    return [finding for finding in check_text(text, options) if finding.check != "PQ108"]
+
+
+def ids(text, options=None):
+    """Return what they are called."""
+    return [finding.check for finding in found(text, options)]
+
+
+def container(requests: str, limits: str) -> str:
+    """Return resources in flow style."""
+    return f"{{requests: {{cpu: 1, {requests}}}, limits: {{cpu: 2, {limits}}}}}"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "expected"), [(Fraction(4), []), (Fraction(3), ["PQ105"]), (Fraction(399, 100), ["PQ105"])]
+)
+def test_the_ratio_of_limit_to_request_may_be_reached_but_not_exceeded(ratio, expected):
+    text = pod(container("memory: 1Gi", "memory: 4Gi"))
+
+    assert ids(text, replace(CheckOptions(), memory_ratio=ratio)) == expected
+
+
+def test_the_raised_request_is_the_smallest_in_whole_mebibytes():
+    (finding,) = found(pod(container("memory: 1Mi", "memory: 1Gi")), replace(CheckOptions(), memory_ratio=Fraction(3)))
+
+    assert [(edit.value, edit.replaces) for edit in finding.patch.edits] == [("342Mi", "1Mi")]
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param("{limits: {memory: 1Gi}}", ["PQ106"], id="limit alone"),
+        pytest.param('{requests: {memory: "0"}, limits: {memory: 1Gi}}', [], id="a request of zero is a statement"),
+        pytest.param("{requests: {memory: 1Gi}}", ["PQ107"], id="request alone"),
+        pytest.param("{requests: {cpu: 1}}", [], id="cpu alone"),
+    ],
+)
+def test_half_of_memory(resources, expected):
+    assert ids(pod(resources)) == expected
+
+
+def test_a_missing_limit_is_told_once():
+    """What PQ101 says about a container PQ107 does not say again."""
+    assert ids(pod(FULL, "{requests: {cpu: 1, memory: 1Gi}}")) == ["PQ101"]
+
+
+def test_sidecars_count_and_other_init_containers_do_not():
+    text = pod(BURST, init=["{requests: {memory: 1Gi}}", "{requests: {memory: 1Gi}}"])
+    text = text.replace("{name: i1,", "{name: i1, restartPolicy: Always,")
+
+    assert [(finding.check, finding.container) for finding in found(text)] == [("PQ107", "i1")]
+
+
+def test_pod_level_resources_are_left_to_the_pod():
+    text = pod("{requests: {memory: 1Gi}}", extra="resources: {limits: {cpu: 2, memory: 2Gi}}")
+
+    assert ids(text) == []
+
+
+def test_one_finding_about_the_disk_for_all_containers():
+    findings = [each for each in check_text(pod(BURST, "{requests: {cpu: 1}}", "{}")) if each.check == "PQ108"]
+
+    assert [finding.facts.containers for finding in findings] == [("c1", "c2")]
+
+
+def test_a_small_sidecar_matters_only_in_an_important_pod():
+    sidecar = "{requests: {cpu: 50m, memory: 32Mi}, limits: {cpu: 1, memory: 64Mi}}"
+    text = pod(container("memory: 4Gi", "memory: 8Gi"), sidecar)
+    important = text.replace("spec:\n", "spec:\n  priority: 1000000\n", 1)
+
+    assert ids(text) == []
+    assert [(each.check, each.container, each.facts.oom_score_adj) for each in found(important)] == [
+        ("PQ114", "c1", 999)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        pytest.param(container("memory: 1Gi", "memory: 512Mi"), ["PQ111"], id="request above limit"),
+        pytest.param(container("memory: 1Gi", "memory: -1Gi"), ["PQ111", "PQ112"], id="negative, so above it as well"),
+        pytest.param("{requests: {gpu: 1}}", ["PQ112"], id="no such resource"),
+        pytest.param("{limits: {hugepages-2Mi: 4Mi}}", ["PQ112"], id="huge pages need cpu or memory"),
+    ],
+)
+def test_what_the_api_server_refuses(resources, expected):
+    assert sorted(set(ids(pod(resources)))) == expected
+
+
+def test_what_comes_from_an_api_server_has_been_accepted():
+    text = pod(container("memory: 1Gi", "memory: 512Mi")).replace("{name: p,", "{name: p, uid: u,")
+
+    assert ids(text) == []
+
+
+@pytest.mark.parametrize(
+    ("resources", "meant"),
+    [
+        pytest.param("{requests: {memory: 512m}, limits: {memory: 1Gi}}", ["512Mi"], id="thousandths of a byte"),
+        pytest.param('{requests: {memory: "512"}, limits: {memory: 1Gi}}', ["512Mi"], id="bytes"),
+        pytest.param('{requests: {memory: "262144"}, limits: {memory: 1Gi}}', ["262144Ki"], id="probably kibibytes"),
+        pytest.param('{requests: {cpu: "2000"}}', ["2000m"], id="two thousand cores"),
+        pytest.param(
+            '{requests: {memory: "64"}, limits: {memory: "128"}}', ["128Mi", "64Mi"], id="both sides in one patch"
+        ),
+        pytest.param("{requests: {memory: 1Mi}, limits: {memory: 1Mi}}", None, id="a mebibyte may be meant"),
+        pytest.param('{requests: {cpu: "999"}}', None, id="a large machine"),
+    ],
+)
+def test_amounts_in_the_wrong_unit(resources, meant):
+    findings = [finding for finding in found(pod(resources)) if finding.check == "PQ117"]
+
+    assert [[edit.value for edit in finding.patch.edits] for finding in findings] == ([meant] if meant else [])
+
+
+@pytest.mark.parametrize(
+    ("resources", "paths"),
+    [
+        pytest.param('{limits: {cpu: "0"}}', ["limits.cpu"], id="limit"),
+        pytest.param('{requests: {cpu: "0"}}', ["requests.cpu"], id="request"),
+        pytest.param('{requests: {cpu: "0"}, limits: {cpu: 0m}}', ["limits.cpu", "requests.cpu"], id="both"),
+        pytest.param('{requests: {cpu: "0"}, limits: {cpu: "1"}}', [], id="nothing is reserved on purpose"),
+        pytest.param('{limits: {ephemeral-storage: "0"}}', [], id="no say in the class"),
+    ],
+)
+def test_zeros(resources, paths):
+    findings = [finding for finding in found(pod(resources)) if finding.check == "PQ116"]
+
+    removed = [
+        edit.path.removeprefix("spec.containers[0].resources.") for each in findings for edit in each.patch.edits
+    ]
+    assert removed == paths
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("static", ["PQ115"]), ("none", [])], ids=["static policy", "no policy"]
+)
+def test_fractions_of_cores_matter_under_the_static_policy(policy, expected):
+    kubelet = (
+        "---\napiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        f"cpuManagerPolicy: {policy}\nsystemReserved: {{memory: 1Gi}}\nevictionHard: {{memory.available: 1Gi}}\n"
+    )
+    text = pod("{requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 500m, memory: 1Gi}}") + kubelet
+
+    assert ids(text) == expected

@@ -1,0 +1,89 @@
+"""Who dies before whom because of a finding, held against both orders of the same pods."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advice.bundles import bundle_of, check_text, plain_objects
+from advice.test_checks_class import BURST, FULL, pod
+from podqos.advice.bundle import CheckOptions
+from podqos.advice.checking import check
+from podqos.advice.comparison import _usage
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import Signal
+from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.orders import both_orders
+
+
+def named(text: str, name: str, priority: int = 0) -> str:
+    """Return a pod under another name, with a priority of its own."""
+    return text.replace("{name: p,", f"{{name: {name},", 1).replace("spec:\n", f"spec:\n  priority: {priority}\n", 1)
+
+
+def finding_about(text: str, check_id: str):
+    """Return the one finding of a check."""
+    (finding,) = (each for each in check_text(text) if each.check == check_id)
+    return finding
+
+
+def test_a_spoilt_pod_is_evicted_before_a_batch_job_of_higher_priority():
+    text = named(pod(FULL, "{requests: {cpu: 1, memory: 1Gi}}"), "service") + "---\n" + named(pod(BURST), "batch", 5)
+    told = finding_about(text, "PQ101").consequence
+
+    assert told.evicted_before == "batch"
+    assert told.repaired.oom_score_adj == -997
+
+
+def test_without_another_workload_only_the_own_place_is_told():
+    told = finding_about(pod(FULL, "{}"), "PQ101").consequence
+
+    assert (told.evicted_before, told.killed_before) == (None, None)
+    assert (told.now.oom_score_adj, told.now.container) == (999, "c1")
+
+
+def test_equals_do_not_die_before_each_other():
+    text = named(pod("{}"), "a") + "---\n" + named(pod("{}"), "b")
+
+    assert {(each.consequence.evicted_before, each.consequence.killed_before) for each in check_text(text)} == {
+        (None, None)
+    }
+
+
+def test_a_node_is_told_whom_each_of_the_two_would_take():
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nsystemReserved: {memory: 1Gi}\n"
+    big = "{requests: {cpu: 1, memory: 8Gi}, limits: {cpu: 1, memory: 30Gi, ephemeral-storage: 1Gi}}"
+    text = kubelet + "---\n" + named(pod("{}"), "small") + "---\n" + named(pod(big), "big", 10)
+    told = finding_about(text, "PQ404").consequence
+
+    assert (told.first_evicted, told.first_killed) == ("small", "big")
+
+
+RESOURCES = st.sampled_from(
+    [
+        "{}",
+        FULL,
+        BURST,
+        "{requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 1, memory: 4Gi, ephemeral-storage: 1Gi}}",
+        "{requests: {cpu: 1, memory: 8Gi}, limits: {ephemeral-storage: 1Gi}}",
+    ]
+)
+
+
+@given(st.lists(st.tuples(RESOURCES, st.integers(0, 3)), min_size=2, max_size=5))
+def test_who_outlives_the_subject_does_so_in_both_orders(drawn):
+    """Whoever is named really is evicted, or killed, later than the subject as it is."""
+    texts = [named(pod(resources), f"w{index}", priority) for index, (resources, priority) in enumerate(drawn)]
+    bundle = bundle_of(plain_objects("---\n".join(texts)))
+    options = CheckOptions()
+    pods = {found.subject.key: found.workload.pod for found in bundle.workloads}
+    snapshot = Snapshot(NodeUsage(options.node_memory_bytes), tuple(_usage(key, each) for key, each in pods.items()))
+    orders = both_orders(snapshot, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=options.node_memory_bytes))
+    evicted = [each.pod.metadata.uid for each in orders.eviction]
+    killed = [each.metadata.uid for each in orders.kernel_pods]
+
+    for finding in check(bundle, options):
+        told = finding.consequence
+        for order, other in ((evicted, told.evicted_before), (killed, told.killed_before)):
+            assert other is None or order.index(finding.subject.key) < order.index(other)

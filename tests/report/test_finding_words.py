@@ -1,0 +1,92 @@
+"""Findings in words."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from advice.bundles import check_example, check_text
+from podqos.advice import facts
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.finding import Choice
+from podqos.report import finding_words as words
+
+ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
+
+
+def test_every_kind_of_fact_and_choice_has_words():
+    assert set(words._WORDS) == set(get_args(facts.Facts))
+    assert set(words._CHOICES) == set(Choice)
+
+
+@pytest.mark.parametrize("each", ALL)
+def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
+    (finding,) = check_example(each.bad)
+
+    for text in (words.reason(finding), words.patch(finding)):
+        assert text
+        assert not re.search(r"None|\{|  |<", text.replace("{medium", ""))
+        assert not text.endswith(".")
+    assert "None" not in words.consequence(finding)
+
+
+@pytest.mark.parametrize(
+    ("check_id", "reason", "patch"),
+    [
+        (
+            "PQ101",
+            "envoy-sidecar has no cpu limit and no memory limit, while article-service is complete",
+            "spec.containers[1].resources.limits.cpu: 100m; spec.containers[1].resources.limits.memory: 128Mi",
+        ),
+        (
+            "PQ105",
+            "web may use 8Gi of memory, 32.0× the 256Mi it requests (at most 4×)",
+            "spec.containers[0].resources.requests.memory: 2Gi (was 256Mi)",
+        ),
+        (
+            "PQ204",
+            "the default memory limit can be that of small 512Mi or team 2Gi",
+            "choose which LimitRange gives the default: small or team (spec.limits)",
+        ),
+        (
+            "PQ404",
+            (
+                "at 50Mi a second the 100Mi below the threshold are gone before the kubelet, which looks every 10 s, "
+                "has seen it: it is first in 20% of cases, with 500Mi always"
+            ),
+            "evictionHard[memory.available]: 500Mi (was 100Mi)",
+        ),
+        ("PQ116", "web has a cpu limit of zero", "remove spec.containers[0].resources.limits.cpu"),
+        ("PQ408", "enforceNodeAllocatable does not name pods", "enforceNodeAllocatable: [pods] (was none)"),
+        (
+            "PQ502",
+            "limits add up to 12Gi of memory, 1.50× the 8Gi allocatable on the node (budget 1.2×); most by web",
+            "choose whose limits to lower, or add nodes",
+        ),
+    ],
+)
+def test_what_was_found_and_what_to_write(check_id, reason, patch):
+    (finding,) = check_example(CHECKS[check_id].bad)
+
+    assert words.reason(finding) == reason
+    assert words.patch(finding) == patch
+
+
+def test_what_follows_alone_and_beside_others():
+    alone = check_example(CHECKS["PQ101"].bad)[0]
+    batch = (
+        CHECKS["PQ102"].good.text.replace("{name: web}", "{name: batch}").replace("spec:", "spec:\n  priority: 7", 1)
+    )
+    beside = check_text(CHECKS["PQ101"].bad.text + "---\n" + batch)[0]
+
+    place = (
+        "Burstable, oom_score_adj 999 (envoy-sidecar), evicted once it uses more than it requests; "
+        "otherwise Guaranteed, oom_score_adj -997"
+    )
+    assert words.consequence(alone) == place
+    assert words.consequence(beside) == (
+        "because of this, when memory runs short and all use what they may, the kubelet evicts it before batch; "
+        f"{place}"
+    )
