@@ -70,10 +70,15 @@ class Objects:
     def add_file(self, path: str) -> None:
         """Read one file."""
         try:
-            data = self._texts[path] = read_bytes(path)
+            data = read_bytes(path)
         except InputError as error:
             self.problems.append(Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix))
             return
+        self.add_text(path, data)
+
+    def add_text(self, path: str, data: bytes) -> None:
+        """Take in a text that was read already; ``path`` is the name to report it under."""
+        self._texts[path] = data
         reading = read(path, data)
         self.problems.extend(reading.problems)
         self.left_out += reading.skipped
