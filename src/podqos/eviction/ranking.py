@@ -127,6 +127,11 @@ def ranking_keys(ranking: Ranking) -> tuple[RankKey, ...]:
     return row.ranking
 
 
+def eviction_key(ranked: RankedPod, ranking: Ranking) -> tuple[object, ...]:
+    """Return what puts a pod where it is: the smaller goes first, and equal ones differ at most in name."""
+    return tuple(_KEYS[key](ranked) for key in ranking_keys(ranking) if key is not RankKey.NAME)
+
+
 def evicted_by(one: RankedPod, other: RankedPod, ranking: Ranking) -> RankKey:
     """Return the first criterion in which two pods of a ranking differ, neighbours or not."""
     keys = ranking_keys(ranking)

@@ -16,7 +16,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by
+from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
@@ -197,6 +197,7 @@ class _Judged:
         self.killed: dict[Identity, KilledContainer] = {}
         for killed in orders.kernel:
             self.killed.setdefault(owners[killed.pod.metadata.uid], killed)
+        self._keys = {identity: _key(ranked, ranking) for identity, ranked in self.evicted.items()}
         self._places = {
             Order.EVICTION: {identity: place for place, identity in enumerate(self.evicted, start=1)},
             Order.KERNEL: {identity: place for place, identity in enumerate(self.killed, start=1)},
@@ -222,12 +223,7 @@ class _Judged:
         """Whether a judge takes the one before the other, for a reason."""
         if order is Order.KERNEL:
             return self.killed[one].worst.points > self.killed[other].worst.points
-        first, second = self.evicted[one], self.evicted[other]
-        if first.spared is not None or second.spared is not None:
-            return first.spared is None and second.spared is not None
-        key = evicted_by(first, second, self.ranking)
-        places = self._places[Order.EVICTION]
-        return key not in _NO_DIFFERENCE and places[one] < places[other]
+        return self._keys[one] < self._keys[other]
 
     def why(self, order: Order, one: Identity, other: Identity) -> RankKey | KillKey:
         """Return what puts the one before the other."""
@@ -236,8 +232,9 @@ class _Judged:
         return evicted_by(self.evicted[one], self.evicted[other], self.ranking)
 
 
-# What decides where nothing else does.
-_NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
+def _key(ranked: RankedPod, ranking: Ranking) -> tuple[object, ...]:
+    """Return what the kubelet compares; whom it never evicts comes last, and is equal to all like it."""
+    return (True,) if ranked.spared is not None else (False, *eviction_key(ranked, ranking))
 
 
 def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Identity, RankedPod]:
