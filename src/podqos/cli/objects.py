@@ -19,7 +19,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
 from podqos.manifest.kinds import is_policy, meant_policy
 from podqos.manifest.lookup import Lookup
-from podqos.manifest.plain import format_path
+from podqos.manifest.plain import Plain, format_path
 from podqos.manifest.policies import read_policy
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
@@ -88,6 +88,10 @@ class Objects:
         )
         for other in reading.others:
             self._add_other(path, other)
+
+    def plain(self, found: FoundWorkload) -> Plain:
+        """Return everything that an object says."""
+        return self._lookup(found.source).plain(found.place)
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
         """Note what is wrong with a workload, at the places where it stands."""

@@ -20,13 +20,17 @@ NOMINAL_BYTES = 64 << 20
 """What a container is taken to use that requests no memory."""
 
 
-def stand_in_usage(pod: Pod, older: Pod | None = None) -> PodUsage:
-    """Return a pod with memory it may well use; ``older`` is the version of it that says how much."""
+def stand_in_usage(pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None) -> PodUsage:
+    """Return a pod with memory it may well use; ``older`` is the version of it that says how much.
+
+    ``measured`` are bytes by container, where somebody knows better.
+    """
     known: Mapping[str, Container] = {} if older is None else {each.name: each for each in older.running_containers}
-    rows = {
-        container.name: UsageRow(pod.key, container.name, memory=_memory(known.get(container.name, container)))
-        for container in pod.running_containers
-    }
+    amounts = {container.name: _memory(known.get(container.name, container)) for container in pod.running_containers}
+    for name, known_bytes in (measured or {}).items():
+        if name in amounts:
+            amounts[name] = Quantity.of_units(known_bytes, "BinarySI")
+    rows = {name: UsageRow(pod.key, name, memory=amount) for name, amount in amounts.items()}
     return pod_usage(pod, rows)
 
 
