@@ -82,10 +82,17 @@ def test_an_oom_kill_raises_the_limit_and_leaves_the_need_unknown():
     assert Doubt.NEED_UNKNOWN not in calm.doubts
 
 
-def test_an_oom_kill_of_a_guaranteed_container_raises_request_and_limit():
+def test_an_oom_kill_of_a_guaranteed_container_raises_its_limit():
     killed = Usage((1000 * MIB,) * 100, (100,) * 100, oom_kills=1)
     found = size(killed, QOSClass.GUARANTEED, BurstPattern.STEADY, resources("", "memory=1Gi"))
-    assert found.resources.requests["memory"] == found.resources.limits["memory"] == amounts("memory=1536Mi")["memory"]
+    assert found.resources.limits["memory"] == amounts("memory=1536Mi")["memory"]
+
+
+def test_limits_alone_stay_alone():
+    """The API server copies them to the requests; nobody has to write them twice."""
+    found = size(STAIRS, QOSClass.GUARANTEED, BurstPattern.STEADY, resources("", "cpu=2,memory=2Gi"))
+    assert found.resources == resources("", "cpu=1140m,memory=1200Mi")
+    assert found.risk.memory_over_request == Share(0, 100)
 
 
 @pytest.mark.parametrize(

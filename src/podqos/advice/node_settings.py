@@ -22,6 +22,8 @@ from podqos.model.kubelet_config import API_VERSION, KIND
 from podqos.model.quantity import Quantity
 from podqos.survival.race import SECOND_US, Race, run_race, winning_threshold_bytes
 
+Setting = str | int | list[str] | dict[str, str]
+
 MIB, GIB = 1 << 20, 1 << 30
 
 # So much of the first 4Gi, of the next 4Gi, …, in thousandths.
@@ -108,7 +110,7 @@ def advise_node(needs: NodeNeeds) -> NodeSettings:
     )
 
 
-def kubelet_configuration_of(settings: NodeSettings) -> dict[str, object]:
+def kubelet_configuration_of(settings: NodeSettings) -> dict[str, Setting]:
     """Return the settings as a KubeletConfiguration.
 
     Naming one hard threshold drops the kubelet's defaults of the others, so all of them are written.

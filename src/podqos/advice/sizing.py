@@ -163,13 +163,15 @@ def size(
             claims=current.claims,
         )
         if qos_class is QOSClass.GUARANTEED:
-            resources = _equal(resources)
+            resources = _equal(resources, current)
     return Sizing(resources, memory, cpu, risk_of(usage, resources), tuple(_doubts(usage)), policy)
 
 
 def risk_of(usage: Usage, resources: ResourceRequirements) -> Risk:
     """Count how often samples exceed amounts; no request is exceeded by any use, no limit by none."""
-    requests, limits = resources.requests, resources.limits
+    limits = resources.limits
+    # As the API server fills them in.
+    requests = {**limits, **resources.requests}
     return Risk(
         memory_over_request=_above(usage.memory_bytes, _value(requests.get(MEMORY)) or 0),
         memory_over_limit=_above(usage.memory_bytes, _value(limits.get(MEMORY))),
@@ -233,13 +235,18 @@ def _without_qos_resources(resources: ResourceRequirements) -> ResourceRequireme
     )
 
 
-def _equal(resources: ResourceRequirements) -> ResourceRequirements:
-    """Make requests and limits equal where only one of the two is known, or they differ: the larger one counts."""
+def _equal(resources: ResourceRequirements, current: ResourceRequirements) -> ResourceRequirements:
+    """Make requests and limits equal: the larger one counts, or the only one that is known.
+
+    A container that states limits only is left to do so: the API server copies them to its requests.
+    """
     requests, limits = dict(resources.requests), dict(resources.limits)
     for name in (CPU, MEMORY):
         known = [amounts[name] for amounts in (requests, limits) if name in amounts]
         if known:
             requests[name] = limits[name] = max(known)
+        if name in current.limits and name not in current.requests:
+            del requests[name]
     return ResourceRequirements(requests=requests, limits=limits, claims=resources.claims)
 
 

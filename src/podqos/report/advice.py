@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from podqos.advice.applying import ContainerAdvice, PodAdvice
 from podqos.advice.matrix import Because, Description, Recommendation, Tier
-from podqos.advice.node_settings import NodeSettings, kubelet_configuration_of
+from podqos.advice.node_settings import NodeSettings, Setting, kubelet_configuration_of
 from podqos.advice.sizing import Doubt, Percentiles, Risk
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
@@ -84,7 +84,7 @@ class NodeAdviceReport(Struct, frozen=True, rename="camel"):
     soft_bytes: int
     soft_growth_bytes_per_second: int
     reasons: tuple[str, ...]
-    configuration: dict[str, object]
+    configuration: dict[str, Setting]
     """The KubeletConfiguration."""
 
 
