@@ -132,4 +132,4 @@ def test_the_memory_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(fastyaml, "_REMEMBERED_LINES", 10)
     for number in range(50):
         assert read_plain(f"key{number}: {number}\n".encode()) == {f"key{number}": number}
-    assert len(fastyaml._lines) <= 10
+    assert len(fastyaml.remembered_lines) <= 10

@@ -29,6 +29,7 @@ EXIT_INTERRUPTED = 130
 COMMANDS = {
     "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
     "admit": ("admit", "what the API server makes of manifests in their namespaces, step by step"),
+    "check": ("check", "what will hurt when memory runs short, why, and what to write instead; a gate for CI"),
     "place": ("place", "where pods land on nodes, what waits and why, who is displaced, how full it gets"),
     "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
     "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),

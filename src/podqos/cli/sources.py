@@ -17,11 +17,11 @@ from podqos.manifest.text import Place
 class Source:
     """A file, or standard input. One that cannot be opened holds nothing but a problem."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, data: bytes | None = None) -> None:
         self.path = path
         self._data = b""
         try:
-            self._data = read_bytes(path)
+            self._data = read_bytes(path) if data is None else data
         except InputError as error:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             self.reading = Reading(path, (), (), problems=(problem,))

@@ -98,7 +98,14 @@ class _Anything(Struct):
 
 
 _FIELDS: dict[type, frozenset[str]] = {PodSpec: POD_SPEC_FIELDS}
-_TYPE_NAMES = {dict: "a mapping", list: "a list", str: "a text", bool: "true or false", int: "a whole number"}
+_TYPE_NAMES = {
+    dict: "a mapping",
+    list: "a list",
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+}
 
 
 _CONSTANTS = {None: "null", True: "true", False: "false"}
@@ -143,6 +150,9 @@ class Examination:
                 return self._typed(value, bool, path)
             case inspect.IntType():
                 return self._typed(value, int, path)
+            case inspect.FloatType():
+                is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+                return float(value) if is_number else self._misfit(value, float, path)  # type: ignore[arg-type]
         raise AssertionError(f"the model has a type that is not examined: {schema}")
 
     def _struct(self, value: Plain, schema: inspect.StructType, path: FieldPath) -> Plain:

@@ -14,6 +14,7 @@ here.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import msgspec
 
@@ -56,20 +57,20 @@ _LINE = re.compile(
 _FLOW_PART = re.compile(rf"(?:({_FLOW_KEY}):[ ]++)?+({_FLOW_SCALAR})", re.ASCII)
 
 # What a line does. (Plain integers: the members of an enum are too slow to look up for every line.)
-_SAYS_NOTHING = 0
+SAYS_NOTHING = 0
 _SETS_KEY = 1  # key: value
-_SETS_BARE_KEY = 2  # key:       a mapping or list may follow, otherwise the value is null
+SETS_BARE_KEY = 2  # key:       a mapping or list may follow, otherwise the value is null
 _ADDS_ITEM = 3  # - value
 _ADDS_MAPPING = 4  # - key: value
 _ADDS_MAPPING_WITH_BARE_KEY = 5  # - key:
-_CONTINUES = 6  # more words of the unquoted scalar on the line before
-_ENDS_IN_BARE_KEY = (_SETS_BARE_KEY, _ADDS_MAPPING_WITH_BARE_KEY)
+CONTINUES = 6  # more words of the unquoted scalar on the line before
+ENDS_IN_BARE_KEY = (SETS_BARE_KEY, _ADDS_MAPPING_WITH_BARE_KEY)
 # Added to it: the value is the next block scalar, or a flow collection of which every reader gets a copy.
-_TAKES_VALUE = 8
+TAKES_VALUE = 8
 
 _Line = tuple[int, int, str, Plain, int]
 """What it does, column, key, value, column behind the dash."""
-_NOTHING: _Line = (_SAYS_NOTHING, -1, "", None, 0)
+_NOTHING: _Line = (SAYS_NOTHING, -1, "", None, 0)
 
 
 class _Lines(dict[str, _Line]):
@@ -87,7 +88,7 @@ class _Lines(dict[str, _Line]):
 _LONGEST_KEY = 1_000  # libyaml looks no further than 1024 characters for the colon
 _REMEMBERED_LINES = 50_000
 _REMEMBERED_LENGTH = 200
-_lines = _Lines()
+remembered_lines = _Lines()
 
 
 def _parse_line(text: str) -> _Line:
@@ -108,21 +109,21 @@ def _parse_line(text: str) -> _Line:
         return _NOTHING
     has_value = scalar is not None or flow is not None or block is not None
     if key is not None:
-        bare, full = (_SETS_BARE_KEY, _SETS_KEY) if dash is None else (_ADDS_MAPPING_WITH_BARE_KEY, _ADDS_MAPPING)
+        bare, full = (SETS_BARE_KEY, _SETS_KEY) if dash is None else (_ADDS_MAPPING_WITH_BARE_KEY, _ADDS_MAPPING)
         action = full if has_value else bare
     elif dash is not None:
         action = _ADDS_ITEM
-    elif isinstance(value, str) and _is_open_ended(text):
-        action = _CONTINUES
+    elif isinstance(value, str) and is_open_ended(text):
+        action = CONTINUES
     else:
         raise NotPlain
     if flow is not None or block is not None:
-        action += _TAKES_VALUE
+        action += TAKES_VALUE
     column = len(indent)
     return action, column, "" if key is None else _key(key), value, column + len(dash) if dash else 0
 
 
-def _is_open_ended(text: str) -> bool:
+def is_open_ended(text: str) -> bool:
     """Whether a line ends in an unquoted scalar, which the next line may go on with."""
     matched = _LINE.fullmatch(text)
     scalar = matched[4] if matched else None
@@ -159,6 +160,15 @@ def _flow(text: str) -> dict[str, Plain] | list[Plain]:
     if len(mapping) < len(parts):
         raise NotPlain
     return mapping
+
+
+def flow_columns(text: str) -> Iterator[tuple[str | int, int]]:
+    """Yield the keys or indexes of the flow collection on a line, each with the column where it begins."""
+    matched = _LINE.fullmatch(text)
+    assert matched is not None
+    is_list = text.startswith("[", matched.start(5))
+    for index, part in enumerate(_FLOW_PART.finditer(text, matched.start(5) + 1, matched.end(5))):
+        yield (index, part.start(2) + 1) if is_list else (_key(part[1]), part.start(1) + 1)
 
 
 # ---- scalars over several lines -----------------------------------------------------------------------------------
@@ -233,14 +243,27 @@ _DEEPEST = 100
 _Collection = dict[str, Plain] | list[Plain]
 
 
-def read_plain(data: bytes) -> Plain:
-    """Return what the one document in ``data`` says, or raise ``NotPlain``."""
+def plain_text(data: bytes) -> str:
+    """Return the text of a document that holds only harmless characters, or raise ``NotPlain``."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         raise NotPlain from None
     if data.translate(None, _COMMON_CHARACTERS) and _ODD_CHARACTER.search(text) is not None:
         raise NotPlain
+    return text
+
+
+def spans_lines(text: str) -> bool:
+    """Whether a text may hold block scalars, or quoted ones that go on on the next line."""
+    if ("|" in text or ">" in text) and _BLOCK_SCALAR.search(text) is not None:
+        return True
+    return _UNCLOSED.search(text) is not None
+
+
+def read_plain(data: bytes) -> Plain:
+    """Return what the one document in ``data`` says, or raise ``NotPlain``."""
+    text = plain_text(data)
     block_texts: list[str] = []
     if "|" in text or ">" in text:
         text, block_texts = _take_block_scalars(text)
@@ -261,22 +284,22 @@ def _assemble(lines: list[str], block_texts: list[str]) -> Plain:
     outer: list[tuple[dict[str, Plain] | None, list[Plain] | None, int]] = []
     last = _NOTHING  # the last line that said something
     text_before = ""
-    remembered = _lines
+    remembered = remembered_lines
     for text in lines:
         line = remembered[text]
         action, at, key, value, behind_dash = line
-        if at == column and action <= _SETS_BARE_KEY and mapping is not None:  # most lines
+        if at == column and action <= SETS_BARE_KEY and mapping is not None:  # most lines
             if key in mapping:
                 raise NotPlain
             mapping[key] = value
             last = line
             text_before = text
             continue
-        if action == _SAYS_NOTHING:
+        if action == SAYS_NOTHING:
             text_before = text
             continue
-        if action == _CONTINUES:
-            if at <= column or not _is_open_ended(text_before):
+        if action == CONTINUES:
+            if at <= column or not is_open_ended(text_before):
                 raise NotPlain
             _continue(items if mapping is None else mapping, value)
             text_before = text
@@ -291,7 +314,7 @@ def _assemble(lines: list[str], block_texts: list[str]) -> Plain:
             last = _NOTHING
         if at > column or (behind_dash and mapping is not None):  # a new one
             inner: _Collection = [] if behind_dash else {}
-            if mapping is not None and last[0] in _ENDS_IN_BARE_KEY and len(outer) < _DEEPEST:
+            if mapping is not None and last[0] in ENDS_IN_BARE_KEY and len(outer) < _DEEPEST:
                 mapping[last[2]] = inner
                 outer.append((mapping, items, column))
             elif root is None and at == 0:
@@ -306,8 +329,8 @@ def _assemble(lines: list[str], block_texts: list[str]) -> Plain:
             mapping, items, column = outer.pop()
 
         # Add to it.
-        if action > _TAKES_VALUE:
-            action -= _TAKES_VALUE
+        if action > TAKES_VALUE:
+            action -= TAKES_VALUE
             value = value.copy() if isinstance(value, (dict, list)) else block_texts.pop()
         if mapping is not None:
             if key in mapping:

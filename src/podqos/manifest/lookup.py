@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from itertools import islice
 
+from podqos.manifest.fastpositions import nearest, plain_positions
+from podqos.manifest.fastyaml import NotPlain
 from podqos.manifest.jsonreading import JSONLocator, JSONObjects
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position
@@ -23,6 +25,7 @@ class Lookup:
         self._documents: dict[tuple[Chunk, int], Document] = {}
         self._json_objects: dict[Chunk, JSONObjects] = {}
         self._json_locators: dict[Chunk, JSONLocator] = {}
+        self._positions: dict[Chunk, dict[FieldPath, Position] | None] = {}
 
     def plain(self, place: Place) -> Plain:
         """Return everything the object at ``place`` says."""
@@ -44,7 +47,20 @@ class Lookup:
         if place.chunk.notation == "json":
             locator = self._json_locators.setdefault(place.chunk, JSONLocator(self._text, place.chunk))
             return locator.locate(path)
-        return self._document(place).locate(path)
+        positions = self._plain_positions(place)
+        return self._document(place).locate(path) if positions is None else nearest(positions, path)
+
+    def _plain_positions(self, place: Place) -> dict[FieldPath, Position] | None:
+        """Return where everything stands if the document is plain, and was not parsed already."""
+        chunk = place.chunk
+        if (chunk, place.document) in self._documents:
+            return None
+        if chunk not in self._positions:
+            try:
+                self._positions[chunk] = plain_positions(self._text[chunk.start : chunk.end], chunk.origin[0])
+            except NotPlain:
+                self._positions[chunk] = None
+        return self._positions[chunk]
 
     def _document(self, place: Place) -> Document:
         chunk, number = place.chunk, place.document

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import TypeAlias
 
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Position, SyntaxProblem, position_at
@@ -18,6 +19,9 @@ from podqos.manifest.problems import Position, SyntaxProblem, position_at
 _SPACES = re.compile(r"[ \t\r\n]*+")
 _COMMA = re.compile(r"[ \t\r\n]*+,?+[ \t\r\n]*+")
 _COLON = re.compile(r"[ \t\r\n]*+:[ \t\r\n]*+")
+
+Span: TypeAlias = tuple[int, int, int]
+"""Where a member begins, where its key ends, where its value begins; an item of a list has an empty key."""
 
 
 def _no_constant(name: str) -> None:
@@ -50,7 +54,7 @@ def spans(text: str, origin: Position) -> Iterator[tuple[int, int]]:
     begin = _skip(text, 0)
     while begin < len(text):
         try:
-            end = _end(text, begin)
+            end = value_end(text, begin)
         except json.JSONDecodeError as error:
             raise SyntaxProblem(position_at(text, error.pos, origin), f"broken JSON: {error.msg}") from None
         except ValueError as error:
@@ -108,34 +112,44 @@ class Positions:
     def _members_at(self, begin: int) -> dict[str | int, tuple[int, int]]:
         """Return, for the object or list at an offset, where each member (its key or item) and its value begin."""
         if begin not in self._members:
-            members = self._members[begin] = {}
-            scan = {"{": self._scan_object, "[": self._scan_list}.get(self._text[begin : begin + 1])
+            found = self._members[begin] = {}
             with suppress(ValueError, RecursionError):
-                members.update(() if scan is None else scan(begin + 1))
+                found.update((key, (start, value)) for key, (start, _, value) in members(self._text, begin))
         return self._members[begin]
 
-    def _scan_object(self, offset: int) -> Iterator[tuple[str | int, tuple[int, int]]]:
-        offset = _skip(self._text, offset)
-        while self._text[offset : offset + 1] != "}":
-            key, key_end = _SCANNER.raw_decode(self._text, offset)
-            colon = _COLON.match(self._text, key_end)
-            if colon is None:
-                return
-            yield key, (offset, colon.end())
-            offset = self._after_comma(_end(self._text, colon.end()))
 
-    def _scan_list(self, offset: int) -> Iterator[tuple[str | int, tuple[int, int]]]:
-        offset = _skip(self._text, offset)
-        index = 0
-        while self._text[offset : offset + 1] != "]":
-            yield index, (offset, offset)
-            offset = self._after_comma(_end(self._text, offset))
-            index += 1
+def members(text: str, begin: int) -> Iterator[tuple[str | int, Span]]:
+    """Yield the members of the object or the items of the list at an offset."""
+    if text[begin : begin + 1] == "{":
+        yield from _scan_object(text, begin + 1)
+    elif text[begin : begin + 1] == "[":
+        yield from _scan_list(text, begin + 1)
 
-    def _after_comma(self, offset: int) -> int:
-        comma = _COMMA.match(self._text, offset)
-        assert comma is not None
-        return comma.end()
+
+def _scan_object(text: str, offset: int) -> Iterator[tuple[str | int, Span]]:
+    offset = _skip(text, offset)
+    while text[offset : offset + 1] != "}":
+        key, key_end = _SCANNER.raw_decode(text, offset)
+        colon = _COLON.match(text, key_end)
+        if colon is None:
+            return
+        yield key, (offset, key_end, colon.end())
+        offset = _after_comma(text, value_end(text, colon.end()))
+
+
+def _scan_list(text: str, offset: int) -> Iterator[tuple[str | int, Span]]:
+    offset = _skip(text, offset)
+    index = 0
+    while text[offset : offset + 1] != "]":
+        yield index, (offset, offset, offset)
+        offset = _after_comma(text, value_end(text, offset))
+        index += 1
+
+
+def _after_comma(text: str, offset: int) -> int:
+    comma = _COMMA.match(text, offset)
+    assert comma is not None
+    return comma.end()
 
 
 def _skip(text: str, offset: int) -> int:
@@ -144,6 +158,6 @@ def _skip(text: str, offset: int) -> int:
     return spaces.end()
 
 
-def _end(text: str, begin: int) -> int:
+def value_end(text: str, begin: int) -> int:
     """Return where the value that begins at an offset ends."""
     return _SCANNER.raw_decode(text, begin)[1]

@@ -19,6 +19,7 @@ _CLASS_COLOURS = {
     QOSClass.BURSTABLE: "33",  # yellow
     QOSClass.BEST_EFFORT: "31",  # red: first to go
 }
+_SEVERITY_COLOURS = {"error": "1;31", "warning": "33", "info": "36"}
 
 
 class Style(Struct, frozen=True):
@@ -32,6 +33,10 @@ class Style(Struct, frozen=True):
         """Return the class in its colour."""
         return self._painted(str(qos_class), _CLASS_COLOURS[qos_class])
 
+    def severity(self, severity: str) -> str:
+        """Return how bad something is (error, warning, info) in its colour."""
+        return self._painted(severity, _SEVERITY_COLOURS[severity])
+
     def strong(self, text: str) -> str:
         """Return a heading."""
         return self._painted(text, "1")
@@ -39,6 +44,14 @@ class Style(Struct, frozen=True):
     def alarm(self, text: str) -> str:
         """Return something that should not be overlooked."""
         return self._painted(text, "1;31")
+
+    def added(self, text: str) -> str:
+        """Return a line that is new."""
+        return self._painted(text, "32")
+
+    def removed(self, text: str) -> str:
+        """Return a line that goes."""
+        return self._painted(text, "31")
 
     def faint(self, text: str) -> str:
         """Return something less important."""

@@ -1,0 +1,140 @@
+"""PQ111–PQ112 and PQ116–PQ117: amounts that the API server refuses, or takes for something else than was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.admission.field_errors import FieldError
+from podqos.admission.validation import validate_resources
+from podqos.advice.facts import ImplausibleAmount, Refused, RequestAboveLimit, ZeroAmount
+from podqos.advice.finding import Choice, FieldEdit, Patch
+from podqos.advice.view import View
+from podqos.manifest.plain import format_path, parse_path
+from podqos.model.pod import Container
+from podqos.model.quantity import NANOS, Quantity
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, QOS_RESOURCES, is_overcommit_allowed
+
+_LEAST_NANOS = (1 << 20) * NANOS
+"""No container runs in less than a mebibyte of memory; whoever writes less means another unit."""
+_MOST_NANOS = 1000 * NANOS
+"""Nor has a machine a thousand cores to give to one container."""
+
+
+def refused_amounts(view: View) -> bool:
+    """PQ111, PQ112: what validation refuses; return whether it does. Objects from an API server have passed it."""
+    if view.workload.is_live:
+        return False
+    errors = validate_resources(view.defaulted)
+    above = _above_limit(view) if errors else []
+    for container, path, resource, request, limit in above:
+        view.report(
+            "PQ111",
+            f"{path}.requests.{resource}",
+            RequestAboveLimit(resource, str(request), str(limit)),
+            Patch((FieldEdit(f"{view.prefix}{path}.requests.{resource}", str(limit), str(request)),)),
+            container=container.name,
+        )
+    for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
+        view.report(
+            "PQ112",
+            format_path(parse_path(error.path)),
+            Refused("Validation", error.words),
+            Patch(needs_choice=Choice.AMOUNT, paths=(view.prefix + format_path(parse_path(error.path)),)),
+        )
+    return bool(errors)
+
+
+def _written(errors: tuple[FieldError, ...], view: View) -> tuple[FieldError, ...]:
+    """Leave out the echo of an error in a request that was copied from its limit."""
+    of_manifest = {error.path for error in validate_resources(view.pod)} if errors else set()
+    return tuple(error for error in errors if error.path in of_manifest) or errors
+
+
+def _above_limit(view: View) -> list[tuple[Container, str, str, Quantity, Quantity]]:
+    found = []
+    for container, path in _containers(view):
+        limits = container.resources.limits
+        for name, request in sorted(container.resources.requests.items()):
+            limit = limits.get(name)
+            if limit is not None and request > limit and is_overcommit_allowed(name):
+                found.append((container, path, name, request, limit))
+    return found
+
+
+def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[FieldError]:
+    for error in errors:
+        if not (error.path in explained and "must be less than or equal to" in error.detail):
+            yield error
+
+
+def suspicious_amounts(view: View) -> None:
+    """PQ116, PQ117: zeros, and amounts in the wrong unit."""
+    for container, path in _containers(view):
+        resources = container.resources
+        if not resources.limits and not resources.requests:
+            continue
+        suspects = dict.fromkeys(
+            name
+            for amounts in (resources.limits, resources.requests)
+            for name, amount in amounts.items()
+            if _is_suspicious(name, amount.nanos)
+        )
+        for name in suspects:
+            _zeros(view, container, path, name)
+            _wrong_units(view, container, path, name)
+
+
+def _is_suspicious(name: str, nanos: int) -> bool:
+    if name == CPU:
+        return not 0 < nanos < _MOST_NANOS
+    return nanos < _LEAST_NANOS and name in {MEMORY, EPHEMERAL_STORAGE}
+
+
+def _zeros(view: View, container: Container, path: str, name: str) -> None:
+    limit, request = container.resources.limits.get(name), container.resources.requests.get(name)
+    # A request of zero beside a limit says that nothing is to be reserved, which is a statement.
+    if name not in QOS_RESOURCES or limit or request:
+        return
+    zeros = [(side, amount) for side, amount in (("limits", limit), ("requests", request)) if amount is not None]
+    edits = tuple(FieldEdit(f"{view.prefix}{path}.{side}.{name}", None, str(amount)) for side, amount in zeros)
+    side = zeros[0][0]
+    view.report("PQ116", f"{path}.{side}.{name}", ZeroAmount(name, side), Patch(edits), container=container.name)
+
+
+def _wrong_units(view: View, container: Container, path: str, name: str) -> None:
+    wrong = [
+        (side, amount)
+        for side, amount in (
+            ("limits", container.resources.limits.get(name)),
+            ("requests", container.resources.requests.get(name)),
+        )
+        if amount and _is_suspicious(name, amount.nanos)
+    ]
+    if not wrong:
+        return
+    side, amount = wrong[0]
+    view.report(
+        "PQ117",
+        f"{path}.{side}.{name}",
+        ImplausibleAmount(name, side, str(amount), _meant(name, amount)),
+        # Both sides at once: a request must not exceed its limit in between.
+        Patch(tuple(FieldEdit(f"{view.prefix}{path}.{each}.{name}", _meant(name, it), str(it)) for each, it in wrong)),
+        container=container.name,
+    )
+
+
+def _meant(name: str, amount: Quantity) -> str:
+    """Return the amount in the unit that was probably meant: 500 cores are 500m, 512m or 512 bytes are 512Mi."""
+    if name == CPU:
+        return f"{amount.value}m"
+    if amount.nanos % NANOS:
+        return f"{amount.milli_value}Mi"
+    return f"{amount.value}Mi" if amount.value < 1 << 15 else f"{amount.value}Ki"
+
+
+def _containers(view: View) -> Iterator[tuple[Container, str]]:
+    spec = view.pod.spec
+    for index, container in enumerate(spec.containers):
+        yield container, f"spec.containers[{index}].resources"
+    for index, container in enumerate(spec.init_containers):
+        yield container, f"spec.initContainers[{index}].resources"

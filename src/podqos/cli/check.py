@@ -1,0 +1,161 @@
+"""Check manifests and kubelet configurations: what will hurt when memory runs short, why, and what to write instead.
+
+Reads workloads, and what decides about their pods: policies, priority classes, Services, Nodes, KubeletConfigurations,
+in the same files or given with --policies. Findings can be left alone with the annotation podqos.dev/ignore, with
+.podqos.yaml (found in the directory of the files or above it), or with a baseline of known ones.
+
+Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 something could not be read; 3 a file could not be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from podqos.cli.options import add_filename_option, add_schema_option
+from podqos.cli.terminal import add_colour_option, style_for
+
+if TYPE_CHECKING:
+    from podqos.advice.finding import Check
+
+_OUTPUTS = ("table", "json", "yaml", "sarif", "github", "junit", "html")
+_SEVERITIES = ("error", "warning", "info")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos check``."""
+    parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; the same as -f")
+    add_filename_option(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=_OUTPUTS,
+        default="table",
+        help="table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: "
+        "for CI servers; html: a page (default: table)",
+    )
+    _add_cluster_options(parser)
+    _add_gate_options(parser)
+    mend = parser.add_argument_group("mending")
+    mend.add_argument(
+        "--fix",
+        action="store_true",
+        help="write into the files what can be written without asking anybody, and go on with what is left; standard "
+        "input goes to standard output",
+    )
+    mend.add_argument("--diff", action="store_true", help="show what --fix would write")
+    mend.add_argument(
+        "--patch-format",
+        choices=("kubectl", "kustomize", "json"),
+        help="print the same as patches: commands, files for kustomize, or JSON patches",
+    )
+    about = parser.add_argument_group("about the checks")
+    about.add_argument("--list", action="store_true", help="list all checks and exit (also with -o json or yaml)")
+    about.add_argument("--explain", metavar="ID", help="explain one check, by id or name, and exit")
+    add_schema_option(parser)
+    parser.add_argument("--config-schema", action="store_true", help="print the JSON Schema of .podqos.yaml and exit")
+    add_colour_option(parser)
+
+
+def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
+    from podqos.model.profile import NEWEST
+
+    cluster = parser.add_argument_group("the cluster")
+    cluster.add_argument(
+        "--policies",
+        metavar="FILE|DIR",
+        action="append",
+        default=[],
+        help="policies, priority classes, Services, Nodes and kubelet configurations that the cluster has: they count, "
+        "and are not checked themselves; may be repeated",
+    )
+    cluster.add_argument(
+        "--resize",
+        metavar="FILE|DIR",
+        action="append",
+        default=[],
+        help="workloads of -f with other resources, as they are to be resized in place; may be repeated",
+    )
+    cluster.add_argument(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default="default",
+        help="namespace of objects that name none (default: default)",
+    )
+    cluster.add_argument(
+        "--inject",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="add what a sidecar injector adds to every pod: istio, linkerd or vault; may be repeated",
+    )
+    cluster.add_argument("--node-memory", metavar="QUANTITY", help="memory of a node, where no Node is given")
+    newest = ".".join(map(str, NEWEST))
+    cluster.add_argument("--kubernetes-version", metavar="X.Y", help=f"whose rules to use (default: {newest})")
+
+
+def _add_gate_options(parser: argparse.ArgumentParser) -> None:
+    gate = parser.add_argument_group("the gate")
+    gate.add_argument("--min-severity", choices=_SEVERITIES, help="report nothing below (default: info)")
+    gate.add_argument(
+        "--fail-on", choices=(*_SEVERITIES, "never"), help="exit with 1 from this severity on (default: warning)"
+    )
+    gate.add_argument("--baseline", metavar="FILE", help="known findings, which are not reported")
+    gate.add_argument(
+        "--write-baseline", action="store_true", help="write what is found into the file of --baseline, and exit with 0"
+    )
+    gate.add_argument("--show-suppressed", action="store_true", help="show what is suppressed, too, and why")
+    gate.add_argument(
+        "--config-file", metavar="FILE", help="the configuration, none for none at all (default: .podqos.yaml, found)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, print, and return the exit code."""
+    if arguments.schema:
+        from podqos.cli.output import print_schema
+        from podqos.report.check import CheckReport
+
+        print_schema(CheckReport)
+        return 0
+    if arguments.config_schema:
+        from podqos.advice.configuration import Configuration
+        from podqos.cli.output import print_schema
+
+        print_schema(Configuration)
+        return 0
+    if arguments.list or arguments.explain:
+        return _about_checks(arguments)
+    from podqos.cli.check_run import CheckRun
+
+    return CheckRun(arguments).run()
+
+
+def _about_checks(arguments: argparse.Namespace) -> int:
+    from podqos.advice.catalogue import CHECKS
+    from podqos.report import check_catalogue
+
+    style = style_for(arguments.color)
+    checks = [_check_named(arguments.explain)] if arguments.explain else list(CHECKS.values())
+    if arguments.output in {"json", "yaml"}:
+        from podqos.cli.output import print_value
+
+        print_value(check_catalogue.check_list(checks), arguments.output)
+    elif arguments.explain:
+        print("\n".join(check_catalogue.page(checks[0], style)))
+    else:
+        print("\n".join(check_catalogue.table(checks, style)))
+    return 0
+
+
+def _check_named(name: str) -> Check:
+    from podqos.advice.catalogue import CHECKS
+    from podqos.errors import InvalidOption
+    from podqos.manifest.fields import suggestion
+
+    for check in CHECKS.values():
+        if name.upper() == check.id or name == check.name:
+            return check
+    known = [*CHECKS, *(check.name for check in CHECKS.values())]
+    raise InvalidOption(f"no check {name!r}", where="--explain", fix=suggestion(name, known))

@@ -1,0 +1,41 @@
+"""The baseline file: read, and written with one entry a line, so that a review shows what was added."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from podqos.advice.baseline import Baseline
+from podqos.cli.inputs import read_bytes
+from podqos.cli.strict_files import StrictFile
+from podqos.errors import HostError, InputError
+
+
+def read_baseline(path: str) -> Baseline:
+    """Return what a baseline file holds."""
+    data = read_bytes(path)
+    try:
+        return msgspec.json.decode(data, type=Baseline)
+    except msgspec.DecodeError:
+        pass  # the slow way knows lines
+    file = StrictFile(path, Baseline)
+    for problem in file.problems:
+        where = f"{path}:{problem.line}:{problem.column}: {problem.field}".removesuffix(": ")
+        raise InputError(problem.what, where=where, fix=problem.fix or "write it anew with --write-baseline")
+    assert file.value is not None
+    return file.value
+
+
+def write_baseline(path: str, baseline: Baseline) -> None:
+    """Write a baseline file, in one step."""
+    entries = b",\n".join(b"    " + msgspec.json.encode(entry) for entry in baseline.findings)
+    head = f'{{\n  "apiVersion": "{baseline.api_version}",\n  "kind": "{baseline.kind}",\n  "findings": ['
+    text = head.encode() + (b"\n" + entries + b"\n  " if entries else b"") + b"]\n}\n"
+    draft = f"{path}.tmp"
+    try:
+        with open(draft, "wb") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except OSError as error:
+        raise HostError(f"{path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,142 @@
+"""``.podqos.yaml``: found beside what is checked, and read strictly.
+
+A setting that nobody reads because it is misspelt is worse than none, so everything unknown is an error, with its line
+and the name that was probably meant.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podqos.admission.injectors import INJECTORS
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.configuration import Configuration
+from podqos.cli.inputs import STDIN
+from podqos.cli.strict_files import read_strictly
+from podqos.errors import InputError, InvalidOption
+from podqos.manifest.fields import suggestion
+from podqos.manifest.plain import FieldPath
+from podqos.manifest.problems import Problem
+from podqos.model.profile import parse_version
+from podqos.model.quantity import Quantity
+
+FILE_NAME = ".podqos.yaml"
+
+
+class ReadConfiguration(Struct, frozen=True):
+    """A configuration and the file it is from; without one, the defaults."""
+
+    configuration: Configuration = Configuration()
+    path: str = ""
+    problems: tuple[Problem, ...] = ()
+    """With any, the configuration is not to be used."""
+
+    @property
+    def folder(self) -> str:
+        """The directory from which its paths count."""
+        return os.path.dirname(self.path)
+
+    def resolve(self, path: str) -> str:
+        """Return a path of the file as seen from here."""
+        return os.path.join(self.folder, path)
+
+    def relative(self, path: str) -> str:
+        """Return a path as the file would write it."""
+        if path == STDIN:
+            return path
+        return os.path.relpath(os.path.realpath(path), os.path.realpath(self.folder or ".")).replace(os.sep, "/")
+
+
+def find_configuration(checked: list[str]) -> str | None:
+    """Return the ``.podqos.yaml`` nearest to what is checked, going up until a repository ends."""
+    for start in [path for path in checked if path != STDIN] or ["."]:
+        folder = os.path.realpath(start)
+        if not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        for each in _upwards(folder):
+            file = os.path.join(each, FILE_NAME)
+            if os.path.isfile(file):
+                return os.path.relpath(file)
+            if os.path.exists(os.path.join(each, ".git")):
+                break
+    return None
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        above = os.path.dirname(folder)
+        if above == folder:
+            return
+        folder = above
+
+
+def read_configuration(path: str) -> ReadConfiguration:
+    """Read a configuration file, with everything wrong about it."""
+    read = read_strictly(path, Configuration)
+    if read.value is None:
+        return ReadConfiguration(path=path, problems=read.problems)
+    problems = [read.problem(*nonsense) for nonsense in _nonsense(read.value)]
+    return ReadConfiguration(read.value, path, tuple(sorted(problems)))
+
+
+_Nonsense = tuple[FieldPath, str, str]
+
+
+def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
+    """Yield what has the right shape and makes no sense."""
+    known = {*CHECKS, *(check.name for check in CHECKS.values())}
+    for index, name in enumerate(configuration.disable):
+        if name not in known:
+            yield ("disable", index), f'no check "{name}"', suggestion(name, known)
+    for index, name in enumerate(configuration.inject):
+        if name not in INJECTORS:
+            yield ("inject", index), f'no injector "{name}"', suggestion(name, INJECTORS)
+    for index, rule in enumerate(configuration.ignore):
+        if rule.is_empty:
+            what = "says nothing about what to ignore"
+            yield ("ignore", index), what, "add checks, objects, namespaces, containers or paths"
+        for number, name in enumerate(rule.checks):
+            if name not in known and not set(name) & set("*?["):
+                yield ("ignore", index, "checks", number), f'no check "{name}"', suggestion(name, known)
+    if configuration.kubernetes_version is not None:
+        try:
+            parse_version(configuration.kubernetes_version)
+        except InputError as error:
+            yield ("kubernetesVersion",), error.what, error.fix
+    yield from _amounts(configuration)
+
+
+def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
+    options = configuration.options
+    for name, text in (("growthPerSecond", options.growth_per_second), ("nodeMemory", options.node_memory)):
+        if text is None:
+            continue
+        try:
+            amount = Quantity.parse(text)
+        except InputError as error:
+            yield ("options", name), f'"{text}" is no quantity: {error.what}', "write an amount such as 512Mi"
+        else:
+            if amount.value <= 0:
+                yield ("options", name), f'"{text}" is not above zero', "write an amount such as 512Mi"
+
+
+def configuration_for(checked: list[str], given: str | None) -> ReadConfiguration:
+    """Return the configuration that ``--config-file`` names (``none`` for none at all), or the one that is found."""
+    if given == "none":
+        return ReadConfiguration()
+    path = given or find_configuration(checked)
+    if path is None:
+        return ReadConfiguration()
+    if given is not None and not os.path.isfile(path):
+        raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
+    return read_configuration(path)
+
+
+def checks_named(names: Iterable[str]) -> frozenset[str]:
+    """Return the ids of the checks that are named, by id or name."""
+    named = set(names)
+    return frozenset(check.id for check in CHECKS.values() if named & {check.id, check.name})

@@ -1,0 +1,53 @@
+"""``podqos check --fix`` and ``--diff``: show what would be written, write it, and say what became of each finding.
+
+What to write is decided by ``advice.fixing``. A file is written as a whole or not at all; one that cannot be written
+does not keep the others from it. The text of standard input goes to standard output.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from podqos.advice.fixing import Fixes
+from podqos.cli.atomic_write import replace_file
+from podqos.cli.inputs import STDIN
+from podqos.errors import HostError
+from podqos.report.fixes import diff_lines, summary_lines
+from podqos.report.style import Style
+
+
+def print_diff(fixes: Fixes, style: Style) -> None:
+    """Print what would change, as a unified diff."""
+    for file in fixes.files:
+        for line in diff_lines(file, style):
+            sys.stdout.write(line + "\n")
+
+
+def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> list[HostError]:
+    """Write every file that changes, and return what went wrong.
+
+    ``stdin`` is what was read from standard input, if anything was: its text goes on, changed or not.
+    """
+    errors: list[HostError] = []
+    for file in fixes.files:
+        if file.source == STDIN:
+            stdin = file.after
+            continue
+        try:
+            replace_file(file.source, file.before, file.after)
+        except HostError as error:
+            errors.append(error)
+    if stdin is not None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(stdin)
+        sys.stdout.buffer.flush()
+    return errors
+
+
+def print_summary(fixes: Fixes, style: Style, *, is_written: bool, errors: Sequence[HostError] = ()) -> None:
+    """Say on standard error what was mended, what was not and why, and how to do it by hand."""
+    for line in summary_lines(fixes, style, is_written=is_written):
+        print(line, file=sys.stderr)
+    for error in errors:
+        print(style.alarm(str(error)), file=sys.stderr)

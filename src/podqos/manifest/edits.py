@@ -1,0 +1,227 @@
+"""Edit manifests where they stand, leaving every byte alone that need not change.
+
+An edit names an object, a field of it and the value the field should have. From what a document says and what it
+should say follow the pieces of text to change (``edits_splices``); they are put in, and the result is read again: it
+has to say exactly what was meant, and nothing in it may be out of order that was in order before. Otherwise, and where
+a text cannot be edited safely in the first place, the answer is a reason and the text stays as it is.
+
+Opening and writing files is for the caller. Why no library does this: docs/decisions/0006.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from msgspec import Struct
+
+from podqos.manifest.contents import Reading
+from podqos.manifest.edits_chunk import EditableChunk, chunk_values
+from podqos.manifest.edits_refusal import Reason, Refusal
+from podqos.manifest.edits_values import same
+from podqos.manifest.plain import FieldPath, Plain, parse_path
+from podqos.manifest.problems import Position, Severity, position_at
+from podqos.manifest.reading import read
+from podqos.manifest.text import Chunk, Place, normalise
+
+__all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits", "places_in_order"]
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_NOT_BLANK = re.compile(r"[^ \t\r\n]")
+
+
+class ObjectEdit(Struct, frozen=True):
+    """A field of an object and the value it should have."""
+
+    place: Place
+    """The object, as a reading of the same bytes found it."""
+    path: str
+    """From the object to the field: ``spec.containers[0].resources.limits.memory``."""
+    value: Plain
+    """What the field should say, mappings as a whole; None: it should not be there."""
+
+
+class Edited(Struct, frozen=True):
+    """The text with all edits in it; the same bytes where it says all of it already."""
+
+    data: bytes
+
+
+class CannotEdit(Struct, frozen=True):
+    """The text stays as it is."""
+
+    reason: Reason
+    edit: ObjectEdit | None = None
+    """The edit at fault; None if it is the text as a whole, or all of them together."""
+    position: Position | None = None
+    """Line and column in the text of what is in the way."""
+    name: str = ""
+    """Of an anchor, or what would be wrong with the new text."""
+
+
+_Replacement = tuple[int, int, str]
+
+
+def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit:
+    """Return the bytes of a manifest with all edits made, or why that cannot be done safely."""
+    if not edits:
+        return Edited(data)
+    reading = read("", data)
+    refused = _refused_at_once(data, reading, edits)
+    if refused is not None:
+        return refused
+    text = normalise(data)
+    by_chunk: dict[Chunk, list[ObjectEdit]] = {}
+    for edit in edits:
+        by_chunk.setdefault(edit.place.chunk, []).append(edit)
+    replacements: list[_Replacement] = []
+    meant: dict[Chunk, list[Plain]] = {}
+    for chunk in sorted(by_chunk, key=lambda chunk: chunk.start):
+        found = _edit_chunk(text, chunk, by_chunk[chunk])
+        if isinstance(found, CannotEdit):
+            return found
+        meant[chunk], chunk_replacements = found
+        replacements += chunk_replacements
+    if not replacements:
+        return Edited(data)
+    if any(first[1] > second[0] for first, second in pairwise(replacements)):
+        return CannotEdit(Reason.UNSUPPORTED)
+    result = _replaced(data, replacements)
+    return _wrong(reading, text, result, meant) or Edited(result)
+
+
+def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit]) -> CannotEdit | None:
+    """Return what can be said without looking at the text again."""
+    is_broken = any(problem.severity is Severity.ERROR and not problem.field for problem in reading.problems)
+    if is_broken and b"{{" in data:
+        problem = next(problem for problem in reading.problems if not problem.field)
+        return CannotEdit(Reason.TEMPLATE, position=(problem.line, problem.column))
+    places = set(_places(reading))
+    wanted: dict[tuple[Place, FieldPath], Plain] = {}
+    for edit in edits:
+        path = parse_path(edit.path)
+        if edit.place not in places:
+            return CannotEdit(Reason.UNREADABLE if is_broken else Reason.NO_SUCH_OBJECT, edit)
+        if not path:
+            return CannotEdit(Reason.UNSUPPORTED, edit)
+        if not same(wanted.setdefault((edit.place, path), edit.value), edit.value):
+            return CannotEdit(Reason.CONFLICT, edit)
+    return None
+
+
+def places_in_order(data: bytes) -> list[Place]:
+    """Return where the objects of a text stand, in the order of the text; edits move them and keep their number."""
+    return sorted(_places(read("", data)), key=lambda place: (place.chunk.start, place.document, place.path))
+
+
+def _places(reading: Reading) -> Iterator[Place]:
+    yield from reading.places
+    yield from (other.place for other in reading.others)
+    yield from (refused.place for refused in reading.refused)
+
+
+def _edit_chunk(
+    text: bytes, chunk: Chunk, edits: Sequence[ObjectEdit]
+) -> tuple[list[Plain], list[_Replacement]] | CannotEdit:
+    """Return what the documents of a chunk should say, and the changes to the normalised text that make them."""
+    documents = sorted({edit.place.document for edit in edits})
+    edit: ObjectEdit | None = None
+    number = documents[0]
+    try:
+        editable = EditableChunk(text, chunk)
+        for edit in edits:
+            editable.want(edit.place.document, _full_path(edit), edit.value)
+        edit = None
+        found = []
+        for number in documents:
+            objects = [edit.place.path for edit in edits if edit.place.document == number]
+            found += editable.splices(number, list(dict.fromkeys(objects)))
+    except Refusal as refusal:
+        if edit is None:
+            here = [edit for edit in edits if edit.place.document == number]
+            edit = next((edit for edit in here if _touches(_full_path(edit), refusal.path)), here[0])
+        position = None
+        if refusal.offset is not None:
+            position = position_at(editable.string, refusal.offset, chunk.origin)
+        return CannotEdit(refusal.reason, edit, position, refusal.name)
+    return editable.meant, [
+        (
+            chunk.start + len(editable.string[: splice.start].encode()),
+            chunk.start + len(editable.string[: splice.end].encode()),
+            splice.text,
+        )
+        for splice in found
+    ]
+
+
+def _full_path(edit: ObjectEdit) -> FieldPath:
+    return (*edit.place.path, *parse_path(edit.path))
+
+
+def _touches(path: FieldPath, other: FieldPath) -> bool:
+    """Whether one path leads through the other."""
+    return all(str(step) == str(step_of_other) for step, step_of_other in zip(path, other, strict=False))
+
+
+def _replaced(data: bytes, replacements: Iterable[_Replacement]) -> bytes:
+    """Put texts into the original bytes, which have a byte order mark and line ends that the offsets do not count."""
+    begin = len(_UTF8_MARK) if data.startswith(_UTF8_MARK) else 0
+    returns = [match.start() - begin - index for index, match in enumerate(re.finditer(rb"\r\n", data))]
+    pieces: list[bytes] = []
+    done = 0
+    for start, end, written in replacements:
+        first, last = (begin + offset + bisect_left(returns, offset) for offset in (start, end))
+        encoded = written.encode()
+        if b"\n" in encoded and _ends_lines_with_returns(data, first):
+            encoded = encoded.replace(b"\n", b"\r\n")
+        pieces += (data[done:first], encoded)
+        done = last
+    return b"".join((*pieces, data[done:]))
+
+
+def _ends_lines_with_returns(data: bytes, offset: int) -> bool:
+    """Whether the line before an offset, or else the one it is on, ends as Windows ends lines."""
+    newline = data.rfind(b"\n", 0, offset)
+    if newline < 0:
+        newline = data.find(b"\n", offset)
+    return newline > 0 and data[newline - 1 : newline] == b"\r"
+
+
+def _wrong(reading: Reading, text: bytes, result: bytes, meant: Mapping[Chunk, list[Plain]]) -> CannotEdit | None:
+    """Read the result and return what is wrong with it."""
+    after = read("", result)
+    worse = _problems(after) - _problems(reading)
+    if worse:
+        return CannotEdit(Reason.NOT_AS_MEANT, name=min(worse)[2])
+    new_text = normalise(result)
+    old_chunks, new_chunks = _chunks(reading), _chunks(after)
+    if len(old_chunks) != len(new_chunks):
+        return CannotEdit(Reason.NOT_AS_MEANT)
+    for old, new in zip(old_chunks, new_chunks, strict=True):
+        if old in meant:
+            is_right = _says(new_text, new, meant[old])
+        else:
+            is_right = text[old.start : old.end] == new_text[new.start : new.end]
+        if not is_right:
+            return CannotEdit(Reason.NOT_AS_MEANT)
+    return None
+
+
+def _problems(reading: Reading) -> Counter[tuple[str, str, str]]:
+    return Counter((str(problem.severity), problem.field, problem.what) for problem in reading.problems)
+
+
+def _chunks(reading: Reading) -> list[Chunk]:
+    """Return the chunks that hold objects, in order."""
+    return sorted({place.chunk for place in _places(reading)}, key=lambda chunk: chunk.start)
+
+
+def _says(text: bytes, chunk: Chunk, meant: list[Plain]) -> bool:
+    try:
+        values = chunk_values(text, chunk)
+    except Refusal:
+        return False
+    return len(values) == len(meant) and all(map(same, values, meant))

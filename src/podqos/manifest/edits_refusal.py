@@ -1,0 +1,49 @@
+"""Why a text is not edited: the reasons, and the exception that carries one out of the depth of a document."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from podqos.manifest.plain import FieldPath
+
+
+class Reason(StrEnum):
+    """Why a text is left as it is."""
+
+    TEMPLATE = "template"
+    """It is the source of something that is rendered."""
+    UNREADABLE = "unreadable"
+    """It cannot be read as YAML or JSON."""
+    NO_SUCH_OBJECT = "noSuchObject"
+    """The object does not stand there."""
+    NO_SUCH_ITEM = "noSuchItem"
+    """The field is below an item that a list does not have."""
+    NOT_A_MAPPING = "notAMapping"
+    """The field is below something that has no fields."""
+    CONFLICT = "conflict"
+    """Two edits want different values."""
+    SHARED = "shared"
+    """An anchor makes the value count in several places."""
+    MERGED = "merged"
+    """A merge key brings the value in from elsewhere."""
+    TAGGED = "tagged"
+    """A tag says what the value is."""
+    COMPLEX_KEY = "complexKey"
+    """The key is no simple text on one line."""
+    DUPLICATE_KEY = "duplicateKey"
+    """The key is set twice."""
+    UNSUPPORTED = "unsupported"
+    """It is a change that is not made in place: to the object as a whole, or to the items of a list of lists."""
+    NOT_AS_MEANT = "notAsMeant"
+    """The new text would not say what was meant, or would not be in order."""
+
+
+class Refusal(Exception):
+    """A place in a document that cannot be edited."""
+
+    def __init__(self, reason: Reason, path: FieldPath = (), offset: int | None = None, name: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.offset = offset
+        self.name = name

@@ -1,0 +1,163 @@
+"""From what a document says and what it should say to the pieces of its text that have to change.
+
+The two values are walked together with the nodes; wherever they are the same object nothing is looked at. Places
+where a local change would not be local (anchors that are used elsewhere, merge keys) or where the notation is out of
+the ordinary are refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.manifest import edits_block, edits_flow
+from podqos.manifest.edits_nodes import Kind, Member, Node, Splice, column_of
+from podqos.manifest.edits_refusal import Reason, Refusal
+from podqos.manifest.edits_writing import BlockStyle, FlowStyle, flow_value, is_scalar
+from podqos.manifest.plain import FieldPath, Plain
+
+
+class _Slot(Struct, frozen=True):
+    """Where a value stands: behind a key between lines, or anywhere in brackets, in a list or alone."""
+
+    member: Member | None = None
+    """The key, if it is one between lines."""
+    flow: FlowStyle = FlowStyle()
+    """How brackets around it are laid out."""
+
+
+def splices(text: str, root: Node, old: Plain, new: Plain, *, is_json: bool) -> list[Splice]:
+    """Return how to change a text in which ``root`` stands and says ``old``, so that it says ``new``."""
+    walk = _Walk(text, root, is_json=is_json)
+    walk.change(root, old, new, (), _Slot(flow=FlowStyle(is_json=is_json)))
+    # What goes to the same place keeps its order: the inner of two mappings that end together comes first.
+    return _apart(text, sorted(walk.splices, key=lambda splice: (splice.start, splice.end)))
+
+
+def _apart(text: str, found: list[Splice]) -> list[Splice]:
+    """Let removals begin a line end earlier where something is to be added at the end of the last line they take."""
+    joined: list[Splice] = []
+    for splice in found:
+        last = joined[-1] if joined else None
+        if last is not None and not last.text and not splice.text and last.end == splice.start:
+            joined[-1] = Splice(last.start, splice.end, "")
+        else:
+            joined.append(splice)
+    additions = {splice.start for splice in joined if splice.start == splice.end}
+    return [
+        Splice(splice.start - 1, splice.end - 1, "")
+        if not splice.text and splice.end - 1 in additions and text[splice.start - 1 : splice.start] == "\n"
+        else splice
+        for splice in joined
+    ]
+
+
+class _Walk:
+    def __init__(self, text: str, root: Node, *, is_json: bool) -> None:
+        self._text = text
+        self._block = BlockStyle() if is_json else edits_block.indentation(text, root)
+        self._shared = {node.anchor for node in root.below() if node.kind is Kind.ALIAS}
+        self.splices: list[Splice] = []
+
+    def change(self, node: Node, old: Plain, new: Plain, path: FieldPath, slot: _Slot) -> None:
+        """Make the node say ``new``, which is another object than ``old``."""
+        self._check(node, old, new, path)
+        if isinstance(old, list) and isinstance(new, list) and len(old) == len(new) and node.kind is Kind.SEQUENCE:
+            for index, item in enumerate(node.items):
+                if old[index] is not new[index]:
+                    self.change(item, old[index], new[index], (*path, index), _Slot(flow=slot.flow))
+        elif isinstance(old, dict) and isinstance(new, dict) and node.kind is Kind.MAPPING:
+            self._change_mapping(node, old, new, path, slot)
+        else:
+            self._replace(node, new, path, slot)
+
+    def _check(self, node: Node, old: Plain, new: Plain, path: FieldPath) -> None:
+        if node.has_tag:
+            raise Refusal(Reason.TAGGED, path, node.start)
+        if node.kind is Kind.ALIAS:
+            if not (is_scalar(old) and is_scalar(new)):
+                raise Refusal(Reason.SHARED, path, node.start, str(node.anchor))
+        elif node.anchor is not None and node.anchor in self._shared:
+            raise Refusal(Reason.SHARED, path, node.start, node.anchor)
+
+    def _change_mapping(
+        self, node: Node, old: dict[str, Plain], new: dict[str, Plain], path: FieldPath, slot: _Slot
+    ) -> None:
+        members = self._members(node, path)
+        for key in [*old, *new]:
+            if key not in members and key in old and old[key] is not new.get(key):
+                raise self._without_member(node, key, path)
+        removed = [member for key, member in members.items() if key not in new]
+        added = {key: value for key, value in new.items() if key not in old}
+        kept = [member for member in node.members if all(member is not gone for gone in removed)]
+        for member in removed:
+            self._check_removal(member.value, path)
+        flow = edits_flow.flow_style(self._text, node, slot.flow) if node.is_flow else slot.flow
+        if not kept and removed and node.is_flow:
+            outer = replace(
+                flow, line_indent=edits_flow.line_indent(self._text, node.start) if flow.line_indent else None
+            )
+            self.splices.append(Splice(node.start, node.end, flow_value(new, outer)))
+            return
+        if not kept:
+            self._replace(node, new, path, slot)
+            return
+        for key, member in members.items():
+            if key in new and old[key] is not new[key]:
+                inner = _Slot(flow=flow) if node.is_flow else _Slot(member)
+                self.change(member.value, old[key], new[key], (*path, key), inner)
+        if removed:
+            self.splices += (
+                edits_flow.remove_members(node, removed)
+                if node.is_flow
+                else edits_block.remove_members(self._text, node, removed)
+            )
+        if added and node.is_flow:
+            self.splices += edits_flow.add_members(self._text, node, kept, added, flow)
+        elif added:
+            self._add_lines(node, kept[-1], added, path)
+
+    def _add_lines(self, node: Node, last: Member, added: dict[str, Plain], path: FieldPath) -> None:
+        named = next((member for member in node.members if member.key is not None or member.is_merge), None)
+        if named is None:
+            raise Refusal(Reason.COMPLEX_KEY, path, node.start)
+        quote = edits_flow.value_quote(self._text, node)
+        style = replace(self._block, key_quote=named.key_style, value_quote=quote)
+        column = column_of(self._text, named.start)
+        self.splices += edits_block.add_members(self._text, column, last, added, style)
+
+    def _members(self, node: Node, path: FieldPath) -> dict[str, Member]:
+        """Return the members with simple keys."""
+        counted = Counter(member.key for member in node.members if member.key is not None)
+        for key, count in counted.items():
+            if count > 1:
+                raise Refusal(Reason.DUPLICATE_KEY, (*path, key), node.start)
+        return {member.key: member for member in node.members if member.key is not None}
+
+    def _without_member(self, node: Node, key: str, path: FieldPath) -> Refusal:
+        """Return why a key that the mapping has is not among its members."""
+        is_merged = any(member.is_merge for member in node.members)
+        is_complex = any(member.key is None and not member.is_merge for member in node.members)
+        reason = Reason.MERGED if is_merged and not is_complex else Reason.COMPLEX_KEY
+        return Refusal(reason, (*path, key), node.start)
+
+    def _replace(self, node: Node, new: Plain, path: FieldPath, slot: _Slot) -> None:
+        self._check_removal(node, path)
+        if slot.member is None:
+            if node.is_block:
+                raise Refusal(Reason.UNSUPPORTED, path, node.start)
+            written = flow_value(new, replace(slot.flow, value_quote=node.style))
+            self.splices.append(Splice(node.start, node.end, written if node.end > node.start else f" {written}"))
+            return
+        after_colon = edits_block.colon_end(self._text, slot.member)
+        if after_colon is None:
+            raise Refusal(Reason.COMPLEX_KEY, path, slot.member.start)
+        self.splices += edits_block.replace_value(self._text, slot.member, after_colon, new, self._block)
+
+    def _check_removal(self, node: Node, path: FieldPath) -> None:
+        """Refuse to take away an anchor that is used elsewhere."""
+        for below in node.below():
+            if below.kind is not Kind.ALIAS and below.anchor is not None and below.anchor in self._shared:
+                raise Refusal(Reason.SHARED, path, below.start, below.anchor)

@@ -1,0 +1,43 @@
+"""Kinds that are probably misspelt.
+
+An object of an unknown kind is skipped, as it may be anybody's custom resource; so ``kind: Deploymnt`` would leave a
+workload out without a word. Groups that only Kubernetes can own are held to the kinds that Kubernetes has.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/api/*/*/register.go (kinds of the API), and the configuration kinds of its
+components.
+"""
+
+from __future__ import annotations
+
+from podqos.manifest.kinds import POD_HOLDERS, POLICY_GROUPS, group_of, is_custom_group
+
+_KINDS = (
+    *("APIService", "Binding", "CSIDriver", "CSINode", "CSIStorageCapacity", "CertificateSigningRequest"),
+    *("ClusterRole", "ClusterRoleBinding", "ClusterTrustBundle", "ComponentStatus", "Config", "ConfigMap"),
+    *("ControllerRevision", "CustomResourceDefinition", "DeviceClass", "Endpoints", "EndpointSlice", "Event"),
+    *("Eviction", "FlowSchema", "HorizontalPodAutoscaler", "IPAddress", "Ingress", "IngressClass"),
+    *("KubeletConfiguration", "Kustomization", "Lease", "List", "LocalSubjectAccessReview"),
+    *("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration", "NetworkPolicy"),
+    *("Node", "PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget", "PodSecurityPolicy"),
+    *("PriorityLevelConfiguration", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice", "Role", "RoleBinding"),
+    *("Scale", "Secret", "SelfSubjectAccessReview", "Service", "ServiceAccount", "ServiceCIDR", "StorageClass"),
+    *("StorageVersion", "StorageVersionMigration", "SubjectAccessReview", "Template", "TokenReview"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration"),
+    *("VolumeAttachment", "VolumeAttributesClass", "Workload"),
+)  # fmt: skip
+KNOWN_KINDS = frozenset((*POD_HOLDERS, *POLICY_GROUPS, *_KINDS))
+"""Kinds that are not misspelt."""
+
+_CLOSE_ENOUGH = 0.75
+
+
+def meant_kind(kind: str, api_version: str) -> str | None:
+    """Return the kind of Kubernetes that was probably meant by one it does not have."""
+    group = group_of(api_version)
+    if kind in KNOWN_KINDS or (is_custom_group(group) and not group.endswith(".k8s.io")):
+        return None
+    import difflib
+
+    by_lower_case = {known.lower(): known for known in sorted(KNOWN_KINDS)}
+    near = difflib.get_close_matches(kind.lower(), by_lower_case, n=1, cutoff=_CLOSE_ENOUGH)
+    return by_lower_case[near[0]] if near else None

@@ -1,0 +1,41 @@
+"""The difference between two texts as regions of the first and what stands there in the second."""
+
+from __future__ import annotations
+
+import difflib
+
+from msgspec import Struct
+
+from podqos.manifest.problems import Position
+
+
+class Replacement(Struct, frozen=True):
+    """A region that is replaced: from ``start`` up to, not including, ``end``."""
+
+    start: Position
+    end: Position
+    text: str
+
+
+def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
+    """Return what makes one text of the other, as whole lines, from the top."""
+    old, new = _lines(before), _lines(after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return tuple(
+        Replacement(_start(old, first), _start(old, end), "".join(new[new_first:new_end]))
+        for operation, first, end, new_first, new_end in matcher.get_opcodes()
+        if operation != "equal"
+    )
+
+
+def _lines(data: bytes) -> list[str]:
+    """Return lines with their ends; only a line feed ends one."""
+    *lines, last = data.decode().split("\n")
+    return [f"{line}\n" for line in lines] + ([last] if last else [])
+
+
+def _start(lines: list[str], index: int) -> Position:
+    """Return where a line begins; behind the last one, where the text ends."""
+    if index == len(lines) and lines and not lines[-1].endswith("\n"):
+        return len(lines), len(lines[-1]) + 1
+    return index + 1, 1

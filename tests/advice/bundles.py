@@ -1,0 +1,108 @@
+"""Texts of manifests to bundles, and patches applied to plain values: what the command does with more care."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.admission.policies import Cluster, Policies
+from podqos.advice.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
+from podqos.advice.checking import check
+from podqos.advice.finding import Example, Finding, Patch, Subject
+from podqos.manifest.decode import convert
+from podqos.manifest.kinds import is_policy
+from podqos.manifest.objects import interpret, objects_in
+from podqos.manifest.plain import parse_path
+from podqos.manifest.policies import read_policy
+from podqos.manifest.strictyaml import read_documents
+from podqos.manifest.text import Chunk, Place, chunks
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.kubelet_config import kubelet_configuration
+from podqos.model.node import Node
+from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
+from podqos.model.service import Service
+
+_MODELS = {"Service": Service, "Node": Node, "PodDisruptionBudget": PodDisruptionBudget}
+
+
+def plain_objects(text: str):
+    """Return the objects of a text as plain values, in order."""
+    data = text.encode()
+    documents = [
+        document.value for chunk in chunks(data) for document in read_documents(data[chunk.start : chunk.end], 1)
+    ]
+    return [found.value for value in documents for found in objects_in(value)]
+
+
+def bundle_of(objects, replaces=()) -> Bundle:
+    """Return the bundle that plain objects make; each is its own chunk of a file, so that positions differ."""
+    workloads, kubelets, subjects = [], [], []
+    typed: dict[type, list] = {}
+    for index, value in enumerate(objects):
+        metadata = value.get("metadata", {})
+        subject = Subject(
+            value["kind"],
+            metadata.get("name", ""),
+            metadata.get("namespace", ""),
+            value["apiVersion"],
+            "example.yaml",
+            Place(Chunk(index, index + 1, "yaml")),
+        )
+        found = next(objects_in(value))
+        interpretation = interpret(found)
+        assert not interpretation.findings, interpretation.findings
+        if interpretation.workload is not None:
+            workloads.append(FoundWorkload(interpretation.workload, subject))
+        elif value["kind"] == "KubeletConfiguration":
+            kubelets.append(FoundKubelet(kubelet_configuration(value), subject))
+        else:
+            subjects.append(subject)
+            if is_policy(value["kind"], value["apiVersion"]):
+                read = read_policy(value["kind"], value["apiVersion"], value)
+                assert read.policy is not None, read.findings
+                item = read.policy
+            else:
+                item = convert(value, _MODELS[value["kind"]])
+            typed.setdefault(type(item), []).append(item)
+    old = [interpret(next(objects_in(value))).workload.pod for value in replaces]
+
+    def of(model):
+        return tuple(typed.get(model, ()))
+
+    cluster = Cluster(
+        Policies(
+            limit_ranges=of(LimitRange),
+            resource_quotas=of(ResourceQuota),
+            priority_classes=of(PriorityClass),
+            runtime_classes=of(RuntimeClass),
+        ),
+        namespaces=of(Namespace),
+    )
+    surroundings = Surroundings(
+        cluster, of(Service), of(PodDisruptionBudget), of(Node), tuple(kubelets), tuple(subjects)
+    )
+    resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
+    return Bundle(tuple(workloads), surroundings, resizes)
+
+
+def check_text(text: str, options: CheckOptions | None = None, replaces: str = "") -> tuple[Finding, ...]:
+    """Return what is found in a text."""
+    return check(bundle_of(plain_objects(text), plain_objects(replaces)), options)
+
+
+def check_example(example: Example, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+    """Return what is found in an example of the catalogue."""
+    options = replace(options or CheckOptions(), inject=example.inject)
+    return check_text(example.text, options, example.replaces)
+
+
+def apply_patch(value, patch: Patch) -> None:
+    """Write a patch into a plain object."""
+    for edit in patch.edits:
+        *parents, last = parse_path(edit.path)
+        at = value
+        for step in parents:
+            at = at[step] if isinstance(step, int) else at.setdefault(step, {})
+        if edit.value is None:
+            del at[last]
+        else:
+            at[last] = edit.value

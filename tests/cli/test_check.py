@@ -1,0 +1,531 @@
+"""``podqos check`` as a user meets it: what is found where, what is left alone, outputs, bad input, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+# The sidecar keeps the pod from being Guaranteed: PQ101, a warning with a complete patch.
+BURSTABLE = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: article-service
+  namespace: production
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: a}}
+  template:
+    metadata: {labels: {app: a}}
+    spec:
+      containers:
+        - name: app
+          image: app
+          resources:
+            requests: {cpu: "2", memory: 4Gi, ephemeral-storage: 1Gi}
+            limits: {cpu: "2", memory: 4Gi, ephemeral-storage: 1Gi}
+        - name: envoy  # added by hand
+          image: envoy
+          resources:
+            requests: {cpu: 100m, memory: 128Mi, ephemeral-storage: 1Gi}
+            limits: {ephemeral-storage: 1Gi}
+"""
+GUARANTEED = BURSTABLE.replace(
+    "            limits: {ephemeral-storage: 1Gi}\n",
+    "            limits: {cpu: 100m, memory: 128Mi, ephemeral-storage: 1Gi}\n",
+)
+# A limit without a request: PQ106, for information. The pod is Guaranteed.
+NO_REQUEST = GUARANTEED.replace("            requests: {cpu: 100m, memory: 128Mi, ephemeral-storage: 1Gi}\n", "")
+# More requested than allowed: PQ111, an error.
+IMPOSSIBLE = GUARANTEED.replace('limits: {cpu: "2", memory: 4Gi', 'limits: {cpu: "2", memory: 1Gi')
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a repository of its own, so that no configuration above it is found."""
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+
+def write(text: str, name: str = "web.yaml") -> Path:
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def check(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["check", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def found(capsys, *arguments: object) -> list[str]:
+    """Run the command and return the checks that found something."""
+    _, out, _ = check(capsys, *arguments, "-o", "json")
+    return [item["check"] for item in json.loads(out)["items"]]
+
+
+# ---- what is found -----------------------------------------------------------------------------------------------
+
+
+def test_a_finding_is_told_with_place_reason_consequence_and_patch(capsys):
+    write(BURSTABLE)
+    code, out, err = check(capsys, "web.yaml")
+    assert (code, err) == (1, "")
+    assert "web.yaml\n  20:11   warning  PQ101 accidental-burstable: Deployment production/article-service" in out
+    assert "container envoy" in out
+    assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
+    assert "1 finding (1 warning) about 1 object in 1 file" in out
+
+
+def test_nothing_found_is_said_and_all_well(capsys):
+    write(GUARANTEED)
+    assert check(capsys, "web.yaml") == (0, "no findings about 1 object in 1 file\n", "")
+
+
+def test_files_may_stand_alone_or_behind_f_or_come_through_a_pipe(capsys, monkeypatch):
+    path = write(BURSTABLE)
+    _, alone, _ = check(capsys, path)
+    _, behind, _ = check(capsys, "-f", path)
+    with path.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code, piped, _ = check(capsys, "-")
+    assert alone == behind
+    assert code == 1
+    assert piped == alone.replace("web.yaml\n", "-\n", 1)
+
+
+def test_policies_in_the_same_files_count(capsys):
+    limit_range = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {name: defaults, namespace: production}
+spec: {limits: [{type: Container, default: {memory: 64Mi}}]}
+"""
+    write(BURSTABLE + "---\n" + limit_range)
+    assert "PQ203" in found(capsys, "web.yaml")
+
+
+def test_policies_of_the_cluster_count_and_are_not_checked_themselves(capsys):
+    write(BURSTABLE)
+    kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nevictionHard: {}\n"
+    write(kubelet, "cluster/kubelet.yaml")
+    assert found(capsys, "cluster") == ["PQ401", "PQ406"]
+    assert found(capsys, "web.yaml", "--policies", "cluster") == ["PQ101"]
+
+
+def test_an_injector_is_simulated(capsys):
+    write(GUARANTEED)
+    assert found(capsys, "web.yaml") == []
+    assert "PQ205" in found(capsys, "web.yaml", "--inject", "istio")
+
+
+def test_a_resize_that_changes_the_class_is_found(capsys):
+    write(GUARANTEED)
+    write(BURSTABLE, "resized.yaml")
+    code, out, _ = check(capsys, "web.yaml", "--resize", "resized.yaml", "-o", "json")
+    items = json.loads(out)["items"]
+    assert code == 1
+    assert [(item["check"], item["source"]) for item in items] == [("PQ113", "resized.yaml")]
+
+
+def test_objects_without_a_namespace_are_in_the_one_that_is_named(capsys):
+    write(BURSTABLE.replace("  namespace: production\n", ""))
+    _, out, _ = check(capsys, "web.yaml", "-n", "shop", "-o", "json")
+    assert json.loads(out)["items"][0]["namespace"] == "shop"
+
+
+def test_a_misspelt_kind_is_not_skipped_without_a_word(capsys):
+    write(BURSTABLE.replace("kind: Deployment", "kind: Deploymnt"))
+    code, _, err = check(capsys, "web.yaml")
+    assert code == 0
+    assert err.startswith(
+        'web.yaml:2:1: warning: kind: no kind "Deploymnt", so it is not checked (did you mean Deployment?)\n'
+    )
+    assert "nothing to check" in err
+
+
+def test_many_files_on_all_cores_give_what_each_gives_alone(capsys):
+    for number in range(700):
+        write(BURSTABLE.replace("article-service", f"service-{number}") + "#" * 1000, f"many/{number:03}.yaml")
+    write(IMPOSSIBLE, "many/last.yaml")
+    checks = found(capsys, "many")
+    assert checks == ["PQ101"] * 700 + ["PQ111"]
+
+
+# ---- severities and the exit code --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "fail_on", "code"),
+    [
+        (IMPOSSIBLE, "error", 1),
+        (BURSTABLE, "error", 0),
+        (BURSTABLE, "warning", 1),
+        (NO_REQUEST, "warning", 0),
+        (NO_REQUEST, "info", 1),
+        (IMPOSSIBLE, "never", 0),
+        (GUARANTEED, "info", 0),
+    ],
+)
+def test_the_exit_code_follows_the_severity(capsys, text, fail_on, code):
+    write(text)
+    assert check(capsys, "web.yaml", "--fail-on", fail_on)[0] == code
+
+
+def test_without_being_told_warnings_fail_and_information_does_not(capsys):
+    write(BURSTABLE)
+    assert check(capsys, "web.yaml")[0] == 1
+    write(NO_REQUEST)
+    assert check(capsys, "web.yaml")[0] == 0
+
+
+def test_what_is_below_the_least_severity_is_counted_and_does_not_fail(capsys):
+    write(BURSTABLE)
+    code, out, _ = check(capsys, "web.yaml", "--min-severity", "error", "--fail-on", "info")
+    assert code == 0
+    assert out == "no findings about 1 object in 1 file\n  1 below the least severity\n"
+
+
+def test_bad_input_is_2_and_the_rest_is_checked(capsys):
+    write(BURSTABLE + "---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {container: []}\n")
+    code, out, err = check(capsys, "web.yaml")
+    assert code == 2
+    assert "PQ101" in out
+    assert 'web.yaml:27:8: error: spec.container: unknown field "container" (did you mean "containers"?)' in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.yaml"], "nowhere.yaml: error: No such file or directory (check the path)"),
+        (["web.yaml", "--config-file", "no.yaml"], "--config-file no.yaml: there is no such file (check the path)"),
+        (["web.yaml", "--baseline", "no.json"], "no.json: No such file or directory (check the path)"),
+        (["web.yaml", "--write-baseline"], "--write-baseline: into which file? (name it with --baseline FILE)"),
+        (["web.yaml", "--inject", "isto"], "isto"),
+        (["-", "-f", "-"], "standard input can be read only once"),
+        (["web.yaml", "--node-memory", "0"], "--node-memory: '0' is not an amount above zero"),
+        (["web.yaml", "--kubernetes-version", "9.9"], "Kubernetes version '9.9' is not known"),
+        (["--explain", "accidental-burstabel"], 'did you mean "accidental-burstable"?'),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_2(capsys, arguments, message):
+    write(BURSTABLE)
+    code, _, err = check(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+# ---- suppression -------------------------------------------------------------------------------------------------
+
+IGNORED = BURSTABLE.replace(
+    "  namespace: production\n",
+    "  namespace: production\n  annotations: {podqos.dev/ignore: PQ101, podqos.dev/ignore-reason: a canary}\n",
+)
+
+
+def test_an_annotation_suppresses_and_is_counted(capsys):
+    write(IGNORED)
+    code, out, _ = check(capsys, "web.yaml")
+    assert code == 0
+    assert out.splitlines() == [
+        "no findings about 1 object in 1 file",
+        "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
+    ]
+
+
+def test_what_is_suppressed_can_be_shown_with_its_reason(capsys):
+    write(IGNORED)
+    code, out, _ = check(capsys, "web.yaml", "--show-suppressed")
+    assert code == 0
+    assert "PQ101" in out
+    assert "suppressed by annotation: a canary" in out
+
+
+def test_the_configuration_is_found_above_what_is_checked(capsys):
+    write(BURSTABLE, "apps/team/web.yaml")
+    write("ignore: [{checks: [PQ101], paths: [apps/*], reason: next quarter}]\n", ".podqos.yaml")
+    _, out, _ = check(capsys, "apps", "--show-suppressed", "-o", "json")
+    assert json.loads(out)["items"][0]["suppression"] == {"by": "configuration", "reason": "next quarter"}
+    assert check(capsys, "apps/team/web.yaml")[0] == 0
+    assert check(capsys, "apps", "--config-file", "none")[0] == 1
+
+
+def test_the_search_for_the_configuration_ends_with_the_repository(capsys):
+    write("failOn: never\n", ".podqos.yaml")
+    write(BURSTABLE, "other/apps/web.yaml")
+    assert check(capsys, "other/apps")[0] == 0
+    Path("other/.git").mkdir()
+    assert check(capsys, "other/apps")[0] == 1
+
+
+def test_options_come_before_the_configuration(capsys):
+    write(BURSTABLE)
+    write("minSeverity: error\nfailOn: error\n", ".podqos.yaml")
+    assert check(capsys, "web.yaml")[0] == 0
+    assert check(capsys, "web.yaml", "--min-severity", "info", "--fail-on", "warning")[0] == 1
+
+
+def test_the_configuration_sets_options_injectors_policies_and_switches_checks_off(capsys):
+    write(GUARANTEED, "apps/web.yaml")
+    write("inject: [istio]\n", ".podqos.yaml")
+    assert "PQ205" in found(capsys, "apps")
+    write("inject: [istio]\ndisable: [injector-downgrade, PQ101]\n", ".podqos.yaml")
+    assert "PQ205" not in found(capsys, "apps")
+    wide = GUARANTEED.replace("limits: {cpu: 100m, memory: 128Mi", "limits: {cpu: 200m, memory: 300Mi")
+    write(wide, "apps/web.yaml")
+    write("{}\n", ".podqos.yaml")
+    assert "PQ105" not in found(capsys, "apps")
+    write("options: {memoryRatio: 1.5}\n", ".podqos.yaml")
+    assert "PQ105" in found(capsys, "apps")
+
+
+def test_policies_of_the_configuration_count_from_its_directory(capsys, monkeypatch):
+    write(
+        GUARANTEED.replace("spec:\n      containers", "spec:\n      priorityClassName: gone\n      containers"),
+        "apps/web.yaml",
+    )
+    write(
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: other}\nvalue: 5\n", "cluster/pc.yaml"
+    )
+    write("policies: [cluster]\n", ".podqos.yaml")
+    monkeypatch.chdir("apps")
+    assert "PQ305" in found(capsys, "web.yaml")
+
+
+def test_files_of_podqos_itself_are_not_taken_for_manifests(capsys):
+    write(BURSTABLE, "apps/web.yaml")
+    write("baseline: known.json\n", "apps/.podqos.yaml")
+    assert check(capsys, "apps", "--write-baseline")[0] == 0
+    code, out, err = check(capsys, "apps")
+    assert (code, err) == (0, "")
+    assert "1 known from the baseline" in out
+
+
+WRONG_CONFIGURATIONS = {
+    "misspelt key": ("minSeverty: error\n", '1:1: error: minSeverty: unknown field "minSeverty" (did you mean "minSev'),
+    "no such severity": ("failOn: fatal\n", "1:1: error: failOn: must be one of error, warning, info, never, not "),
+    "no reason": ("ignore:\n- checks: [PQ101]\n", '2:3: error: ignore[0]: object missing required field "reason"'),
+    "empty reason": ("ignore:\n- checks: [PQ101]\n  reason: ''\n", "3:3: error: ignore[0].reason: "),
+    "ignores nothing": ("ignore:\n- reason: why not\n", "2:3: error: ignore[0]: says nothing about what to ignore"),
+    "no such check": ("ignore: [{checks: [PQ10l], reason: r}]\n", '1:20: error: ignore[0].checks[0]: no check "PQ10l"'),
+    "no such check to disable": ("disable: [accidental-burstabel]\n", '(did you mean "accidental-burstable"?)'),
+    "no such injector": ("inject: [istoi]\n", '1:10: error: inject[0]: no injector "istoi" (did you mean "istio"?)'),
+    "wrong type": ("options: {memoryRatio: high}\n", '1:11: error: options.memoryRatio: must be a number, not "high"'),
+    "out of range": ("options: {memoryRatio: 0.5}\n", "1:11: error: options.memoryRatio: expected"),
+    "no amount": ("options: {growthPerSecond: fast}\n", 'options.growthPerSecond: "fast" is no quantity'),
+    "not above zero": ("options: {nodeMemory: '0'}\n", 'options.nodeMemory: "0" is not above zero'),
+    "version as a number": ("kubernetesVersion: 1.30\n", "kubernetesVersion: must be a text, not 1.3"),
+    "no such version": ("kubernetesVersion: '2.0'\n", "kubernetesVersion: Kubernetes version '2.0' is not known"),
+    "set twice": ("failOn: info\nfailOn: error\n", '2:1: key "failOn" is set twice'),
+    "a list": ("- a\n", "1:1: error: must be a mapping, not a list"),
+    "broken": ("a: [\n", "broken YAML"),
+    "two documents": ("a: 1\n---\nb: 1\n", "2 documents (it should be one)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG_CONFIGURATIONS.values(), ids=WRONG_CONFIGURATIONS.keys())
+def test_a_wrong_configuration_is_told_with_its_place(capsys, text, message):
+    write(BURSTABLE)
+    write(text, ".podqos.yaml")
+    code, out, err = check(capsys, "web.yaml")
+    assert (code, out) == (2, "")
+    assert ".podqos.yaml" in err
+    assert message in err
+
+
+def test_an_empty_configuration_says_nothing(capsys):
+    write(BURSTABLE)
+    write("# later\n", ".podqos.yaml")
+    assert check(capsys, "web.yaml")[0] == 1
+
+
+# ---- baseline ----------------------------------------------------------------------------------------------------
+
+
+def test_a_baseline_hides_what_is_known_until_something_new_comes(capsys):
+    write(BURSTABLE)
+    code, out, err = check(capsys, "web.yaml", "--baseline", "known.json", "--write-baseline")
+    assert (code, out, err) == (0, "", "known.json: 1 known finding\n")
+    code, out, _ = check(capsys, "web.yaml", "--baseline", "known.json")
+    assert code == 0
+    assert "1 known from the baseline" in out
+    write("# moved down\n\n" + BURSTABLE + "---\n" + BURSTABLE.replace("article-service", "new"))
+    code, out, _ = check(capsys, "web.yaml", "--baseline", "known.json")
+    assert code == 1
+    assert "Deployment production/new" in out
+    assert "article-service" not in out
+
+
+def test_a_stale_entry_is_told_and_removed(capsys):
+    write(BURSTABLE)
+    write(BURSTABLE.replace("article-service", "other"), "other.yaml")
+    check(capsys, "web.yaml", "other.yaml", "--baseline", "known.json", "--write-baseline")
+    write(GUARANTEED)
+    code, _, err = check(capsys, "web.yaml", "--baseline", "known.json")
+    assert code == 0
+    assert err.splitlines() == [
+        "known.json: PQ101 about Deployment production/article-service, container envoy is no longer found",
+        "known.json: --write-baseline removes what is gone",
+    ]
+    check(capsys, "web.yaml", "--baseline", "known.json", "--write-baseline")
+    left = json.loads(Path("known.json").read_text())["findings"]
+    assert [entry["name"] for entry in left] == ["other"]
+
+
+def test_a_baseline_has_one_entry_a_line(capsys):
+    write(BURSTABLE + "---\n" + BURSTABLE.replace("article-service", "other"))
+    check(capsys, "web.yaml", "--baseline", "known.json", "--write-baseline")
+    lines = Path("known.json").read_text().splitlines()
+    assert [json.loads(line.strip(" ,"))["name"] for line in lines if "fingerprint" in line] == [
+        "article-service",
+        "other",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"finding": []}', 'known.json:1:2: finding: unknown field "finding" (did you mean "findings"?)'),
+        ("{", "known.json"),
+        ('{"findings": [{"check": 1}]}', "known.json:1:16: findings[0].check: must be a text"),
+    ],
+)
+def test_a_broken_baseline_is_told_with_its_place(capsys, text, message):
+    write(BURSTABLE)
+    write(text, "known.json")
+    code, _, err = check(capsys, "web.yaml", "--baseline", "known.json")
+    assert code == 2
+    assert message in err
+
+
+# ---- mending -----------------------------------------------------------------------------------------------------
+
+
+def test_fix_writes_the_patch_and_nothing_else(capsys):
+    path = write(BURSTABLE)
+    code, out, err = check(capsys, path, "--fix")
+    assert code == 0
+    assert out == "no findings about 1 object in 1 file\n"
+    assert "web.yaml: fixed 1 finding" in err
+    before, after = BURSTABLE.splitlines(), path.read_text().splitlines()
+    assert [line for line in after if line not in before] == [
+        "            limits: {ephemeral-storage: 1Gi, cpu: 100m, memory: 128Mi}"
+    ]
+    assert len(after) == len(before)
+    text = path.read_bytes()
+    check(capsys, path, "--fix")
+    assert path.read_bytes() == text
+
+
+def test_diff_shows_and_writes_nothing(capsys):
+    path = write(BURSTABLE)
+    code, out, err = check(capsys, path, "--diff")
+    assert code == 1
+    assert "\n+            limits: {ephemeral-storage: 1Gi, cpu: 100m, memory: 128Mi}\n" in out
+    assert "would fix 1 finding" in err
+    assert path.read_text() == BURSTABLE
+
+
+def test_fix_turns_standard_input_into_standard_output(capfdbinary, monkeypatch):
+    path = write(BURSTABLE)
+    with path.open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        code = main(["check", "-", "--fix"])
+    assert code == 0
+    assert yaml.safe_load(capfdbinary.readouterr().out) == yaml.safe_load(GUARANTEED)
+
+
+def test_fix_leaves_alone_what_is_suppressed_or_known(capsys):
+    path = write(IGNORED)
+    check(capsys, path, "--fix")
+    assert path.read_text() == IGNORED
+
+
+def test_a_file_that_cannot_be_written_is_3(capsys, monkeypatch):
+    path = write(BURSTABLE)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    code, _, err = check(capsys, path, "--fix")
+    assert code == 3
+    assert "read-only" in err
+    assert path.read_text() == BURSTABLE
+
+
+@pytest.mark.parametrize("notation", ["kubectl", "kustomize", "json"])
+def test_patches_are_printed_instead(capsys, notation):
+    path = write(BURSTABLE)
+    code, out, _ = check(capsys, path, "--patch-format", notation)
+    assert code == 1
+    assert "128Mi" in out
+    assert "article-service" in out
+    assert path.read_text() == BURSTABLE
+
+
+# ---- about the checks --------------------------------------------------------------------------------------------
+
+
+def test_all_checks_are_listed(capsys):
+    code, out, _ = check(capsys, "--list")
+    _, as_json, _ = check(capsys, "--list", "-o", "json")
+    items = json.loads(as_json)["items"]
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[1:]] == [item["id"] for item in items]
+    assert all(item["why"] and item["fix"] and item["bad"] and item["good"] for item in items)
+
+
+@pytest.mark.parametrize("name", ["PQ101", "pq101", "accidental-burstable"])
+def test_a_check_is_explained(capsys, name):
+    code, out, _ = check(capsys, "--explain", name)
+    assert code == 0
+    assert out.startswith("PQ101 accidental-burstable (warning): ")
+    assert all(heading in out for heading in ("Why it matters", "How to mend it", "Instead of", "Write"))
+
+
+@pytest.mark.parametrize(("option", "document"), [("--schema", "check"), ("--config-schema", "podqos-config")])
+def test_the_published_schemas_are_those_of_the_command(capsys, option, document):
+    published = Path(__file__).resolve().parents[2] / "docs" / "schema" / f"{document}.json"
+    _, out, _ = check(capsys, option)
+    assert out == published.read_text()
+
+
+def test_the_exit_codes_are_in_the_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["check", "--help"])
+    assert "Exit codes: 0 " in capsys.readouterr().out
+
+
+# ---- interrupted -------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    write("---\n".join(BURSTABLE.replace("article-service", f"service-{number}") for number in range(300)))
+    script = f"{sys.executable} -m podqos check web.yaml | head -n 1"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("web.yaml\n", "")
+
+
+def test_ctrl_c_ends_it_without_a_traceback():
+    command = subprocess.Popen(
+        [sys.executable, "-m", "podqos", "check", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(0.5)
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=10)
+    assert (command.returncode, err) == (130, "podqos: interrupted\n")

@@ -1,0 +1,76 @@
+"""A report of ``podqos check`` with everything that makes outputs trip, for the tests of the outputs."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from podqos.advice.configuration import FailOn
+from podqos.advice.facts import NoDiskLimit
+from podqos.advice.finding import Consequence, Effect, Severity, Subject
+from podqos.report.check import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
+
+NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
+"""Markup, escapes, separators, control characters and more than ASCII."""
+
+PLAIN = FindingReport(
+    check="PQ101",
+    check_name="accidental-burstable",
+    severity=Severity.WARNING,
+    title="One container keeps the pod from being Guaranteed",
+    kind="Deployment",
+    namespace="shop",
+    name="web",
+    container="proxy",
+    source="apps/web.yaml",
+    line=12,
+    column=9,
+    path="spec.template.spec.containers[1].resources",
+    reason="proxy has no cpu limit",
+    consequence="it is evicted before shop/api",
+    facts=NoDiskLimit(containers=("proxy",)),
+    effects=Consequence(Effect.ORDER),
+    patch=PatchReport(
+        is_complete=True,
+        edits=(EditReport("spec.template.spec.containers[1].resources.limits.cpu", "100m", None),),
+        needs_choice=None,
+        candidates=(),
+        text="spec.template.spec.containers[1].resources.limits.cpu: 100m",
+    ),
+    fingerprint="0123456789abcdef",
+    suppression=None,
+)
+WORSE = replace(
+    PLAIN,
+    check="PQ111",
+    check_name="request-above-limit",
+    severity=Severity.ERROR,
+    name=NASTY,
+    container=NASTY,
+    source=f"apps/sub dir/{NASTY}.yaml",
+    path=NASTY,
+    reason=NASTY,
+    consequence=NASTY,
+    patch=replace(PLAIN.patch, text=NASTY),
+)
+NOTE = replace(PLAIN, check="PQ108", check_name="no-ephemeral-storage-limit", severity=Severity.INFO, container=None)
+SUPPRESSED = replace(PLAIN, container="other", suppression=SuppressionReport("annotation", f"because {NASTY}"))
+KNOWN = replace(PLAIN, name="known", suppression=SuppressionReport("baseline", ""))
+
+REPORT = CheckReport(
+    items=(PLAIN, NOTE, SUPPRESSED, KNOWN, WORSE),
+    summary=Summary(
+        files=2, objects=3, errors=1, warnings=1, infos=1, suppressed=1, in_baseline=1, below_min_severity=2
+    ),
+    kubernetes_version="1.36",
+    fail_on=FailOn.WARNING,
+)
+CHECKED = (
+    Subject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
+    Subject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
+    Subject("Node", "node-1", "", "v1", "apps/web.yaml"),
+    Subject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
+)
+EMPTY = CheckReport(
+    (), Summary(files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0),
+    "1.36", FailOn.WARNING,
+)  # fmt: skip

@@ -1,0 +1,352 @@
+"""The outputs of ``podqos check``, read back by a parser of each format."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from urllib.parse import unquote
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.configuration import FailOn
+from podqos.manifest.problems import Problem, Severity
+from podqos.report.check_github import escape_data, escape_property, github
+from podqos.report.check_html import html
+from podqos.report.check_junit import junit
+from podqos.report.check_sarif import sarif, uri
+from podqos.report.check_table import table
+from podqos.report.replacements import Replacement, line_replacements
+from podqos.report.style import Style
+from report.check_reports import CHECKED, EMPTY, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
+from report.sarif_rules import problems
+
+# ---- table -------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_groups_by_file_and_ends_in_a_summary():
+    lines = list(table(REPORT, Style()))
+    assert lines[0] == "apps/web.yaml"
+    assert lines[1] == "  12:9    warning  PQ101 accidental-burstable: Deployment shop/web, container proxy"
+    assert lines[2:5] == [
+        "    why  proxy has no cpu limit",
+        "    so   it is evicted before shop/api",
+        "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
+    ]
+    assert [line for line in lines if line.startswith("3 findings")] == [
+        "3 findings (1 error, 1 warning, 1 info) about 3 objects in 2 files"
+    ]
+    assert "  1 suppressed by annotation or configuration (--show-suppressed shows them)" in lines
+    assert "  1 known from the baseline" in lines
+    assert "  2 below the least severity" in lines
+
+
+def test_severities_are_coloured_where_colour_is_wanted():
+    lines = "\n".join(table(REPORT, Style(colour=True)))
+    assert "\x1b[1;31merror\x1b[0m" in lines
+    assert "\x1b[33mwarning\x1b[0m" in lines
+    assert "\x1b[36minfo\x1b[0m" in lines
+
+
+def test_texts_of_the_input_do_not_talk_to_the_terminal():
+    assert not [line for line in table(REPORT, Style()) if not line.isprintable()]
+
+
+def test_the_table_stays_within_the_terminal():
+    lines = [line for line in table(REPORT, Style(width=60)) if line.startswith("         ")]
+    assert lines
+    assert max(len(line) for line in lines if " " in line.strip()) <= 60
+
+
+# ---- github ------------------------------------------------------------------------------------------------------
+
+_COMMAND = re.compile(r"::(error|warning|notice) ([^\n]*?)::([^\n\r]*)")
+
+
+def parse_command(line: str) -> tuple[str, dict[str, str], str]:
+    """Read a workflow command as a runner does."""
+    matched = _COMMAND.fullmatch(line)
+    assert matched is not None, line
+    properties = dict(part.split("=", 1) for part in matched[2].split(","))
+    return matched[1], {name: _unescaped(value) for name, value in properties.items()}, _unescaped(matched[3])
+
+
+def _unescaped(text: str) -> str:
+    for escaped, plain in (("%2C", ","), ("%3A", ":"), ("%0A", "\n"), ("%0D", "\r"), ("%25", "%")):
+        text = text.replace(escaped, plain)
+    return text
+
+
+def test_each_open_finding_is_a_command():
+    commands = [parse_command(line) for line in github(REPORT)]
+    assert [command for command, _, _ in commands] == ["warning", "notice", "error"]
+    _, properties, message = commands[0]
+    assert properties == {
+        "file": "apps/web.yaml",
+        "line": "12",
+        "col": "9",
+        "title": "PQ101 accidental-burstable: One container keeps the pod from being Guaranteed",
+    }
+    assert message.splitlines()[0] == "Deployment shop/web, container proxy: proxy has no cpu limit"
+
+
+def test_what_a_command_quotes_comes_back_unchanged():
+    _, properties, message = parse_command(list(github(REPORT))[2])
+    assert properties["file"] == WORSE.source
+    assert NASTY in message
+
+
+@given(st.text())
+def test_escapes_come_back_and_end_nothing(text: str):
+    assert _unescaped(escape_data(text)) == text
+    assert _unescaped(escape_property(text)) == text
+    assert not set(escape_property(text)) & set(":,\n\r")
+
+
+# ---- junit -------------------------------------------------------------------------------------------------------
+
+
+def test_junit_has_a_suite_for_each_file_and_a_case_for_each_check_of_an_object():
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    suites = root.findall("testsuite")
+    assert root.tag == "testsuites"
+    assert suites[0].get("name") == "apps/web.yaml"
+    cases = [(case.get("classname"), case.get("name")) for case in suites[0]]
+    assert cases == [
+        ("Deployment shop/web", "PQ101 accidental-burstable"),
+        ("Deployment shop/web", "PQ108 no-ephemeral-storage-limit"),
+        ("Deployment shop/known", "PQ101 accidental-burstable"),
+        ("Node node-1", "no findings"),
+    ]
+
+
+def test_junit_fails_from_the_severity_of_the_gate_on():
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    outcome = {
+        (case.get("classname"), case.get("name", "").split()[0]): [child.tag for child in case]
+        for case in root.iter("testcase")
+    }
+    assert outcome["Deployment shop/web", "PQ101"] == ["failure"]
+    assert outcome["Deployment shop/web", "PQ108"] == ["system-out"]
+    assert outcome["Deployment shop/known", "PQ101"] == ["skipped"]
+    assert outcome["Node node-1", "no"] == []
+
+
+def test_the_numbers_of_junit_add_up():
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    for suite in (root, *root.findall("testsuite")):
+        assert int(suite.get("tests", "")) == len(list(suite.iter("testcase")))
+        assert int(suite.get("failures", "")) == len(list(suite.iter("failure")))
+        assert int(suite.get("skipped", "")) == len(list(suite.iter("skipped")))
+
+
+def test_junit_holds_every_text_that_xml_can_hold():
+    root = ET.fromstring(junit(REPORT, CHECKED))  # noqa: S314 - our own
+    failure = next(failure for failure in root.iter("failure") if failure.get("type") == "error")
+    shown = NASTY.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace("\x1b", "\N{REPLACEMENT CHARACTER}")
+    assert shown.replace("\r\n", "\n") in (failure.text or "")
+
+
+# ---- sarif -------------------------------------------------------------------------------------------------------
+
+FIXES = ((Replacement((12, 1), (13, 1), "x: 1\n"), Replacement((20, 1), (20, 1), "y: 2\n")), (), (), (), ())
+
+
+def as_json(value: object) -> dict[str, object]:
+    """Return what a reader of the JSON gets."""
+    decoded = msgspec.json.decode(msgspec.json.encode(value))
+    assert isinstance(decoded, dict)
+    return decoded
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        sarif(REPORT, "0.1.0"),
+        sarif(REPORT, "0.1.0", fixes=FIXES),
+        sarif(EMPTY, "0.1.0"),
+        sarif(EMPTY, "0.1.0", problems=[Problem("a b.yaml", 0, 0, Severity.ERROR, "", "gone", "")]),
+        sarif(EMPTY, "0.1.0", problems=[Problem("-", 3, 4, Severity.WARNING, "kind", "odd", "")]),
+    ],
+    ids=["findings", "fixes", "none", "unreadable file", "warning"],
+)
+def test_sarif_keeps_to_the_standard(log):
+    assert problems(as_json(log)) == []
+
+
+def _location(log):
+    return log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+
+
+SPOILT = {
+    "no version": lambda log: log.pop("version"),
+    "no tool": lambda log: log["runs"][0].pop("tool"),
+    "no message": lambda log: log["runs"][0]["results"][0].pop("message"),
+    "no such level": lambda log: log["runs"][0]["results"][0].update(level="warn"),
+    "another rule": lambda log: log["runs"][0]["results"][0].update(ruleIndex=1),
+    "line zero": lambda log: _location(log)["region"].update(startLine=0),
+    "no uri": lambda log: _location(log)["artifactLocation"].update(uri="a b"),
+    "unknown property": lambda log: log["runs"][0].update(surprise=1),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
+def test_what_breaks_the_standard_is_noticed(spoil):
+    log = as_json(sarif(REPORT, "0.1.0"))
+    spoil(log)
+    assert problems(log)
+
+
+def test_every_check_is_a_rule_with_help():
+    rules = as_json(sarif(EMPTY, "0.1.0"))["runs"][0]["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(CHECKS)
+    assert all(rule["help"]["text"] and rule["help"]["markdown"] for rule in rules)
+
+
+def test_a_result_has_level_places_fingerprint_and_suppressions():
+    results = as_json(sarif(REPORT, "0.1.0", fixes=FIXES))["runs"][0]["results"]
+    assert [result["level"] for result in results] == ["warning", "note", "warning", "warning", "error"]
+    first, suppressed, known = results[0], results[2], results[3]
+    location = first["locations"][0]
+    assert location["physicalLocation"]["region"] == {"startLine": PLAIN.line, "startColumn": PLAIN.column}
+    assert location["logicalLocations"][0]["fullyQualifiedName"] == f"Deployment/shop/web#{PLAIN.path}"
+    assert first["partialFingerprints"] == {"podqos/v1": PLAIN.fingerprint}
+    assert "suppressions" not in first
+    assert suppressed["suppressions"] == [
+        {"kind": "inSource", "status": "accepted", "justification": SUPPRESSED.suppression.reason}
+    ]
+    assert known["suppressions"] == [{"kind": "external", "status": "accepted"}]
+    assert [len(result.get("fixes", ())) for result in results] == [1, 0, 0, 0, 0]
+
+
+def test_problems_of_the_input_are_notifications():
+    problem = Problem("a.yaml", 3, 4, Severity.ERROR, "spec", "unknown", "")
+    invocation = as_json(sarif(EMPTY, "0.1.0", problems=[problem]))["runs"][0]["invocations"][0]
+    assert invocation["executionSuccessful"] is False
+    assert invocation["toolExecutionNotifications"][0]["message"] == {"text": "unknown"}
+
+
+@pytest.mark.parametrize(
+    ("path", "written"),
+    [
+        ("a/b.yaml", "a/b.yaml"),
+        ("./a.yaml", "a.yaml"),
+        ("-", "stdin"),
+        ("a b%.yaml", "a%20b%25.yaml"),
+        ("/x", "file:///x"),
+    ],
+)
+def test_a_file_is_a_uri_reference(path: str, written: str):
+    assert uri(path) == written
+
+
+@given(st.text(min_size=1).filter(lambda text: not text.startswith(("/", "./", "-"))))
+def test_a_uri_leads_back_to_its_file(path: str):
+    assert unquote(uri(path)) == path
+
+
+# ---- replacements ------------------------------------------------------------------------------------------------
+
+
+def replaced(text: str, replacements: tuple[Replacement, ...]) -> str:
+    """Replace regions of a text, as a reader of SARIF does."""
+    starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+
+    def offset(position: tuple[int, int]) -> int:
+        line, column = position
+        return starts[line - 1] + column - 1
+
+    for replacement in reversed(replacements):
+        text = text[: offset(replacement.start)] + replacement.text + text[offset(replacement.end) :]
+    return text
+
+
+_LINES = st.lists(st.sampled_from(("a: 1", "b: 2", "  c: é", "", "d\r")), max_size=8)
+_TEXTS = st.builds(lambda lines, end: "\n".join(lines) + end, _LINES, st.sampled_from(("", "\n")))
+
+
+@given(_TEXTS, _TEXTS)
+def test_replacements_make_one_text_of_the_other(before: str, after: str):
+    replacements = line_replacements(before.encode(), after.encode())
+    assert replaced(before, replacements) == after
+    assert all(first.end <= second.start for first, second in pairwise(replacements))
+
+
+# ---- html --------------------------------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """Reads a page: which tags it has, which text, and whether every tag is closed."""
+
+    _VOID = ("meta", "!doctype")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self._VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if "style" not in self.open:
+            self.text += data
+
+
+def page_of(report) -> Page:
+    page = Page()
+    page.feed("\n".join(html(report)))
+    page.close()
+    return page
+
+
+def test_the_page_is_whole_and_needs_nothing_else():
+    page = page_of(REPORT)
+    assert page.open == []
+    assert {tag for tag, _ in page.tags} & {"script", "link", "img", "iframe", "b"} == {"b"}
+    addresses = [value for _, attributes in page.tags for name, value in attributes.items() if name in {"href", "src"}]
+    assert addresses
+    assert all(address.startswith("#PQ") for address in addresses)
+    ids = {attributes.get("id") for _, attributes in page.tags}
+    assert {address[1:] for address in addresses} <= ids
+    assert "url(" not in "".join(html(REPORT))
+
+
+def test_what_the_page_quotes_is_text_and_no_markup():
+    page = page_of(REPORT)
+    assert NASTY.replace("\r\n", "\n").replace("\x00", "") in page.text.replace("\r\n", "\n").replace("\x00", "")
+    assert "<b>&" not in "".join(html(REPORT))
+
+
+def test_the_page_follows_the_readers_choice_of_light_and_dark():
+    text = "".join(html(REPORT))
+    assert "prefers-color-scheme: dark" in text
+    assert "color-scheme: light dark" in text
+
+
+def test_a_page_without_findings_says_so():
+    assert "no findings about 1 object" in page_of(EMPTY).text
+
+
+def test_the_page_shows_what_the_table_shows():
+    page = page_of(REPORT)
+    for item in (PLAIN, NOTE):
+        assert item.reason in page.text
+        assert item.consequence in page.text
+        assert item.patch.text in page.text
+
+
+def test_a_gate_that_never_fails_fails_no_case():
+    root = ET.fromstring(junit(msgspec.structs.replace(REPORT, fail_on=FailOn.NEVER), CHECKED))  # noqa: S314
+    assert list(root.iter("failure")) == []
