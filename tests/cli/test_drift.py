@@ -246,6 +246,21 @@ def test_a_limit_range_beside_the_manifests_counts(capsys, tmp_path):
     assert (code, workloads["web"]["status"]) == (0, "upgraded")
 
 
+def test_what_stands_beside_has_its_places_too(capsys, before):
+    """One file is compared, among all workloads of the platform; nothing is said about what it replaces."""
+    old, new = before / "article-service.yaml", SCENARIO / "accidental" / "article-service.yaml"
+    code, out, err = drift(capsys, old, new, "--beside", before, "-o", "json")
+    workloads = {each["name"]: each for each in json.loads(out)["workloads"]}
+    assert (code, err, len(workloads)) == (1, "", 8)
+    assert (
+        workloads["article-service"]["before"]["evictionPlace"],
+        workloads["article-service"]["after"]["evictionPlace"],
+    ) == (
+        7,
+        3,
+    )
+
+
 def test_added_and_removed_workloads_are_no_failure(capsys, tmp_path):
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
     old.write_text(deployment("gone"))

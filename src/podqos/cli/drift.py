@@ -61,6 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="policies of the cluster that count for both versions; may be repeated",
     )
+    parser.add_argument(
+        "--beside",
+        metavar="FILE|DIR",
+        action="append",
+        default=[],
+        help="workloads and policies that both versions have beside their own, such as the rest of the cluster; may be "
+        "repeated",
+    )
     add_inject_option(parser)
     parser.add_argument(
         "--usage", metavar="FILE", help="what pods use, as for podqos rank (default: what they request)"
@@ -103,12 +111,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("two versions are needed", fix="for example: podqos drift HEAD~1:deploy deploy")
     profile = parse_version(arguments.kubernetes_version)
     injectors = read_injectors(arguments.inject)
-    described = existing_files(arguments.policies) if arguments.policies else []
-    policies = [ManifestText(path, read_bytes(path)) for path in described]
+    shared = _Shared(_texts(arguments.policies), _texts(arguments.beside))
     rows = () if arguments.usage is None else read_usage(arguments.usage, read_bytes(arguments.usage))
     named = [row.pod for row in rows]
-    old = _read(read_version(arguments.old), policies, injectors, named, profile)
-    new = _read(read_version(arguments.new), policies, injectors, named, profile)
+    old = _read(read_version(arguments.old), shared, injectors, named, profile)
+    new = _read(read_version(arguments.new), shared, injectors, named, profile)
     errors = _print_problems([*old.problems, *new.problems])
     if not old.entries and not new.entries:
         raise InputError("no workloads in either version", fix="name files or directories with manifests")
@@ -135,6 +142,17 @@ def run(arguments: argparse.Namespace) -> int:
 # ---- versions ----------------------------------------------------------------------------------------------------
 
 
+class _Shared(Struct, frozen=True):
+    """What both versions have."""
+
+    policies: tuple[ManifestText, ...]
+    beside: tuple[ManifestText, ...]
+
+
+def _texts(paths: list[str]) -> tuple[ManifestText, ...]:
+    return tuple(ManifestText(path, read_bytes(path)) for path in existing_files(paths)) if paths else ()
+
+
 class _Entry(Struct, frozen=True):
     """A workload of a version and the pods it has on a node."""
 
@@ -152,21 +170,21 @@ class _Read(Struct, frozen=True):
 
 def _read(
     texts: Sequence[ManifestText],
-    policies: Sequence[ManifestText],
+    shared: _Shared,
     injectors: Sequence[Injector | CustomInjector],
     named: Sequence[str],
     profile: Profile,
 ) -> _Read:
     objects = Objects()
-    for text in policies:
+    for text in shared.policies:
         objects.add_text(text.name, text.data)
     # Of those files only policies count.
     objects.workloads.clear()
-    for text in texts:
+    for text in (*shared.beside, *texts):
         objects.add_text(text.name, text.data)
     namespaces = NamespacePolicies(objects)
     entries: dict[Identity, _Entry] = {}
-    for found in latest_workloads(objects.workloads):
+    for found in latest_workloads(objects.workloads, say=not shared.beside):
         stored = _stored(found, objects, namespaces, injectors, profile)
         if stored is not None:
             workload, injected = stored

@@ -13,7 +13,7 @@ from podqos.survival.drift import Status
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
 # Turns of one workload that are told one by one.
-_TOLD = 5
+_TOLD = 10
 
 
 def table(report: DriftReport, style: Style) -> list[str]:
@@ -26,11 +26,9 @@ def table(report: DriftReport, style: Style) -> list[str]:
         ]
     rows = [_row(each, style) for each in changed]
     lines = columns(_HEADERS, rows, style)
-    for workload in changed:
-        reasons = list(reasons_of(workload))
-        if reasons:
-            lines += ["", style.strong(workload.workload)]
-            lines += [line for reason in reasons for line in wrapped(reason, style, "  ")]
+    for workload in movers(report):
+        lines += ["", style.strong(workload.workload)]
+        lines += [line for reason in reasons_of(workload) for line in wrapped(reason, style, "  ")]
     return [*lines, "", summary(report), *_basis(report, style)]
 
 
@@ -44,6 +42,11 @@ def summary(report: DriftReport) -> str:
     verdict = f"{failing} to look at" if failing else "Nobody is worse off"
     hint = f" {shifted} of them did not change; --allow-shifted accepts such." if shifted else ""
     return f"{verdict}: {', '.join(parts)}.{hint}"
+
+
+def movers(report: DriftReport) -> list[WorkloadDriftReport]:
+    """Return those that changed or moved ahead; who was only overtaken is told of there."""
+    return [each for each in report.changed if each.differences or each.moved_ahead]
 
 
 def reasons_of(workload: WorkloadDriftReport) -> Iterator[str]:

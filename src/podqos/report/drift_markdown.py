@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.report.drift import DriftReport, WorkloadDriftReport
-from podqos.report.drift_lines import basis, change, reasons_of, summary, worst_score
+from podqos.report.drift_lines import basis, change, movers, reasons_of, summary, worst_score
 
 MOST_CHARACTERS = 65_536
 # Room for the heading, the last lines and what is said about the rest.
@@ -24,9 +24,9 @@ def markdown(report: DriftReport) -> str:
     if changed:
         head = "| workload | | class | oom_score_adj | evicted # | killed # | priority |\n|---|---|---|---|---|---|---|"
         parts.append("\n".join([head, *_within(map(_row, changed), _FOR_TABLE, len(changed))]))
-        details = [_details(each) for each in changed if any(reasons_of(each))]
+        details = [_details(each) for each in movers(report)]
         told = "\n".join(_within(details, _FOR_DETAILS, len(details)))
-        parts.append(f"<details><summary>Why</summary>\n\n{told}\n\n</details>")
+        parts += [f"<details><summary>Why</summary>\n\n{told}\n\n</details>"] if details else []
     parts.append(f"<sub>{_code(report.old)} → {_code(report.new)}. {_plain(basis(report))}</sub>")
     text = "\n\n".join(parts)
     assert len(text) < MOST_CHARACTERS
