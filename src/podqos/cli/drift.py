@@ -209,7 +209,7 @@ def _stored(
     injected: dict[str, str] = {}
     for injector in injectors:
         try:
-            injection = inject(pod, injector)
+            injection = inject(pod, injector, profile)
         except InputError as error:
             objects.refuse(found, f"{error.where}: {error.what}", error.fix)
             return None
