@@ -105,6 +105,16 @@ def test_the_advised_manifests_have_the_advised_class(capsys, incident, describe
     assert classes["article-service"] == "Guaranteed"
 
 
+def test_advice_that_was_taken_leaves_nothing_to_advise(capsys, incident, described, tmp_path):
+    """With samples as well: the same samples give the same sizes."""
+    usage = samples(tmp_path / "usage.csv", 3000, 1000)
+    arguments = ("--describe", described, "--usage", usage, "--node-memory", "64Gi")
+    _, out, _ = advise(capsys, "-f", incident, *arguments, "-o", "manifests")
+    (incident / "zz-advised.yaml").write_text(out)
+    code, again, _ = advise(capsys, "-f", incident, *arguments, "-o", "patch")
+    assert (code, again) == (0, "")
+
+
 def test_the_text_says_why_and_what_follows(capsys, incident, described):
     code, out, _ = advise(capsys, "-f", incident, "--describe", described)
     assert code == 0

@@ -291,7 +291,7 @@ def test_usage_of_a_pod_of_neither_version_is_bad_input(capsys, before, tmp_path
 
 
 def test_the_size_of_the_node_does_not_depend_on_this_machine(capsys, before, tmp_path):
-    """It is given, that of a Node beside the manifests, or the power of two that holds the pods."""
+    """It is given, that of a Node beside the manifests, or 64Gi."""
 
     def size(*arguments: object) -> int:
         return json.loads(drift(capsys, before, before, "-o", "json", *arguments)[1])["nodeMemoryBytes"] >> 30

@@ -36,6 +36,7 @@ from podqos.cli.inputs import read_bytes
 from podqos.cli.node_pods import latest_workloads
 from podqos.cli.objects import FoundWorkload, Objects
 from podqos.cli.options import (
+    DEFAULT_NODE_MEMORY_BYTES,
     add_filename_option,
     add_schema_option,
     add_version_option,
@@ -56,8 +57,6 @@ from podqos.qos.classes import classify
 from podqos.report.advice import AdviceReport, WorkloadAdviceReport, priority_class_report, workload_report
 from podqos.report.drift import Allowed, workload_reports
 from podqos.survival.drift import Identity
-
-_DEFAULT_NODE_MEMORY = "64Gi"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -301,7 +300,8 @@ class _Advising:
             for node in self._objects.of(Node):
                 if MEMORY in node.status.capacity:
                     return node.status.capacity[MEMORY].value
-        return amount_option(self._arguments.node_memory or _DEFAULT_NODE_MEMORY, "--node-memory")
+            return DEFAULT_NODE_MEMORY_BYTES
+        return amount_option(self._arguments.node_memory, "--node-memory")
 
     def _print(self, report: AdviceReport, results: Iterable[_Result]) -> None:
         from podqos.report.advice_lines import text

@@ -25,7 +25,13 @@ from podqos.cli.injecting import add_inject_option, read_injectors
 from podqos.cli.inputs import read_bytes
 from podqos.cli.node_pods import latest_workloads
 from podqos.cli.objects import FoundWorkload, Objects
-from podqos.cli.options import add_schema_option, add_version_option, amount_option, existing_files
+from podqos.cli.options import (
+    DEFAULT_NODE_MEMORY_BYTES,
+    add_schema_option,
+    add_version_option,
+    amount_option,
+    existing_files,
+)
 from podqos.cli.output import print_schema, print_value
 from podqos.cli.revisions import ManifestText, read_version
 from podqos.cli.terminal import add_colour_option, style_for
@@ -46,8 +52,6 @@ from podqos.survival.pods import NodePod, pods_on_node
 from podqos.survival.stand_in import stand_in_usage
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow, read_usage
-
-_GIB = 1 << 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-memory",
         metavar="QUANTITY",
-        help="memory of the node (default: that of the Node in the manifests, or the power of two that holds the pods)",
+        help="memory of the node (default: that of a Node in the manifests, or 64Gi)",
     )
     parser.add_argument(
         "--allow",
@@ -262,20 +266,7 @@ def _node_memory(given: str | None, old: _Read, new: _Read) -> int:
         sizes = [node.status.capacity[MEMORY].value for node in version.nodes if MEMORY in node.status.capacity]
         if sizes:
             return min(sizes)
-    requested = max(_requested_bytes(version) for version in (old, new))
-    size = _GIB
-    while size < requested:
-        size *= 2
-    return size
-
-
-def _requested_bytes(version: _Read) -> int:
-    return sum(
-        container.working_set_bytes
-        for entry in version.entries.values()
-        for pod in entry.pods
-        for container in stand_in_usage(pod.pod).containers
-    )
+    return DEFAULT_NODE_MEMORY_BYTES
 
 
 def _standing_in(old: _Read, new: _Read, node: NodeUsage) -> tuple[Version, Version]:

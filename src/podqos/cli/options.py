@@ -10,6 +10,9 @@ from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
 
+DEFAULT_NODE_MEMORY_BYTES = 64 << 30
+"""Of a node nobody described, where the answer must not depend on the machine that podqos runs on."""
+
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``-f``, spelled as kubectl spells it."""
