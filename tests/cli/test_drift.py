@@ -282,6 +282,15 @@ def test_a_usage_file_is_the_same_for_both_versions(capsys, before, after):
     assert "StatefulSet batch/search-indexer" in ahead
 
 
+def test_pods_without_figures_use_what_they_request(capsys, before, after, tmp_path):
+    """They are not taken for pods without statistics, which the kubelet would evict first."""
+    usage = tmp_path / "usage.csv"
+    usage.write_text("pod,memory\nproduction/search-api,1Gi\n")
+    _, with_file = drift_json(capsys, before, after, "--usage", usage)
+    _, without = drift_json(capsys, before, after)
+    assert with_file["analytics-pipeline"] == without["analytics-pipeline"]
+
+
 def test_usage_of_a_pod_of_neither_version_is_bad_input(capsys, before, tmp_path):
     usage = tmp_path / "usage.csv"
     usage.write_text("pod,memory\nnobody,1Gi\n")
