@@ -16,10 +16,10 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from podqos.cli.drift_usage import measured, node_memory, standing_in
+from podqos.cli.drift_usage import measured, standing_in
 from podqos.cli.injecting import add_inject_option, read_injectors
 from podqos.cli.inputs import read_bytes
-from podqos.cli.options import add_schema_option, add_version_option
+from podqos.cli.options import add_schema_option, add_version_option, described_node_memory
 from podqos.cli.output import print_schema, print_value
 from podqos.cli.revisions import read_version
 from podqos.cli.terminal import add_colour_option, style_for
@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     errors = _print_problems([*old.problems, *new.problems])
     if not old.entries and not new.entries:
         raise InputError("no workloads in either version", fix="name files or directories with manifests")
-    node = NodeUsage(node_memory(arguments.node_memory, old, new))
+    node = NodeUsage(described_node_memory(arguments.node_memory, new.nodes or old.nodes))
     settings = CgroupSettings(node_memory_bytes=node.memory_bytes)
     versions = measured(rows, old, new, node) if arguments.usage is not None else standing_in(old, new, node)
     found = drift(*versions, Ranking(Signal.MEMORY, profile=profile), settings)

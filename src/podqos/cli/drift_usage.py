@@ -1,4 +1,4 @@
-"""The node that two versions are compared on, and what their pods use there: the same for both."""
+"""What the pods of two versions use: the same for both, so that every difference comes from the manifests."""
 
 from __future__ import annotations
 
@@ -6,26 +6,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from podqos.cli.options import DEFAULT_NODE_MEMORY_BYTES, amount_option
 from podqos.cli.versions import ReadVersion
 from podqos.errors import InputError
-from podqos.model.resources import MEMORY
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.survival.drift import Version
 from podqos.survival.stand_in import stand_in_usage
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow
-
-
-def node_memory(given: str | None, old: ReadVersion, new: ReadVersion) -> int:
-    """Return the memory of the node: never that of this machine, which has nothing to do with the manifests."""
-    if given is not None:
-        return amount_option(given, "--node-memory")
-    for version in (new, old):
-        sizes = [node.status.capacity[MEMORY].value for node in version.nodes if MEMORY in node.status.capacity]
-        if sizes:
-            return min(sizes)
-    return DEFAULT_NODE_MEMORY_BYTES
 
 
 def standing_in(old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
