@@ -15,6 +15,7 @@ from podqos.admission.injectors import (
 from podqos.admission.policies import Policies
 from podqos.errors import InputError
 from podqos.model.pod import ObjectMeta, Pod, QOSClass
+from podqos.model.profile import parse_version
 from podqos.qos.classes import classify
 
 GUARANTEED = container("app", requests="cpu=1,memory=1Gi", limits="cpu=1,memory=1Gi")
@@ -50,6 +51,23 @@ def test_istio_without_native_sidecars_adds_the_proxy_last():
     """And redirects the network after the pod's own init containers."""
     classic = annotated({"sidecar.istio.io/nativeSidecar": "false"}, init=(container("migrate"),))
     assert names(inject(classic, "istio").pod) == (["migrate", "istio-init"], ["app", "istio-proxy"])
+
+
+def test_istio_has_no_native_sidecars_before_kubernetes_1_33():
+    """Unless the pod asks for them."""
+    older = parse_version("1.32")
+    assert names(inject(annotated(), "istio", older).pod) == (["istio-init"], ["app", "istio-proxy"])
+    wish = annotated({"sidecar.istio.io/nativeSidecar": "true"})
+    assert names(inject(wish, "istio", older).pod) == (["istio-init", "istio-proxy"], ["app"])
+
+
+@pytest.mark.parametrize("name", INJECTORS)
+@pytest.mark.parametrize("version", ["1.32", "1.36"])
+def test_injecting_twice_is_injecting_once(name, version):
+    """A webhook may be called again; the pod must not grow."""
+    profile = parse_version(version)
+    once = inject(annotated(WANTS_VAULT, init=(container("migrate"),)), name, profile).pod
+    assert inject(once, name, profile).pod == once
 
 
 def test_linkerd_adds_its_proxy_first_and_asks_for_nothing():

@@ -30,6 +30,7 @@ from podqos.manifest.decode import convert_pod
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Container, Pod
+from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, ResourceRequirements
 
@@ -78,8 +79,8 @@ class Injector(Struct, frozen=True):
     annotations: tuple[AmountAnnotation, ...]
     replaces_defaults: bool = False
     """Whether one annotation about amounts makes all defaults go away."""
-    is_native: bool = False
-    """Whether the sidecar is an init container that is always restarted (KEP-753)."""
+    native_from: tuple[int, int] | None = None
+    """From this version of Kubernetes the sidecar is an init container that is always restarted (KEP-753)."""
     native_annotations: tuple[str, ...] = ()
     """With these a pod chooses otherwise."""
     comes_first: bool = False
@@ -146,7 +147,7 @@ _ISTIO = Injector(
         },
     ),
     replaces_defaults=True,
-    is_native=True,
+    native_from=(1, 33),
     native_annotations=("sidecar.istio.io/nativeSidecar",),
 )
 _LINKERD = Injector(
@@ -214,7 +215,7 @@ def injector_named(name: str) -> Injector:
     return found
 
 
-def inject(pod: Pod, injector: str | Injector | CustomInjector) -> Injection:
+def inject(pod: Pod, injector: str | Injector | CustomInjector, profile: Profile = LATEST) -> Injection:
     """Return the pod as the injector's webhook would leave it, and what was added or why nothing was."""
     if isinstance(injector, str):
         injector = injector_named(injector)
@@ -223,7 +224,7 @@ def inject(pod: Pod, injector: str | Injector | CustomInjector) -> Injection:
     skipped = _skipped(pod, injector)
     if skipped is not None:
         return Injection(pod, injector.name, skipped=skipped)
-    return _add(pod, injector)
+    return _add(pod, injector, profile)
 
 
 # ---- who is left alone -------------------------------------------------------------------------------------------
@@ -286,14 +287,14 @@ def _container_names(pod: Pod) -> set[str]:
 # ---- what is added -----------------------------------------------------------------------------------------------
 
 
-def _add(pod: Pod, injector: Injector) -> Injection:
+def _add(pod: Pod, injector: Injector, profile: Profile) -> Injection:
     resources, keys = _resources(pod, injector)
     sidecar = Container(injector.sidecar, _IMAGE, resources=_customised(pod, injector.sidecar, resources))
     init = Container(injector.init, _IMAGE, resources=resources)
     if injector.name == _VAULT_AGENT.name:
         return _add_vault(pod, sidecar, init, keys)
     spec = pod.spec
-    if _wants_native(pod, injector):
+    if _wants_native(pod, injector, profile):
         sidecar = replace(sidecar, restart_policy="Always")
         # Both prepare the network first, so that whatever follows is part of the mesh.
         spec = replace(
@@ -324,7 +325,10 @@ def _add_vault(pod: Pod, sidecar: Container, init: Container, keys: tuple[str, .
     if not only_before:
         spec = replace(spec, containers=(*spec.containers, sidecar))
         added.append(AddedContainer(sidecar, "containers", keys))
-    return Injection(replace(pod, spec=spec), _VAULT_AGENT.name, tuple(added))
+    # So that it is not injected twice.
+    annotations = {**pod.metadata.annotations, f"{_VAULT}inject-status": "injected"}
+    injected = replace(pod, spec=spec, metadata=replace(pod.metadata, annotations=annotations))
+    return Injection(injected, _VAULT_AGENT.name, tuple(added))
 
 
 def _add_custom(pod: Pod, injector: CustomInjector) -> Injection:
@@ -381,11 +385,11 @@ def _amount(text: str, key: str) -> Quantity:
         raise InvalidManifest(error.what, where=f"metadata.annotations[{key}]", fix=error.fix) from error
 
 
-def _wants_native(pod: Pod, injector: Injector) -> bool:
+def _wants_native(pod: Pod, injector: Injector, profile: Profile) -> bool:
     for key in injector.native_annotations:
         if key in pod.metadata.annotations:
             return pod.metadata.annotations[key] == "true"
-    return injector.is_native
+    return injector.native_from is not None and profile.version >= injector.native_from
 
 
 def _flag(pod: Pod, key: str, *, default: bool) -> bool:

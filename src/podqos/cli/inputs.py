@@ -31,8 +31,13 @@ def find_files(arguments: Iterable[str]) -> Iterator[str]:
         for folder, folders, files in os.walk(argument):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
             for name in sorted(files):
-                if name.endswith(_SUFFIXES):
+                if is_manifest(name):
                     yield os.path.join(folder, name)
+
+
+def is_manifest(name: str) -> bool:
+    """Whether a file of a directory is looked at."""
+    return name.endswith(_SUFFIXES)
 
 
 def total_bytes(files: Iterable[str]) -> int:

@@ -34,6 +34,8 @@ COMMANDS = {
     "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
     "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
+    "drift": ("drift", "what a change of manifests does to classes, oom scores and both kill orders"),
+    "advise": ("advise", "the class, priority and sizes a workload should have; a kubelet's settings for a node"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }

@@ -26,21 +26,24 @@ def read_node_pods(
     objects = read_objects(files)
     policies = NamespacePolicies(objects)
     pods: list[NodePod] = []
-    for found in _on_node(list(_latest(objects.workloads)), node):
+    for found in _on_node(list(latest_workloads(objects.workloads)), node):
         pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)
         if pod is not None:
             pods += pods_on_node(replace(found.workload, pod=pod), named)
     return pods, _print_problems(objects)
 
 
-def _latest(workloads: Iterable[FoundWorkload]) -> Iterator[FoundWorkload]:
-    """Yield each object once: as with ``kubectl apply``, what comes later replaces what came before."""
+def latest_workloads(workloads: Iterable[FoundWorkload], *, say: bool = True) -> Iterator[FoundWorkload]:
+    """Yield each object once: as with ``kubectl apply``, what comes later replaces what came before.
+
+    ``say``: whether it is told, because it may be an oversight.
+    """
     latest: dict[str, FoundWorkload] = {}
     for number, found in enumerate(workloads):
         metadata = found.workload.metadata
         named = f"{found.workload.kind} {metadata.namespace or 'default'}/{metadata.name}"
         key = metadata.uid or (named if metadata.name else f"{named} {number}")
-        if key in latest:
+        if key in latest and say:
             print(f"{found.source}: {named} replaces the one of {latest[key].source}", file=sys.stderr)
         latest[key] = found
     yield from latest.values()

@@ -19,7 +19,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
 from podqos.manifest.kinds import is_policy, meant_policy
 from podqos.manifest.lookup import Lookup
-from podqos.manifest.plain import format_path
+from podqos.manifest.plain import Plain, format_path
 from podqos.manifest.policies import read_policy
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
@@ -70,10 +70,15 @@ class Objects:
     def add_file(self, path: str) -> None:
         """Read one file."""
         try:
-            data = self._texts[path] = read_bytes(path)
+            data = read_bytes(path)
         except InputError as error:
             self.problems.append(Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix))
             return
+        self.add_text(path, data)
+
+    def add_text(self, path: str, data: bytes) -> None:
+        """Take in a text that was read already; ``path`` is the name to report it under."""
+        self._texts[path] = data
         reading = read(path, data)
         self.problems.extend(reading.problems)
         self.left_out += reading.skipped
@@ -83,6 +88,10 @@ class Objects:
         )
         for other in reading.others:
             self._add_other(path, other)
+
+    def plain(self, found: FoundWorkload) -> Plain:
+        """Return everything that an object says."""
+        return self._lookup(found.source).plain(found.place)
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
         """Note what is wrong with a workload, at the places where it stands."""

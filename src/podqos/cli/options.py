@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from podqos.cli.inputs import STDIN, find_files, machine_memory_bytes
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+
+if TYPE_CHECKING:
+    from podqos.model.node import Node
+
+_DEFAULT_NODE_MEMORY_BYTES = 64 << 30
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -91,3 +99,14 @@ def node_memory_option(text: str | None) -> int:
     if memory is None:
         raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
     return memory
+
+
+def described_node_memory(text: str | None, nodes: Iterable[Node]) -> int:
+    """Return the memory of a node: as given, of the smallest Node among the manifests, or a usual one's.
+
+    Never this machine's, which has nothing to do with the manifests.
+    """
+    if text is not None:
+        return amount_option(text, "--node-memory")
+    sizes = [node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity]
+    return min(sizes, default=_DEFAULT_NODE_MEMORY_BYTES)

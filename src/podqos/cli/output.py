@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -15,6 +15,11 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
         print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
     else:
         print(msgspec.yaml.encode(value).decode(), end="")
+
+
+def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
+    """Print objects as YAML documents."""
+    print("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), end="")
 
 
 def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

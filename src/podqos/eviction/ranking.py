@@ -127,6 +127,17 @@ def ranking_keys(ranking: Ranking) -> tuple[RankKey, ...]:
     return row.ranking
 
 
+def eviction_key(ranked: RankedPod, ranking: Ranking) -> tuple[object, ...]:
+    """Return what puts a pod where it is: the smaller goes first, and equal ones differ at most in name."""
+    return tuple(_KEYS[key](ranked) for key in ranking_keys(ranking) if key is not RankKey.NAME)
+
+
+def evicted_by(one: RankedPod, other: RankedPod, ranking: Ranking) -> RankKey:
+    """Return the first criterion in which two pods of a ranking differ, neighbours or not."""
+    keys = ranking_keys(ranking)
+    return _first_difference(keys, tuple(_KEYS[key](one) for key in keys), tuple(_KEYS[key](other) for key in keys))
+
+
 def can_rank(ranking: Ranking) -> bool:
     """Whether the Kubernetes version ranks pods for the signal at all: up to 1.13 it watched process ids only."""
     is_default = ranking.policy in {None, Policy.KUBELET}

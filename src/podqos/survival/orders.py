@@ -153,10 +153,11 @@ def _killed(container: ContainerProcesses, worst: Candidate, total_pages: int) -
 def _before(one: KilledContainer, other: KilledContainer) -> KilledContainer:
     """Return the one, with what puts it before the other."""
     margin_bytes = (one.worst.points - other.worst.points) * PAGE_BYTES
-    return replace(one, before_next_by=_killed_by(one.worst, other.worst), margin_bytes=margin_bytes)
+    return replace(one, before_next_by=killed_by(one.worst, other.worst), margin_bytes=margin_bytes)
 
 
-def _killed_by(one: Candidate, other: Candidate) -> KillKey:
+def killed_by(one: Candidate, other: Candidate) -> KillKey:
+    """Return why the kernel takes the one, of at least the same badness, before the other."""
     assert one.points >= other.points
     if one.points == other.points:
         return KillKey.SCANNED_LATER
@@ -206,7 +207,7 @@ def _disagreements(compared: Sequence[_Compared]) -> Iterator[Disagreement]:
             yield Disagreement(
                 evicted_first=one.ranked.pod.key,
                 killed_first=other.ranked.pod.key,
-                killed_by=_killed_by(other.killed.worst, one.killed.worst),
+                killed_by=killed_by(other.killed.worst, one.killed.worst),
                 evicted_by=other.after_last_by,
                 spared=other.ranked.spared,
             )

@@ -30,7 +30,7 @@ def from_usage(pods: Sequence[NodePod], rows: Iterable[UsageRow], node: NodeUsag
                 where = of_pod[container].where
                 raise InputError(f"a second row for {entry.pod.key} {container}", where=row.where, fix=f"see {where}")
             of_pod[container] = row
-    return Snapshot(node, tuple(_with_rows(entry.pod, found.get(entry.pod.metadata.uid, {})) for entry in pods))
+    return Snapshot(node, tuple(pod_usage(entry.pod, found.get(entry.pod.metadata.uid, {})) for entry in pods))
 
 
 class _Directory:
@@ -77,7 +77,8 @@ def _container(row: UsageRow, pod: Pod) -> str:
     return row.container
 
 
-def _with_rows(pod: Pod, rows: Mapping[str, UsageRow]) -> PodUsage:
+def pod_usage(pod: Pod, rows: Mapping[str, UsageRow]) -> PodUsage:
+    """Return what a pod uses, by the rows of its containers."""
     names = [container.name for container in pod.running_containers]
     containers = tuple(
         _from_row(name, rows[name]) if name in rows else ContainerUsage(name, is_measured=False) for name in names

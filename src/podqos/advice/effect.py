@@ -1,0 +1,59 @@
+"""What advice would do to classes and kill orders: the workloads as they are against the workloads as advised.
+
+One pod of each workload stands for all. Memory is what was measured (the 95th percentile), or what the workload
+requests now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import Signal
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.drift import Identity, Version, VersionWorkload, WorkloadDrift, drift
+from podqos.survival.stand_in import stand_in_usage
+
+
+class Advised(Struct, frozen=True):
+    """A workload before and after; pods as the API server stores them."""
+
+    identity: Identity
+    before: Pod | None
+    """None for a workload that does not exist yet."""
+    after: Pod
+    memory_bytes: Mapping[str, int] = {}
+    """What its containers were measured to use."""
+
+
+def effect(
+    workloads: Sequence[Advised], node_memory_bytes: int, profile: Profile = LATEST
+) -> dict[Identity, WorkloadDrift]:
+    """Compare both states of all workloads on one node."""
+    old = _version(workloads, node_memory_bytes, is_after=False)
+    new = _version(workloads, node_memory_bytes, is_after=True)
+    settings = CgroupSettings(node_memory_bytes=node_memory_bytes)
+    return {each.identity: each for each in drift(old, new, Ranking(Signal.MEMORY, profile=profile), settings)}
+
+
+def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: bool) -> Version:
+    entries = []
+    usages = []
+    for each in workloads:
+        stored = each.after if is_after else each.before
+        if stored is None:
+            continue
+        pod = _identified(stored, each.identity)
+        entries.append(VersionWorkload(each.identity, pod, (pod.metadata.uid,)))
+        usages.append(stand_in_usage(pod, each.before, each.memory_bytes))
+    return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))
+
+
+def _identified(pod: Pod, identity: Identity) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, uid=str(identity)))

@@ -1,0 +1,176 @@
+"""From what a workload is to the class and priority it should have: a table of cases, and why.
+
+Three questions decide: does somebody wait for it, what does a restart cost, how does it burst. The rows are those of a
+content platform's practice (``MATRIX``, with the services they were made for); cases between the rows take the
+nearest one and say so. BestEffort is for what nobody misses: not for user traffic, not for state that cannot be made
+again, not for what is slow to start.
+
+Priorities are far apart so that others fit between them. How much of what a workload asks for is in ``sizing``.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.model.pod import QOSClass
+
+
+class RestartCost(StrEnum):
+    """What it costs to lose an instance."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class BurstPattern(StrEnum):
+    """How its use of the node varies."""
+
+    STEADY = "steady"
+    SPIKY = "spiky"
+    """Short peaks that somebody waits for."""
+    BURSTY = "bursty"
+    """Long stretches of much, then of little."""
+
+
+class Description(Struct, frozen=True, rename="camel"):
+    """A workload in the words of those who run it."""
+
+    latency_sensitive: bool
+    restart_cost: RestartCost = RestartCost.LOW
+    burst_pattern: BurstPattern = BurstPattern.STEADY
+    keeps_state: bool = False
+    """Whether it holds state that cannot be made again."""
+    slow_start: bool = False
+    """Whether it is of little use for a while after a start."""
+
+
+class Because(StrEnum):
+    """Why something is recommended."""
+
+    SOMEBODY_WAITS = "SomebodyWaits"
+    """Latency-sensitive: it must not depend on what its neighbours leave, so it is Guaranteed."""
+    NOBODY_WAITS = "NobodyWaits"
+    """It may use what is left over and give it back: Burstable."""
+    NOBODY_MISSES_IT = "NobodyMissesIt"
+    """Nobody waits and a restart costs nothing: it can do without any promise, BestEffort."""
+    KEEPS_STATE = "KeepsState"
+    """State that cannot be made again rules BestEffort out."""
+    SLOW_START = "SlowStart"
+    """A cold start is a cost of restarting, which rules BestEffort out."""
+    COSTLY_RESTART = "CostlyRestart"
+    """The dearer a restart, the higher the priority."""
+    CHEAP_RESTART = "CheapRestart"
+    """It is soon back: others go first only where they are less important."""
+    LIMITS_BOUND_BURSTS = "LimitsBoundBursts"
+    """It bursts: an explicit limit keeps the bursts from its neighbours."""
+    NEAREST_ROW = "NearestRow"
+    """The table has no such row: this is the nearest one on the safe side."""
+
+
+class Tier(Struct, frozen=True):
+    """A priority with a name, as a PriorityClass."""
+
+    name: str
+    value: int
+    description: str
+    is_default: bool = False
+
+
+LATENCY_CRITICAL = Tier("latency-critical", 1_000_000, "Users notice at once when these stop.")
+USER_FACING = Tier("user-facing", 500_000, "Serves users, but is quick to start again.")
+INDEXING = Tier("indexing", 200_000, "Work behind the scenes that is costly to begin anew.")
+BATCH = Tier("batch-processing", 100_000, "Work that may be stopped and repeated at any time.")
+DEFAULT = Tier("default", 0, "The rest.", is_default=True)
+TIERS = (LATENCY_CRITICAL, USER_FACING, INDEXING, BATCH, DEFAULT)
+"""From the most important to the least."""
+
+
+class Row(Struct, frozen=True):
+    """A row of the matrix: who asks for what, and gets what."""
+
+    service: str
+    description: Description
+    qos_class: QOSClass
+    tier: Tier
+
+
+def _row(service: str, sensitive: bool, cost: RestartCost, burst: BurstPattern, gets: tuple[QOSClass, Tier]) -> Row:
+    return Row(service, Description(sensitive, cost, burst), *gets)
+
+
+_COST, _BURST, _CLASS = RestartCost, BurstPattern, QOSClass
+
+MATRIX = (
+    _row("article-service", True, _COST.HIGH, _BURST.STEADY, (_CLASS.GUARANTEED, LATENCY_CRITICAL)),
+    _row("search-api", True, _COST.MEDIUM, _BURST.SPIKY, (_CLASS.GUARANTEED, LATENCY_CRITICAL)),
+    _row("cdn-origin", True, _COST.LOW, _BURST.STEADY, (_CLASS.GUARANTEED, USER_FACING)),
+    _row("analytics-pipeline", False, _COST.LOW, _BURST.BURSTY, (_CLASS.BURSTABLE, BATCH)),
+    _row("content-generator", False, _COST.LOW, _BURST.BURSTY, (_CLASS.BURSTABLE, BATCH)),
+    _row("search-indexer", False, _COST.MEDIUM, _BURST.BURSTY, (_CLASS.BURSTABLE, INDEXING)),
+    _row("log-collector", False, _COST.NONE, _BURST.STEADY, (_CLASS.BEST_EFFORT, DEFAULT)),
+    _row("debug-tools", False, _COST.NONE, _BURST.STEADY, (_CLASS.BEST_EFFORT, DEFAULT)),
+)
+
+
+class Recommendation(Struct, frozen=True):
+    """What a workload should have, and why."""
+
+    qos_class: QOSClass
+    tier: Tier
+    because: tuple[Because, ...]
+    like: str = ""
+    """The service of the matrix in the same case; empty where there is none."""
+
+
+def recommend(description: Description) -> Recommendation:
+    """Return the class and priority for a workload."""
+    cost = _cost(description)
+    because: list[Because] = []
+    if description.latency_sensitive:
+        because.append(Because.SOMEBODY_WAITS)
+        is_costly = cost in {RestartCost.HIGH, RestartCost.MEDIUM}
+        qos_class, tier = QOSClass.GUARANTEED, LATENCY_CRITICAL if is_costly else USER_FACING
+    elif cost is RestartCost.NONE:
+        because.append(Because.NOBODY_MISSES_IT)
+        qos_class, tier = QOSClass.BEST_EFFORT, DEFAULT
+    else:
+        because.append(Because.NOBODY_WAITS)
+        is_costly = cost in {RestartCost.HIGH, RestartCost.MEDIUM}
+        qos_class, tier = QOSClass.BURSTABLE, INDEXING if is_costly else BATCH
+    because += _more_reasons(description, cost, qos_class)
+    like = next((row.service for row in MATRIX if row.description == description), "")
+    if not like and not any((row.qos_class, row.tier) == (qos_class, tier) and _is_near(row, cost) for row in MATRIX):
+        because.append(Because.NEAREST_ROW)
+    return Recommendation(qos_class, tier, tuple(because), like)
+
+
+def _cost(description: Description) -> RestartCost:
+    """Return what a restart costs, with what people forget: it is never nothing for state or a cold start."""
+    if description.keeps_state and description.restart_cost in {RestartCost.NONE, RestartCost.LOW}:
+        return RestartCost.MEDIUM
+    if description.slow_start and description.restart_cost is RestartCost.NONE:
+        return RestartCost.LOW
+    return description.restart_cost
+
+
+def _more_reasons(description: Description, cost: RestartCost, qos_class: QOSClass) -> list[Because]:
+    reasons = []
+    if description.keeps_state:
+        reasons.append(Because.KEEPS_STATE)
+    if description.slow_start:
+        reasons.append(Because.SLOW_START)
+    if qos_class is not QOSClass.BEST_EFFORT:
+        is_costly = cost in {RestartCost.HIGH, RestartCost.MEDIUM}
+        reasons.append(Because.COSTLY_RESTART if is_costly else Because.CHEAP_RESTART)
+        if description.burst_pattern is not BurstPattern.STEADY:
+            reasons.append(Because.LIMITS_BOUND_BURSTS)
+    return reasons
+
+
+def _is_near(row: Row, cost: RestartCost) -> bool:
+    """Whether a row is about the same restart cost; how something bursts changes sizes, not class or priority."""
+    return row.description.restart_cost is cost

@@ -1,0 +1,200 @@
+"""A kubelet's settings for a node: reservations, eviction thresholds and grace.
+
+Reservations: what is measured outside all pods, with a margin; otherwise by capacity, in the steps that managed
+clusters use (less per unit the larger the machine). Hard threshold: so much that the kubelet acts before the kernel
+with the wanted probability while memory grows at the wanted rate, which is the race of ``survival.race``. Soft
+threshold: the same with its grace period for a tenth of that rate, a leak instead of a burst. The soft thresholds are
+added to ``systemReserved``, as OKD advises, so that pods within their allocatable never meet them.
+
+Sources: the steps: Google Kubernetes Engine, "Plan node sizes" (memory and CPU reservations); nodefs and imagefs:
+Kubernetes v1.36 pkg/kubelet/apis/config/v1beta1/defaults_linux.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from msgspec import Struct
+
+from podqos.kernel.memory import machine
+from podqos.model.kubelet_config import API_VERSION, KIND
+from podqos.model.quantity import Quantity
+from podqos.survival.race import SECOND_US, Race, run_race, winning_threshold_bytes
+
+Setting = str | int | list[str] | dict[str, str]
+
+MIB, GIB = 1 << 20, 1 << 30
+
+# So much of the first 4Gi, of the next 4Gi, …, in thousandths.
+_MEMORY_STEPS = ((4 * GIB, 250), (4 * GIB, 200), (8 * GIB, 100), (112 * GIB, 60), (None, 20))
+# So much of the first core, of the second, …, in ten thousandths of a core.
+_CPU_STEPS = ((1000, 600), (1000, 100), (2000, 50), (None, 25))
+# On top of what was measured outside pods, and where nothing was.
+_MEASURED_MARGIN = Fraction(6, 5)
+_SYSTEM_MEMORY_BYTES = 256 * MIB
+_SYSTEM_CPU_MILLI = 100
+_FILLS_IN_SECONDS = 600
+# A leak, against a burst.
+_SOFT_GROWTH = Fraction(1, 10)
+_HARD_NODEFS_PERCENT, _SOFT_NODEFS_PERCENT = 10, 15
+_SOFT_NODEFS_GRACE_SECONDS = 120
+
+
+class NodeNeeds(Struct, frozen=True, rename="camel"):
+    """A node, and what its thresholds have to hold against."""
+
+    memory_bytes: int
+    cpu_milli: int
+    nodefs_bytes: int | None = None
+    """Size of the filesystem of the kubelet's files; without it, disk has only the kubelet's own defaults."""
+    system_memory_bytes: int | None = None
+    """Measured outside all pods, kubelet and runtime included."""
+    system_cpu_milli: int | None = None
+    growth_bytes_per_second: int | None = None
+    """How fast memory may grow before the kubelet loses the race; None: so fast that the node fills in ten minutes."""
+    probability: Fraction = Fraction(1)
+    """With which it must win at that rate, over the phase of its loop."""
+    soft_grace_seconds: int = 90
+    pod_grace_seconds: int = 30
+    """What a pod may take to stop at a soft eviction, whatever it asks for."""
+
+    @property
+    def growth(self) -> int:
+        """The growth to hold against, in bytes per second."""
+        return self.growth_bytes_per_second or max(1, self.memory_bytes // _FILLS_IN_SECONDS)
+
+
+class NodeSettings(Struct, frozen=True):
+    """Settings, with the numbers behind them."""
+
+    needs: NodeNeeds
+    kube_memory_bytes: int
+    kube_cpu_milli: int
+    system_memory_bytes: int
+    """With the soft threshold in it."""
+    system_cpu_milli: int
+    hard_bytes: int
+    soft_bytes: int
+    kernel_keeps_bytes: int
+    """The mark at which the kernel kills."""
+    soft_growth_bytes_per_second: int
+    hard_wins: Fraction
+    """The probability that the hard threshold acts before the kernel, at the rate asked for."""
+    soft_nodefs_bytes: int | None = None
+
+
+def advise_node(needs: NodeNeeds) -> NodeSettings:
+    """Work out the settings of a node."""
+    kept_bytes = machine(needs.memory_bytes).watermarks.min_bytes
+    hard_bytes = _whole_mib(winning_threshold_bytes(_race(needs, kept_bytes), needs.probability))
+    # At least one look's worth above the mark, so that a threshold is never below where the kernel acts.
+    hard_bytes = max(hard_bytes, _whole_mib(kept_bytes + MIB))
+    soft_growth = max(1, int(needs.growth * _SOFT_GROWTH))
+    soft = _race(needs, hard_bytes, growth=soft_growth, grace_seconds=needs.soft_grace_seconds)
+    soft_bytes = max(_whole_mib(winning_threshold_bytes(soft)), _whole_mib(hard_bytes * 5 // 4))
+    kube_memory, kube_cpu, system_memory, system_cpu = _reservations(needs)
+    nodefs = needs.nodefs_bytes
+    return NodeSettings(
+        needs=needs,
+        kube_memory_bytes=kube_memory,
+        kube_cpu_milli=kube_cpu,
+        system_memory_bytes=system_memory + soft_bytes,
+        system_cpu_milli=system_cpu,
+        hard_bytes=hard_bytes,
+        soft_bytes=soft_bytes,
+        kernel_keeps_bytes=kept_bytes,
+        soft_growth_bytes_per_second=soft_growth,
+        hard_wins=run_race(_race(needs, kept_bytes, threshold=hard_bytes)).kubelet_first,
+        soft_nodefs_bytes=None if nodefs is None else -(-nodefs * _SOFT_NODEFS_PERCENT // 100),
+    )
+
+
+def kubelet_configuration_of(settings: NodeSettings) -> dict[str, Setting]:
+    """Return the settings as a KubeletConfiguration.
+
+    Naming one hard threshold drops the kubelet's defaults of the others, so all of them are written.
+    """
+    needs = settings.needs
+    system = {"cpu": _milli(settings.system_cpu_milli), "memory": _bytes(settings.system_memory_bytes)}
+    soft = {"memory.available": _bytes(settings.soft_bytes)}
+    grace = {"memory.available": _duration(needs.soft_grace_seconds)}
+    if settings.soft_nodefs_bytes is not None:
+        # The kubelet works shares out in floating point, and may end a little above.
+        system["ephemeral-storage"] = _bytes(_whole_mib(settings.soft_nodefs_bytes) + MIB)
+        soft["nodefs.available"] = f"{_SOFT_NODEFS_PERCENT}%"
+        grace["nodefs.available"] = _duration(_SOFT_NODEFS_GRACE_SECONDS)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "kubeReserved": {"cpu": _milli(settings.kube_cpu_milli), "memory": _bytes(settings.kube_memory_bytes)},
+        "systemReserved": system,
+        "enforceNodeAllocatable": ["pods"],
+        "evictionHard": {
+            "memory.available": _bytes(settings.hard_bytes),
+            "nodefs.available": f"{_HARD_NODEFS_PERCENT}%",
+            "nodefs.inodesFree": "5%",
+            "imagefs.available": "15%",
+            "imagefs.inodesFree": "5%",
+        },
+        "evictionSoft": soft,
+        "evictionSoftGracePeriod": grace,
+        "evictionMaxPodGracePeriod": needs.pod_grace_seconds,
+        "evictionPressureTransitionPeriod": "5m0s",
+    }
+
+
+def _race(
+    needs: NodeNeeds, kept_bytes: int, *, threshold: int = 0, growth: int | None = None, grace_seconds: int = 0
+) -> Race:
+    """Return the race from a full node down to ``kept_bytes``, where somebody else acts."""
+    return Race(
+        available_bytes=needs.memory_bytes,
+        until_oom_bytes=needs.memory_bytes - kept_bytes,
+        threshold_bytes=threshold,
+        growth_bytes_per_second=growth or needs.growth,
+        grace_period_us=grace_seconds * SECOND_US,
+    )
+
+
+def _reservations(needs: NodeNeeds) -> tuple[int, int, int, int]:
+    """Return memory and cpu for the kubelet, then for the system."""
+    kube_memory = _whole_mib(_steps(needs.memory_bytes, _MEMORY_STEPS, 1000))
+    kube_cpu = _steps(needs.cpu_milli, _CPU_STEPS, 10_000)
+    measured_memory, measured_cpu = needs.system_memory_bytes, needs.system_cpu_milli
+    if measured_memory is not None:
+        # What was measured holds the kubelet too: what its share does not cover is the system's.
+        system_memory = max(0, _whole_mib(int(measured_memory * _MEASURED_MARGIN)) - kube_memory)
+    else:
+        system_memory = _SYSTEM_MEMORY_BYTES
+    if measured_cpu is not None:
+        system_cpu = max(_SYSTEM_CPU_MILLI, int(measured_cpu * _MEASURED_MARGIN) - kube_cpu)
+    else:
+        system_cpu = _SYSTEM_CPU_MILLI
+    return kube_memory, kube_cpu, system_memory, system_cpu
+
+
+def _steps(amount: int, steps: Sequence[tuple[int | None, int]], of: int) -> int:
+    """Return the shares of an amount, step by step, rounded up."""
+    total = Fraction(0)
+    for width, share in steps:
+        part = amount if width is None else min(amount, width)
+        total += Fraction(part * share, of)
+        amount -= part
+    return -(-total // 1)
+
+
+def _whole_mib(amount_bytes: int) -> int:
+    return -(-amount_bytes // MIB) * MIB
+
+
+def _bytes(amount_bytes: int) -> str:
+    return str(Quantity.of_units(amount_bytes, "BinarySI"))
+
+
+def _milli(amount_milli: int) -> str:
+    return str(Quantity.of_milli(amount_milli))
+
+
+def _duration(seconds: int) -> str:
+    return f"{seconds // 60}m{seconds % 60}s" if seconds >= 60 else f"{seconds}s"

@@ -1,0 +1,117 @@
+"""Manifests of a version: a file, a directory, or ``REV:path`` in a git repository.
+
+git is asked, never imitated: what a revision means and which files it has is for git to say. A path with a colon in it
+that exists is a path.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podqos.cli.inputs import STDIN, is_manifest, read_bytes
+from podqos.cli.options import applied_files
+from podqos.errors import HostError, InputError
+
+
+class ManifestText(Struct, frozen=True):
+    """A manifest that was read, and the name to report it under."""
+
+    name: str
+    data: bytes
+
+
+def read_version(argument: str) -> list[ManifestText]:
+    """Return the manifests that an argument names, in the order of ``kubectl apply -R``."""
+    if argument == STDIN or os.path.exists(argument) or ":" not in argument:
+        return [ManifestText(path, read_bytes(path)) for path in applied_files([argument], "compare")]
+    revision, _, path = argument.partition(":")
+    found = sorted(_from_git(revision, path), key=lambda text: text.name)
+    if not found:
+        raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
+    return found
+
+
+def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
+    where = f"{revision}:{path}"
+    _check_revision(revision, where)
+    tree = f"{revision}:{_from_top(path)}"
+    kind = _git("cat-file", "-t", tree)
+    if kind.returncode:
+        fix = "paths are seen from the top of the repository; ./path is one from here"
+        raise InputError(f"no such path in {revision}", where=where, fix=fix)
+    if kind.stdout.strip() == b"blob":
+        yield ManifestText(where, _output("cat-file", "blob", tree))
+        return
+    names = dict(_blobs(_output("ls-tree", "-r", "-z", "--full-tree", tree)))
+    separator = "" if tree.endswith((":", "/")) else "/"
+    for name, data in zip(names, _contents(names.values()), strict=True):
+        yield ManifestText(f"{tree}{separator}{name}", data)
+
+
+def _from_top(path: str) -> str:
+    """Return a path from the top of the repository, which is how git sees one unless it begins with a dot."""
+    if path.partition("/")[0] in {".", ".."}:
+        path = _output("rev-parse", "--show-prefix").decode().strip() + path
+    normal = os.path.normpath(path) if path else ""
+    return "" if normal == "." else normal
+
+
+def _check_revision(revision: str, where: str) -> None:
+    fix = "run podqos inside a git repository, or name an existing file or directory"
+    if _git("rev-parse", "--git-dir").returncode:
+        raise InputError("no such file, and this is no git repository", where=where, fix=fix)
+    if not revision or revision.startswith("-"):
+        raise InputError("no revision before the colon", where=where, fix="for example HEAD~1:deploy")
+    if _git("rev-parse", "--verify", "--quiet", f"{revision}^{{tree}}").returncode:
+        raise InputError(f"git knows no revision {revision!r}", where=where, fix="check it with: git rev-parse REV")
+
+
+def _blobs(listing: bytes) -> Iterator[tuple[str, str]]:
+    """Yield name and id of every manifest of a tree; links, submodules and hidden directories are left out."""
+    for entry in listing.split(b"\0"):
+        about, _, raw_name = entry.partition(b"\t")
+        name = os.fsdecode(raw_name)
+        if not about.startswith(b"100") or not is_manifest(name):
+            continue
+        if not any(part.startswith(".") for part in name.split("/")[:-1]):
+            yield name, about.split(b" ")[2].decode()
+
+
+def _contents(ids: Iterable[str]) -> Iterator[bytes]:
+    """Yield the contents of many blobs, which one process reads."""
+    wanted = "".join(f"{each}\n" for each in ids)
+    answer = _output("cat-file", "--batch", given=wanted.encode())
+    start = 0
+    while start < len(answer):
+        end = answer.index(b"\n", start)
+        size = int(answer[start:end].rpartition(b" ")[2])
+        yield answer[end + 1 : end + 1 + size]
+        start = end + 2 + size
+
+
+def _output(*arguments: str, given: bytes | None = None) -> bytes:
+    result = _git(*arguments, given=given)
+    if result.returncode:
+        lines = result.stderr.decode(errors="replace").strip().splitlines() or ["no reason given"]
+        raise HostError(f"git {arguments[0]}: {lines[0]}")
+    return result.stdout
+
+
+def _git(*arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    # Words for programs, and no lock that a status line would take.
+    environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        return subprocess.run(  # noqa: S603 # no shell; a revision that looks like an option was refused
+            ["git", *arguments],  # noqa: S607 # git is where the user has it
+            input=given,
+            stdin=subprocess.DEVNULL if given is None else None,
+            capture_output=True,
+            check=False,
+            env=environment,
+        )
+    except OSError as error:
+        raise HostError(f"git cannot be run: {error.strerror or error}") from error

@@ -1,0 +1,278 @@
+"""What a change of manifests does to who outlives whom: classes, oom scores and both kill orders.
+
+Both versions are judged on the same node and with the same use of memory, so that every difference comes from the
+manifests. A place by itself says little, since any new workload moves it; what counts is a pair of workloads of which
+the one used to outlive the other and now does not. What a pod is in both orders depends on itself alone, so such a
+pair has a change in one of the two, and it is said in which. Pods that are equal for a judge are ahead of nobody.
+
+Nothing is decided here: ``orders`` ranks, ``qos`` classifies. How versions are read and what was injected into their
+pods is the caller's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
+from podqos.eviction.signals import RankKey
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.snapshot import Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.classes import classify
+from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.survival.differences import Difference, differences
+from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
+
+_PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+
+
+class Identity(Struct, frozen=True, order=True):
+    """What makes two versions of a workload the same one."""
+
+    namespace: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        """``Deployment production/web``."""
+        return f"{self.kind} {self.namespace}/{self.name}"
+
+
+class VersionWorkload(Struct, frozen=True):
+    """A workload of one version."""
+
+    identity: Identity
+    pod: Pod
+    """As the API server stores it, with what was injected."""
+    uids: tuple[str, ...] = ()
+    """Of its pods in the snapshot; none where it runs none."""
+    injected: Mapping[str, str] = {}
+    """Injectors by the names of the containers they added."""
+    source: str = ""
+
+
+class Version(Struct, frozen=True):
+    """One version of the manifests, on a node."""
+
+    workloads: tuple[VersionWorkload, ...]
+    snapshot: Snapshot
+
+
+class Order(StrEnum):
+    """The two kill orders."""
+
+    EVICTION = "eviction"
+    """The kubelet's."""
+    KERNEL = "kernel"
+    """The OOM killer's."""
+
+
+class Standing(Struct, frozen=True):
+    """How a workload stands in one version."""
+
+    qos_class: QOSClass
+    priority: int
+    scores: tuple[OOMScore, ...]
+    """Of the containers that run."""
+    places: Mapping[Order, int] = {}
+    """Among the workloads of its version, the first to go is 1; by its first pod. Empty where it runs none."""
+
+
+class Overtaking(Struct, frozen=True):
+    """A workload that goes before another in an order, and did not before the change."""
+
+    order: Order
+    goes_first: Identity
+    outlives: Identity
+    key: RankKey | KillKey
+    """What puts the one before the other now."""
+    spared: Spared | None = None
+    """Why the kubelet never evicts the other."""
+    first_changed: bool = False
+    """Whether the manifest of the one that now goes first was changed."""
+    other_changed: bool = False
+
+
+class Status(StrEnum):
+    """What became of a workload, by what weighs most."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    DOWNGRADED = "downgraded"
+    """Its class is a lower one."""
+    AHEAD = "ahead"
+    """It moved ahead of another in a kill order."""
+    UPGRADED = "upgraded"
+    BACK = "back"
+    """Others moved ahead of it, and it ahead of nobody."""
+    CHANGED = "changed"
+    """Amounts or priority changed, and nothing followed from it."""
+    UNCHANGED = "unchanged"
+
+
+class WorkloadDrift(Struct, frozen=True):
+    """What a change did to one workload."""
+
+    identity: Identity
+    before: Standing | None
+    after: Standing | None
+    differences: tuple[Difference, ...]
+    moved_ahead: tuple[Overtaking, ...]
+    """Where it goes first now."""
+    moved_back: tuple[Overtaking, ...]
+    """Where others go first now."""
+    source: str = ""
+
+    @property
+    def is_downgraded(self) -> bool:
+        """Whether its class protects it less."""
+        if self.before is None or self.after is None:
+            return False
+        return _PROTECTION[self.after.qos_class] < _PROTECTION[self.before.qos_class]
+
+    @property
+    def is_shifted(self) -> bool:
+        """Whether it moved ahead without any change of its own."""
+        return bool(self.moved_ahead) and not self.differences
+
+    @property
+    def status(self) -> Status:
+        """What there is to say about it, in a word."""
+        if self.before is None:
+            return Status.ADDED
+        if self.after is None:
+            return Status.REMOVED
+        if self.is_downgraded:
+            return Status.DOWNGRADED
+        if self.moved_ahead:
+            return Status.AHEAD
+        if self.after.qos_class is not self.before.qos_class:
+            return Status.UPGRADED
+        if self.moved_back:
+            return Status.BACK
+        return Status.CHANGED if self.differences else Status.UNCHANGED
+
+
+def drift(old: Version, new: Version, ranking: Ranking, settings: CgroupSettings) -> tuple[WorkloadDrift, ...]:
+    """Compare two versions, workload by workload, in the order of their names."""
+    before, after = _Judged(old, ranking, settings), _Judged(new, ranking, settings)
+    changed = {
+        identity: differences(before.pods[identity].pod, workload.pod, workload.injected)
+        for identity, workload in after.pods.items()
+        if identity in before.pods
+    }
+    moves = list(_overtakings(before, after, changed))
+    ahead: dict[Identity, list[Overtaking]] = {}
+    back: dict[Identity, list[Overtaking]] = {}
+    for move in moves:
+        ahead.setdefault(move.goes_first, []).append(move)
+        back.setdefault(move.outlives, []).append(move)
+    return tuple(
+        WorkloadDrift(
+            identity=identity,
+            before=before.standing(identity),
+            after=after.standing(identity),
+            differences=changed.get(identity, ()),
+            moved_ahead=tuple(ahead.get(identity, ())),
+            moved_back=tuple(back.get(identity, ())),
+            source=(after.pods.get(identity) or before.pods[identity]).source,
+        )
+        for identity in sorted({*before.pods, *after.pods})
+    )
+
+
+class _Judged:
+    """A version as both judges see it."""
+
+    def __init__(self, version: Version, ranking: Ranking, settings: CgroupSettings) -> None:
+        self.ranking = ranking
+        self.pods = {workload.identity: workload for workload in version.workloads}
+        self._memory_bytes = version.snapshot.node.memory_bytes
+        owners = {uid: workload.identity for workload in version.workloads for uid in workload.uids}
+        orders = both_orders(version.snapshot, ranking, settings)
+        self.evicted = _first_evicted(orders, owners)
+        self.killed: dict[Identity, KilledContainer] = {}
+        for killed in orders.kernel:
+            self.killed.setdefault(owners[killed.pod.metadata.uid], killed)
+        self._keys = {identity: _key(ranked, ranking) for identity, ranked in self.evicted.items()}
+        self._places = {
+            Order.EVICTION: {identity: place for place, identity in enumerate(self.evicted, start=1)},
+            Order.KERNEL: {identity: place for place, identity in enumerate(self.killed, start=1)},
+        }
+
+    def standing(self, identity: Identity) -> Standing | None:
+        """Return how a workload stands; None where this version does not have it."""
+        workload = self.pods.get(identity)
+        if workload is None:
+            return None
+        pod, profile = workload.pod, self.ranking.profile
+        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        running = {container.name for container in pod.running_containers}
+        scores = oom_scores(pod, qos_class, self._memory_bytes, profile)
+        return Standing(
+            qos_class=qos_class,
+            priority=pod.spec.priority or 0,
+            scores=tuple(score for score in scores if score.container in running),
+            places={order: places[identity] for order, places in self._places.items() if identity in places},
+        )
+
+    def goes_first(self, order: Order, one: Identity, other: Identity) -> bool:
+        """Whether a judge takes the one before the other, for a reason."""
+        if order is Order.KERNEL:
+            return self.killed[one].worst.points > self.killed[other].worst.points
+        return self._keys[one] < self._keys[other]
+
+    def why(self, order: Order, one: Identity, other: Identity) -> RankKey | KillKey:
+        """Return what puts the one before the other."""
+        if order is Order.KERNEL:
+            return killed_by(self.killed[one].worst, self.killed[other].worst)
+        return evicted_by(self.evicted[one], self.evicted[other], self.ranking)
+
+
+def _key(ranked: RankedPod, ranking: Ranking) -> tuple[object, ...]:
+    """Return what the kubelet compares; whom it never evicts comes last, and is equal to all like it."""
+    return (True,) if ranked.spared is not None else (False, *eviction_key(ranked, ranking))
+
+
+def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Identity, RankedPod]:
+    """Return the first pod of each workload in the kubelet's order, those it never evicts at the end."""
+    found: dict[Identity, RankedPod] = {}
+    for ranked in sorted(orders.eviction, key=lambda ranked: ranked.spared is not None):
+        found.setdefault(owners[ranked.pod.metadata.uid], ranked)
+    return found
+
+
+def _overtakings(
+    before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[Difference, ...]]
+) -> Iterator[Overtaking]:
+    """Yield every pair that turned round, among the workloads that run in both versions."""
+    common = [each for each in sorted(after.killed) if each in before.killed]
+    moved = [identity for identity in common if changed[identity]]
+    for order in Order:
+        for one, other in _pairs(moved, common, changed):
+            if not after.goes_first(order, one, other) or before.goes_first(order, one, other):
+                continue
+            yield Overtaking(
+                order=order,
+                goes_first=one,
+                outlives=other,
+                key=after.why(order, one, other),
+                spared=after.evicted[other].spared if order is Order.EVICTION else None,
+                first_changed=bool(changed[one]),
+                other_changed=bool(changed[other]),
+            )
+
+
+def _pairs(
+    moved: Iterable[Identity], common: Iterable[Identity], changed: Mapping[Identity, tuple[Difference, ...]]
+) -> Iterator[tuple[Identity, Identity]]:
+    """Yield the pairs of which one was changed, both ways round and each once."""
+    for one in moved:
+        for other in common:
+            if other != one:
+                yield one, other
+                if not changed[other]:
+                    yield other, one

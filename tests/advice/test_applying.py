@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from admission.pods import container, pod, priority_class, resources
+from podqos.advice.applying import advise_pod, priority_class_for
+from podqos.advice.effect import Advised, effect
+from podqos.advice.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
+from podqos.advice.sizing import MIB, Usage
+from podqos.model.pod import ObjectMeta, QOSClass
+from podqos.qos.classes import classify
+from podqos.survival.drift import Identity, Order, Status
+
+GUARANTEED = recommend(Description(True, RestartCost.HIGH))
+BURSTABLE = recommend(Description(False, RestartCost.LOW))
+BEST_EFFORT = recommend(Description(False, RestartCost.NONE))
+FULL = container("app", requests="cpu=2,memory=4Gi", limits="cpu=2,memory=4Gi")
+ENVOY = container("envoy", requests="cpu=100m,memory=128Mi")
+
+
+def test_the_incident_is_mended_by_two_limits():
+    """The sidecar gets limits equal to its requests; nothing else changes."""
+    advice = advise_pod(pod(FULL, ENVOY), QOSClass.BURSTABLE, {}, GUARANTEED)
+    assert classify(advice.pod).qos_class is QOSClass.GUARANTEED
+    assert [each.resources for each in advice.containers] == [
+        FULL.resources,
+        resources("cpu=100m,memory=128Mi", "cpu=100m,memory=128Mi"),
+    ]
+    assert advice.unsized == ()
+
+
+@pytest.mark.parametrize(
+    ("recommendation", "given", "unsized"),
+    [
+        pytest.param(GUARANTEED, container("a"), ("a",), id="guaranteed-needs-everything"),
+        pytest.param(GUARANTEED, container("a", limits="cpu=1"), ("a",), id="guaranteed-needs-memory"),
+        pytest.param(BURSTABLE, container("a", requests="memory=1Gi"), ("a",), id="burstable-needs-both-requests"),
+        pytest.param(BURSTABLE, container("a", requests="memory=1Gi,cpu=1"), (), id="burstable"),
+        pytest.param(BEST_EFFORT, container("a"), (), id="best-effort-needs-nothing"),
+    ],
+)
+def test_amounts_that_nobody_can_know_are_named(recommendation, given, unsized):
+    assert advise_pod(pod(given), QOSClass.BURSTABLE, {}, recommendation).unsized == unsized
+
+
+def test_best_effort_loses_its_amounts():
+    advice = advise_pod(pod(FULL), QOSClass.GUARANTEED, {}, BEST_EFFORT)
+    assert classify(advice.pod).qos_class is QOSClass.BEST_EFFORT
+
+
+def test_init_containers_count_for_guaranteed():
+    advice = advise_pod(
+        pod(FULL, init=(container("init", requests="cpu=1,memory=1Gi"),)), QOSClass.BURSTABLE, {}, GUARANTEED
+    )
+    assert classify(advice.pod).qos_class is QOSClass.GUARANTEED
+
+
+def test_without_a_recommendation_the_class_stays_and_sizes_change():
+    used = {"app": Usage((1024 * MIB,) * 100, (1000,) * 100)}
+    advice = advise_pod(pod(FULL, priority=7), QOSClass.GUARANTEED, used)
+    assert advice.qos_class is QOSClass.GUARANTEED
+    assert advice.pod.spec.priority == 7
+    # 1024Mi + 20 % = 1228.8Mi; 1000m + 15 %
+    assert advice.containers[0].resources == resources("cpu=1150m,memory=1229Mi", "cpu=1150m,memory=1229Mi")
+
+
+@pytest.mark.parametrize(
+    ("tier", "existing", "expected"),
+    [
+        pytest.param(LATENCY_CRITICAL, [], ("latency-critical", True), id="none-there"),
+        pytest.param(LATENCY_CRITICAL, [priority_class("ours", 1_000_000)], ("ours", False), id="the-same-value"),
+        pytest.param(
+            BATCH,
+            [priority_class("a", 100_000), priority_class("batch-processing", 100_000)],
+            ("batch-processing", False),
+            id="its-own-name-first",
+        ),
+        pytest.param(DEFAULT, [], ("", False), id="the-lowest-needs-none"),
+    ],
+)
+def test_a_priority_class_of_the_same_value_does_as_well(tier, existing, expected):
+    assert priority_class_for(tier, existing) == expected
+
+
+def test_the_effect_is_told_as_a_change_of_both_orders():
+    """Mended, the web server outlives the batch job that was the same to the kernel."""
+    web, batch = Identity("prod", "Deployment", "web"), Identity("prod", "Deployment", "batch")
+    before = pod(container("app", requests="cpu=1,memory=4Gi"))
+    after = pod(container("app", requests="cpu=1,memory=4Gi", limits="cpu=1,memory=4Gi"))
+    named = [
+        Advised(identity, _named(old, identity), _named(new, identity))
+        for identity, old, new in ((web, before, after), (batch, before, before))
+    ]
+    found = effect(named, 64 << 30)
+    assert found[web].status is Status.UPGRADED
+    assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, batch)]
+
+
+def test_a_workload_that_does_not_exist_yet_is_added():
+    identity = Identity("prod", "Deployment", "new")
+    (found,) = effect([Advised(identity, None, _named(pod(FULL), identity))], 64 << 30).values()
+    assert found.status is Status.ADDED
+
+
+def _named(given, identity):
+    return replace(given, metadata=ObjectMeta(identity.name, identity.namespace))

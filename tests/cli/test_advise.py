@@ -1,0 +1,347 @@
+"""``podqos advise`` as a user meets it: described by annotations, a file or answers; manifests, patches, a node."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = ROOT / "scenarios" / "content-platform"
+
+DESCRIPTIONS = """\
+workloads:
+- {name: production/article-service, latencySensitive: true, restartCost: high, burstPattern: steady}
+- {name: production/search-api, latencySensitive: true, restartCost: medium, burstPattern: spiky}
+- {name: production/cdn-origin, latencySensitive: true, restartCost: low, burstPattern: steady}
+- {name: batch/analytics-pipeline, latencySensitive: false, restartCost: low, burstPattern: bursty}
+- {name: batch/content-generator, latencySensitive: false, restartCost: low, burstPattern: bursty}
+- {name: batch/search-indexer, latencySensitive: false, restartCost: medium, burstPattern: bursty}
+- {name: monitoring/log-collector, latencySensitive: false, restartCost: none}
+- {name: monitoring/debug-tools, latencySensitive: false, restartCost: none}
+"""
+
+
+def advise(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["advise", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Path:
+    file = tmp_path / "describe.yaml"
+    file.write_text(DESCRIPTIONS)
+    return file
+
+
+@pytest.fixture
+def incident(tmp_path: Path) -> Path:
+    """Return the platform with article-service as it was on the day of the incident."""
+    folder = Path(shutil.copytree(SCENARIO / "platform", tmp_path / "incident"))
+    shutil.copy(SCENARIO / "accidental" / "article-service.yaml", folder)
+    return folder
+
+
+def samples(path: Path, memory_mib: int, cpu_milli: int, count: int = 100, oom_kills: int = 0) -> Path:
+    """Write samples of article-service that are all the same."""
+    rows = [f"article-service-7d8b9c4f5-x2k9p,article-service,{memory_mib}Mi,{cpu_milli}m,0"] * (count - 1)
+    rows.append(f"article-service-7d8b9c4f5-x2k9p,article-service,{memory_mib}Mi,{cpu_milli}m,{oom_kills}")
+    path.write_text("\n".join(["pod,container,memory,cpu,oomKills", *rows, ""]))
+    return path
+
+
+def test_the_platform_as_it_is_needs_no_advice(capsys, described):
+    """Its manifests are what the matrix says, so there is nothing to patch."""
+    code, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--describe", described, "-o", "patch")
+    assert (code, out) == (0, "")
+
+
+def test_the_incident_is_mended_by_a_patch_of_one_workload(capsys, incident, described):
+    code, out, _ = advise(capsys, "-f", incident, "--describe", described, "-o", "patch")
+    assert code == 0
+    assert yaml.safe_load(out) == {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "article-service", "namespace": "production"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "priorityClassName": "latency-critical",
+                    "containers": [
+                        {"name": "envoy-sidecar", "resources": {"limits": {"cpu": "100m", "memory": "128Mi"}}}
+                    ],
+                }
+            }
+        },
+    }
+
+
+def test_the_advised_manifests_have_the_advised_class(capsys, incident, described, tmp_path):
+    """They are read back by our own command, and nothing else in them has changed."""
+    _, out, _ = advise(capsys, "-f", incident, "--describe", described, "-o", "manifests")
+    documents = list(yaml.safe_load_all(out))
+    original = next(
+        each
+        for each in yaml.safe_load_all((incident / "article-service.yaml").read_text())
+        if each["kind"] == "Deployment"
+    )
+    advised = next(each for each in documents if each["metadata"]["name"] == "article-service")
+    for each in (original, advised):
+        for container in each["spec"]["template"]["spec"]["containers"]:
+            container.pop("resources")
+        each["spec"]["template"]["spec"].pop("priorityClassName", None)
+    assert advised == original
+    (tmp_path / "advised.yaml").write_text(out)
+    main(["explain", "-f", str(tmp_path / "advised.yaml"), "-o", "json"])
+    classes = {each["name"]: each["qosClass"] for each in json.loads(capsys.readouterr().out)["items"]}
+    assert classes["article-service"] == "Guaranteed"
+
+
+def test_advice_that_was_taken_leaves_nothing_to_advise(capsys, incident, described, tmp_path):
+    """With samples as well: the same samples give the same sizes."""
+    usage = samples(tmp_path / "usage.csv", 3000, 1000)
+    arguments = ("--describe", described, "--usage", usage, "--node-memory", "64Gi")
+    _, out, _ = advise(capsys, "-f", incident, *arguments, "-o", "manifests")
+    (incident / "zz-advised.yaml").write_text(out)
+    code, again, _ = advise(capsys, "-f", incident, *arguments, "-o", "patch")
+    assert (code, again) == (0, "")
+
+
+def test_the_text_says_why_and_what_follows(capsys, incident, described):
+    code, out, _ = advise(capsys, "-f", incident, "--describe", described)
+    assert code == 0
+    told = out.partition("Deployment production/article-service\n")[2].partition("\n\n")[0]
+    assert "Burstable → Guaranteed, priority 0 → 1000000 (latency-critical)" in told
+    assert "as article-service of the matrix" in told
+    assert "somebody waits for it" in told
+    assert "CronJob batch/content-generator is now evicted before it (lower priority)" in told
+
+
+def test_annotations_describe_a_workload(capsys, tmp_path):
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  annotations:\n"
+        '    podqos.dev/latency-sensitive: "true"\n    podqos.dev/restart-cost: low\n'
+        "spec:\n  containers:\n  - {name: app, image: a, resources: {requests: {cpu: 1, memory: 1Gi}}}\n"
+    )
+    code, out, _ = advise(capsys, "-f", manifest, "-o", "json")
+    (workload,) = json.loads(out)["workloads"]
+    assert code == 0
+    assert (workload["wantedClass"], workload["priorityClass"]) == ("Guaranteed", "user-facing")
+    assert workload["containers"][0]["limits"] == {"cpu": "1", "memory": "1Gi"}
+    assert [each["name"] for each in json.loads(out)["priorityClasses"]] == ["user-facing"]
+    _, out, _ = advise(capsys, "-f", manifest, "-o", "manifests")
+    first, second = yaml.safe_load_all(out)
+    assert (first["kind"], first["value"]) == ("PriorityClass", 500_000)
+    assert second["spec"]["priorityClassName"] == "user-facing"
+
+
+def test_an_annotation_that_says_nothing_is_bad_input(capsys, tmp_path):
+    manifest = tmp_path / "web.yaml"
+    manifest.write_text(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {podqos.dev/latency-sensitive: perhaps}}\n"
+        "spec: {containers: [{name: app, image: a}]}\n"
+    )
+    code, _, err = advise(capsys, "-f", manifest)
+    assert code == 2
+    assert "web.yaml:1:1" in err
+    assert "'perhaps' is neither true nor false" in err
+
+
+def test_samples_size_a_workload_that_nobody_describes(capsys, tmp_path):
+    """It keeps its class: 1000Mi + 20 % and 1000m + 15 %, both as request and limit."""
+    usage = samples(tmp_path / "usage.csv", 1000, 1000)
+    code, out, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage, "-o", "json")
+    assert code == 0
+    assert "7 left out, of which nothing is known" in err
+    (workload,) = json.loads(out)["workloads"]
+    assert workload["description"] is None
+    assert workload["wantedClass"] == "Guaranteed"
+    (container,) = workload["containers"]
+    assert container["requests"] == container["limits"] == {"cpu": "1150m", "memory": "1200Mi"}
+    assert container["risk"]["memoryOverLimit"] == {"count": 0, "of": 100}
+    assert container["doubts"] == []
+
+
+def test_an_oom_kill_and_few_samples_are_said(capsys, tmp_path):
+    usage = samples(tmp_path / "usage.csv", 4096, 1000, count=10, oom_kills=2)
+    _, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
+    assert "memory 4Gi / 4Gi → 6Gi / 6Gi" in out
+    assert "it was OOM-killed" in out
+    assert "fewer than 100 samples" in out
+
+
+def test_prometheus_answers_can_be_given_for_memory_and_cpu(capsys, tmp_path):
+    metric = {"namespace": "production", "pod": "article-service-7d8b9c4f5-x2k9p", "container": "article-service"}
+
+    def answer(name: str, value: str, **more: str) -> Path:
+        series = {"metric": {**metric, **more}, "values": [[60 * minute, value] for minute in range(120)]}
+        file = tmp_path / name
+        file.write_text(json.dumps({"status": "success", "data": {"resultType": "matrix", "result": [series]}}))
+        return file
+
+    memory = answer("memory.json", str(1000 << 20), __name__="container_memory_working_set_bytes")
+    cpu = answer("cpu.json", "1")
+    _, out, _ = advise(capsys, "-f", SCENARIO / "platform", "--usage", memory, "--cpu-usage", cpu, "-o", "json")
+    (workload,) = json.loads(out)["workloads"]
+    assert workload["containers"][0]["limits"] == {"cpu": "1150m", "memory": "1200Mi"}
+
+
+def test_samples_of_strangers_are_said(capsys, tmp_path):
+    usage = tmp_path / "usage.csv"
+    usage.write_text("pod,memory\nproduction/article-service,1Gi\nnobody,1Gi\n")
+    code, _, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
+    assert code == 0
+    assert "samples of nobody belong to no workload" in err
+
+
+def test_a_workload_without_a_manifest_gets_one(capsys, tmp_path):
+    """A Deployment, sized by what is expected: 300Mi + 20 % and 500m + 15 %, up to whole hundredths of a core."""
+    described = tmp_path / "d.yaml"
+    described.write_text("{name: prod/new, latencySensitive: true, cpu: 500m, memory: 300Mi, image: new:1}\n")
+    for output in ("manifests", "patch"):
+        code, out, _ = advise(capsys, "--describe", described, "-o", output)
+        assert code == 0
+        _, deployment = yaml.safe_load_all(out)
+        assert deployment["metadata"] == {"name": "new", "namespace": "prod"}
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        assert container["image"] == "new:1"
+        assert container["resources"]["limits"] == {"cpu": "580m", "memory": "360Mi"}
+
+
+def test_amounts_that_nobody_knows_are_named(capsys, tmp_path):
+    described = tmp_path / "d.yaml"
+    described.write_text("{name: new, latencySensitive: true}\n")
+    _, out, err = advise(capsys, "--describe", described)
+    assert "Guaranteed is not reached" in out
+    assert "amounts must be chosen" in out
+    _, _, err = advise(capsys, "--describe", described, "-o", "manifests")
+    assert "Deployment default/new: amounts of new must be chosen" in err
+
+
+class Terminal(io.StringIO):
+    """Somebody who answers."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_questions_are_asked_on_a_terminal(capsys, monkeypatch):
+    """The beginning of a word is enough, a wrong answer is asked again, an empty one is the default."""
+    monkeypatch.setattr("sys.stdin", Terminal("web\ny\nhigh\nsometimes\nsp\n"))
+    code, out, err = advise(capsys, "--ask", "-o", "json")
+    assert code == 0
+    (workload,) = json.loads(out)["workloads"]
+    assert workload["workload"] == "Deployment default/web"
+    assert workload["description"] == {
+        "latencySensitive": True,
+        "restartCost": "high",
+        "burstPattern": "spiky",
+        "keepsState": False,
+        "slowStart": False,
+    }
+    assert "one of steady, spiky, bursty" in err
+
+
+def test_only_what_is_not_described_is_asked(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin", Terminal("\n" * 5))
+    code, out, _ = advise(capsys, "-f", SCENARIO / "platform" / "debug-tools.yaml", "--ask", "-o", "json")
+    assert code == 0
+    assert json.loads(out)["workloads"][0]["wantedClass"] == "Burstable"
+
+
+def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", Terminal("web\n"))
+    code, _, err = advise(capsys, "--ask")
+    assert code == 2
+    assert "the answers ended before the questions" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--ask"], "there is nobody to ask", id="no-terminal"),
+        pytest.param([], "nothing to advise about", id="nothing"),
+        pytest.param(["-f", SCENARIO / "platform"], "nothing is known about 8 workloads", id="nothing-known"),
+        pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
+        pytest.param(["--node"], "the cores of the node are not known", id="no-cores"),
+        pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),
+        pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask exclude each other", id="both"),
+        pytest.param(
+            ["--node", "--cores", "4", "--node-memory", "8Gi", "--probability", "2"],
+            "'2' is no probability",
+            id="chance",
+        ),
+        pytest.param(
+            ["--node", "--cores", "4", "--node-memory", "8Gi", "--growth", "1Gi"], "% of the node's memory", id="growth"
+        ),
+        pytest.param(
+            ["--node", "--cores", "4", "--node-memory", "8Gi", "--soft-grace", "0"], "--soft-grace", id="grace"
+        ),
+    ],
+)
+def test_bad_input_is_one_line(capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    code, _, err = advise(capsys, *arguments)
+    assert code == 2
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("output", ["text", "manifests"])
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param(("--node-memory", "64Gi", "--nodefs-capacity", "200Gi"), id="large"),
+        pytest.param(("--node-memory", "4Gi"), id="small"),
+    ],
+)
+def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node, output):
+    """``podqos thresholds --strict`` finds nothing wrong with it."""
+    code, out, _ = advise(capsys, "--node", "--cores", "16", *node, "-o", output)
+    assert code == 0
+    file = tmp_path / "kubelet.yaml"
+    file.write_text(out)
+    assert main(["thresholds", "-f", str(file), *node, "--strict"]) == 0
+    assert "Nothing looks wrong." in capsys.readouterr().out
+
+
+def test_a_node_as_json_has_its_numbers(capsys):
+    _, out, _ = advise(
+        capsys,
+        "--node",
+        "--cores",
+        "16",
+        "--node-memory",
+        "64Gi",
+        "--growth",
+        "100Mi",
+        "--probability",
+        "0.5",
+        "-o",
+        "json",
+    )
+    node = json.loads(out)["node"]
+    assert node["growthBytesPerSecond"] == 100 << 20
+    assert 0.5 <= node["hardWins"] < 0.51
+    assert node["configuration"]["kind"] == "KubeletConfiguration"
+
+
+def test_yaml_says_the_same_as_json(capsys, incident, described):
+    _, as_json, _ = advise(capsys, "-f", incident, "--describe", described, "-o", "json")
+    _, as_yaml, _ = advise(capsys, "-f", incident, "--describe", described, "-o", "yaml")
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+
+def test_the_published_schema_is_the_one_of_the_output(capsys):
+    main(["advise", "--schema"])
+    published = ROOT / "docs" / "schema" / "advise.json"
+    assert json.loads(capsys.readouterr().out) == json.loads(published.read_text())

@@ -1,0 +1,362 @@
+"""``podqos drift`` as a user meets it: directories, files, revisions of a real git repository, outputs, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from podqos.cli.main import main
+from podqos.report.drift_markdown import MOST_CHARACTERS
+
+ROOT = Path(__file__).parents[2]
+SCENARIO = ROOT / "scenarios" / "content-platform"
+ARTICLE = "Deployment production/article-service"
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}}}
+spec:
+  template:
+    metadata:
+      annotations: {annotations}
+    spec:
+      containers:
+      - name: app
+        image: app:1
+        resources: {resources}
+"""
+FIXED = "{limits: {cpu: 1, memory: 1Gi}}"
+LOOSE = "{requests: {memory: 1Gi}}"
+
+
+def deployment(name: str = "web", resources: str = FIXED, annotations: str = "{}") -> str:
+    return DEPLOYMENT.format(name=name, resources=resources, annotations=annotations)
+
+
+def drift(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["drift", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def drift_json(capsys, *arguments: object) -> tuple[int, dict[str, dict]]:
+    """Run it and return the exit code and the workloads by name."""
+    code, out, _ = drift(capsys, *arguments, "-o", "json")
+    return code, {each["name"]: each for each in json.loads(out)["workloads"]}
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SCENARIO / "platform", tmp_path / "before"))
+
+
+@pytest.fixture
+def after(tmp_path: Path) -> Path:
+    """Return the platform with article-service as it was on the day of the incident."""
+    folder = Path(shutil.copytree(SCENARIO / "platform", tmp_path / "after"))
+    shutil.copy(SCENARIO / "accidental" / "article-service.yaml", folder)
+    return folder
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch) -> Path:
+    """Make a repository with the platform, then the incident on top of it."""
+    folder = tmp_path / "repository"
+    shutil.copytree(SCENARIO / "platform", folder / "deploy")
+    for name in list(os.environ):
+        if name.startswith("GIT_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(folder)
+    git("init", "-q", "-b", "main")
+    (folder / "deploy" / ".hidden").mkdir()
+    (folder / "deploy" / ".hidden" / "broken.yaml").write_text("kind: [")
+    (folder / "deploy" / "notes.txt").write_text("no manifest")
+    (folder / "deploy" / "link.yaml").symlink_to("notes.txt")
+    commit("first")
+    shutil.copy(SCENARIO / "accidental" / "article-service.yaml", folder / "deploy")
+    commit("second")
+    return folder
+
+
+def git(*arguments: str) -> None:
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+def commit(message: str) -> None:
+    git("add", ".")
+    git("commit", "-qm", message)
+
+
+def test_the_incident_is_seen_before_it_happens(capsys, before, after):
+    """A sidecar and no priority: one downgrade, told with its cause, and exit code 1."""
+    code, workloads = drift_json(capsys, before, after, "--node-memory", "64Gi")
+    article = workloads["article-service"]
+    assert code == 1
+    assert (article["status"], article["fails"]) == ("downgraded", True)
+    assert [each["text"] for each in article["differences"]] == [
+        "container envoy-sidecar was added",
+        "priority 1000000 → 0",
+    ]
+    assert (article["before"]["evictionPlace"], article["after"]["evictionPlace"]) == (7, 3)
+    assert "now evicted before Deployment batch/analytics-pipeline (lower priority)" in [
+        each["text"] for each in article["movedAhead"]
+    ]
+    assert [name for name, each in workloads.items() if each["fails"]] == ["article-service"]
+
+
+def test_no_difference_is_exit_code_0(capsys, before):
+    code, out, _ = drift(capsys, before, before)
+    assert code == 0
+    assert out.startswith("No class, score or place changed for any of 8 workloads.")
+
+
+def test_the_way_back_shifts_the_others_and_says_so(capsys, before, after):
+    """Nobody else was changed; whoever accepts that says so."""
+    code, workloads = drift_json(capsys, after, before)
+    assert code == 1
+    assert workloads["article-service"]["status"] == "upgraded"
+    shifted = workloads["analytics-pipeline"]
+    assert not shifted["differences"]
+    assert all(each["text"].endswith(f"only {ARTICLE} was changed") for each in shifted["movedAhead"])
+    assert drift_json(capsys, after, before, "--allow-shifted")[0] == 0
+
+
+def test_a_workload_may_be_allowed_to_be_worse_off(capsys, before, after):
+    code, workloads = drift_json(capsys, before, after, "--allow", "production/article-service")
+    assert code == 0
+    assert (workloads["article-service"]["status"], workloads["article-service"]["fails"]) == ("downgraded", False)
+    code, _, err = drift(capsys, before, after, "--allow", "nobody")
+    assert code == 2
+    assert "there is no workload nobody" in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("HEAD~1:deploy", "deploy", id="revision-and-directory"),
+        pytest.param("HEAD~1:deploy/", "HEAD:deploy", id="two-revisions"),
+        pytest.param("main~1:", "main:", id="the-whole-tree"),
+        pytest.param("HEAD~1:./deploy", ".", id="from-here"),
+    ],
+)
+def test_versions_can_be_git_revisions(capsys, repository, old, new):
+    """Hidden directories, links and other files are left out, as in a directory."""
+    code, workloads = drift_json(capsys, old, new, "--node-memory", "64Gi")
+    assert code == 1
+    assert len(workloads) == 8
+    assert [name for name, each in workloads.items() if each["fails"]] == ["article-service"]
+
+
+def test_one_file_of_a_revision_is_reported_under_its_name(capsys, repository):
+    policies = ("--policies", "deploy/01-priority-classes.yaml")
+    _, workloads = drift_json(
+        capsys, "HEAD~1:deploy/article-service.yaml", "HEAD:deploy/article-service.yaml", *policies
+    )
+    assert workloads["article-service"]["source"] == "HEAD:deploy/article-service.yaml"
+
+
+def test_a_relative_path_of_a_revision_is_seen_from_here(capsys, repository, monkeypatch):
+    monkeypatch.chdir(repository / "deploy")
+    assert drift(capsys, "HEAD:./", "HEAD:./")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        pytest.param("HEAD~9:deploy", "git knows no revision 'HEAD~9'", id="unknown-revision"),
+        pytest.param("HEAD:none", "no such path in HEAD", id="unknown-path"),
+        pytest.param(":deploy", "no revision before the colon", id="no-revision"),
+        pytest.param("--all:deploy", "", id="an-option"),
+        pytest.param("none", "No such file or directory", id="no-file"),
+        pytest.param("HEAD:deploy/.hidden", "broken.yaml", id="broken-manifest"),
+    ],
+)
+def test_what_git_does_not_know_is_bad_input(capsys, repository, old, message):
+    """One line, exit code 2."""
+    try:
+        code, _, err = drift(capsys, old, "deploy")
+    except SystemExit as stopped:
+        code, err = stopped.code, capsys.readouterr().err
+    assert code == 2
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_outside_a_repository_a_revision_is_no_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.chdir(tmp_path)
+    code, _, err = drift(capsys, "HEAD:deploy", "deploy")
+    assert code == 2
+    assert "no such file, and this is no git repository" in err
+
+
+def test_without_git_the_machine_is_at_fault(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = drift(capsys, "HEAD:deploy", "deploy")
+    assert code == 3
+    assert "git cannot be run" in err
+
+
+def test_a_path_with_a_colon_that_exists_is_a_path(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "HEAD:x.yaml").write_text(deployment())
+    assert drift(capsys, "HEAD:x.yaml", "HEAD:x.yaml")[0] == 0
+
+
+def test_injection_comes_before_the_comparison(capsys, tmp_path):
+    """A Guaranteed manifest that linkerd makes Burstable, and annotations that put it right again."""
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    limits = '{config.linkerd.io/proxy-cpu-limit: "1", config.linkerd.io/proxy-memory-limit: 64Mi}'
+    old.write_text(deployment(annotations=limits))
+    new.write_text(deployment())
+    assert drift_json(capsys, old, new)[0] == 0
+    code, workloads = drift_json(capsys, old, new, "--inject", "linkerd")
+    assert code == 1
+    assert workloads["web"]["status"] == "downgraded"
+    assert {each["text"] for each in workloads["web"]["differences"]} >= {"linkerd-proxy: limits.memory 64Mi → none"}
+
+
+def test_an_injected_container_is_told_with_its_injector(capsys, tmp_path):
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text(deployment(annotations='{sidecar.istio.io/inject: "false"}'))
+    new.write_text(deployment())
+    _, workloads = drift_json(capsys, old, new, "--inject", "istio")
+    assert "container istio-proxy was injected by istio" in [each["text"] for each in workloads["web"]["differences"]]
+
+
+def test_a_limit_range_beside_the_manifests_counts(capsys, tmp_path):
+    """The manifest is the same, the namespace is not."""
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "web.yaml").write_text(deployment(resources="{}"))
+    (tmp_path / "new" / "limits.yaml").write_text(
+        "apiVersion: v1\nkind: LimitRange\nmetadata: {name: l}\n"
+        "spec: {limits: [{type: Container, default: {memory: 1Gi}, defaultRequest: {memory: 1Gi}}]}\n"
+    )
+    code, workloads = drift_json(capsys, tmp_path / "old", tmp_path / "new")
+    assert (code, workloads["web"]["status"]) == (0, "upgraded")
+
+
+def test_what_stands_beside_has_its_places_too(capsys, before):
+    """One file is compared, among all workloads of the platform; nothing is said about what it replaces."""
+    old, new = before / "article-service.yaml", SCENARIO / "accidental" / "article-service.yaml"
+    code, out, err = drift(capsys, old, new, "--beside", before, "-o", "json")
+    workloads = {each["name"]: each for each in json.loads(out)["workloads"]}
+    assert (code, err, len(workloads)) == (1, "", 8)
+    assert (
+        workloads["article-service"]["before"]["evictionPlace"],
+        workloads["article-service"]["after"]["evictionPlace"],
+    ) == (
+        7,
+        3,
+    )
+
+
+def test_added_and_removed_workloads_are_no_failure(capsys, tmp_path):
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text(deployment("gone"))
+    new.write_text(deployment("new", LOOSE))
+    code, workloads = drift_json(capsys, old, new)
+    assert code == 0
+    assert {name: each["status"] for name, each in workloads.items()} == {"gone": "removed", "new": "added"}
+
+
+def test_a_usage_file_is_the_same_for_both_versions(capsys, before, after):
+    """A row without a container means the one there was before the sidecar."""
+    usage = ("--usage", SCENARIO / "usage.csv", "--node-memory", "64Gi")
+    code, workloads = drift_json(capsys, before, after, *usage)
+    assert code == 1
+    # 3Gi of 4Gi+128Mi are within the request, 6Gi of 4130Mi are not: analytics-pipeline stays ahead of it.
+    assert (workloads["article-service"]["before"]["evictionPlace"]) == 8
+    ahead = {each["outlives"] for each in workloads["article-service"]["movedAhead"] if each["order"] == "eviction"}
+    assert "Deployment batch/analytics-pipeline" not in ahead
+    assert "StatefulSet batch/search-indexer" in ahead
+
+
+def test_pods_without_figures_use_what_they_request(capsys, before, after, tmp_path):
+    """They are not taken for pods without statistics, which the kubelet would evict first."""
+    usage = tmp_path / "usage.csv"
+    usage.write_text("pod,memory\nproduction/search-api,1Gi\n")
+    _, with_file = drift_json(capsys, before, after, "--usage", usage)
+    _, without = drift_json(capsys, before, after)
+    assert with_file["analytics-pipeline"] == without["analytics-pipeline"]
+
+
+def test_usage_of_a_pod_of_neither_version_is_bad_input(capsys, before, tmp_path):
+    usage = tmp_path / "usage.csv"
+    usage.write_text("pod,memory\nnobody,1Gi\n")
+    code, _, err = drift(capsys, before, before, "--usage", usage)
+    assert code == 2
+    assert "usage.csv:2: there is no pod nobody" in err
+
+
+def test_the_size_of_the_node_does_not_depend_on_this_machine(capsys, before, tmp_path):
+    """It is given, that of a Node beside the manifests, or 64Gi."""
+
+    def size(*arguments: object) -> int:
+        return json.loads(drift(capsys, before, before, "-o", "json", *arguments)[1])["nodeMemoryBytes"] >> 30
+
+    assert size() == 64
+    assert size("--node-memory", "128Gi") == 128
+    shutil.copy(SCENARIO / "node" / "nodes.yaml", before)
+    (before / "nodes.yaml").write_text((before / "nodes.yaml").read_text().replace("memory: 64Gi", "memory: 96Gi"))
+    assert size() == 96
+
+
+def test_an_error_in_a_manifest_is_bad_input(capsys, tmp_path):
+    old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
+    old.write_text(deployment())
+    new.write_text(deployment(resources="{request: {cpu: 1}}"))
+    code, _, err = drift(capsys, old, new)
+    assert code == 2
+    assert "new.yaml:12:" in err
+
+
+@pytest.mark.parametrize("arguments", [[], ["one"]])
+def test_two_versions_are_needed(capsys, arguments):
+    code, _, err = drift(capsys, *arguments)
+    assert code == 2
+    assert "two versions are needed" in err
+
+
+def test_markdown_is_a_table_with_folded_reasons(capsys, before, after):
+    code, out, _ = drift(capsys, before, after, "-o", "markdown", "--node-memory", "64Gi")
+    assert code == 1
+    assert f"| `{ARTICLE}` | **downgraded** | Guaranteed → Burstable | `-997 → 999 (envoy-sidecar)` |" in out
+    assert out.count("<details>") == out.count("</details>") == 1
+    rows = [line for line in out.splitlines() if line.startswith("|")]
+    assert {line.count("|") for line in rows} == {8}
+
+
+def test_markdown_of_a_thousand_workloads_fits_into_a_comment_and_mentions_nobody(capsys, tmp_path):
+    names = [f"service-with-a-rather-long-name-{number}" for number in range(600)]
+    for version, resources in (("old", FIXED), ("new", LOOSE)):
+        text = "---\n".join(deployment(name, resources) for name in names)
+        (tmp_path / f"{version}@team.yaml").write_text(text)
+    code, out, _ = drift(capsys, tmp_path / "old@team.yaml", tmp_path / "new@team.yaml", "-o", "markdown")
+    assert code == 1
+    assert 40_000 < len(out) < MOST_CHARACTERS
+    assert "more workloads" in out
+    outside = "".join(part for index, part in enumerate(out.split("`")) if index % 2 == 0)
+    assert "@" not in outside
+
+
+def test_yaml_says_the_same_as_json(capsys, before, after):
+    _, as_json, _ = drift(capsys, before, after, "-o", "json")
+    _, as_yaml, _ = drift(capsys, before, after, "-o", "yaml")
+    assert yaml.safe_load(as_yaml) == json.loads(as_json)
+
+
+def test_the_published_schema_is_the_one_of_the_output(capsys):
+    main(["drift", "--schema"])
+    published = ROOT / "docs" / "schema" / "drift.json"
+    assert json.loads(capsys.readouterr().out) == json.loads(published.read_text())
