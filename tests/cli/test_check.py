@@ -10,10 +10,13 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from podqos.cli.main import main
+from podqos.report.check import CheckReport
+from report.sarif_rules import problems as sarif_problems
 
 # The sidecar keeps the pod from being Guaranteed: PQ101, a warning with a complete patch.
 BURSTABLE = """\
@@ -255,6 +258,16 @@ def test_what_is_suppressed_can_be_shown_with_its_reason(capsys):
     assert "suppressed by annotation: a canary" in out
 
 
+def test_an_annotation_that_names_no_check_is_told(capsys):
+    write(IGNORED.replace("ignore: PQ101", "ignore: 'PQ101, accidental-burstabel'"))
+    code, _, err = check(capsys, "web.yaml")
+    assert code == 0
+    assert err == (
+        "web.yaml:6:17: warning: metadata.annotations[podqos.dev/ignore]: "
+        'no check "accidental-burstabel" (did you mean "accidental-burstable"?)\n'
+    )
+
+
 def test_the_configuration_is_found_above_what_is_checked(capsys):
     write(BURSTABLE, "apps/team/web.yaml")
     write("ignore: [{checks: [PQ101], paths: [apps/*], reason: next quarter}]\n", ".podqos.yaml")
@@ -474,6 +487,25 @@ def test_patches_are_printed_instead(capsys, notation):
     assert path.read_text() == BURSTABLE
 
 
+SHARED = BURSTABLE.replace(
+    "          resources:\n            requests: {cpu: 100m",
+    "          resources: &small\n            requests: {cpu: 100m",
+)
+SHARED += "        - {name: exporter, image: exporter, resources: *small}\n"
+
+
+@pytest.mark.parametrize(("notation", "start"), [("kubectl", "kubectl patch "), ("kustomize", "# "), ("json", "[")])
+def test_what_cannot_be_edited_is_printed_as_a_patch(capsys, notation, start):
+    path = write(SHARED)
+    code, out, err = check(capsys, path, "--fix", "--patch-format", notation)
+    assert code == 1
+    assert out.startswith(start)
+    assert "exporter" in out
+    assert "the anchor &small makes the value count in several places" in err
+    assert "kubectl" not in err
+    assert path.read_text() == SHARED
+
+
 # ---- about the checks --------------------------------------------------------------------------------------------
 
 
@@ -505,6 +537,70 @@ def test_the_exit_codes_are_in_the_help(capsys):
     with pytest.raises(SystemExit):
         main(["check", "--help"])
     assert "Exit codes: 0 " in capsys.readouterr().out
+
+
+# ---- outputs of a whole run --------------------------------------------------------------------------------------
+
+
+def test_json_is_what_the_schema_describes_and_yaml_says_the_same(capsys):
+    write(BURSTABLE + "---\n" + IMPOSSIBLE.replace("article-service", "other"))
+    _, as_json, _ = check(capsys, "web.yaml", "-o", "json")
+    _, as_yaml, _ = check(capsys, "web.yaml", "-o", "yaml")
+    report = msgspec.json.decode(as_json, type=CheckReport)
+    assert [item.check for item in report.items] == ["PQ101", "PQ111"]
+    assert report.summary.errors == report.summary.warnings == 1
+    assert json.loads(as_json) == yaml.safe_load(as_yaml)
+
+
+def test_sarif_of_a_run_keeps_to_the_standard_and_its_fixes_mend_the_file(capsys):
+    path = write(BURSTABLE + "---\n" + IGNORED.replace("article-service", "other"))
+    code, out, _ = check(capsys, path, "-o", "sarif")
+    log = json.loads(out)
+    assert code == 1
+    assert sarif_problems(log) == []
+    first, second = log["runs"][0]["results"]
+    assert second["suppressions"][0]["justification"] == "a canary"
+    replacement = first["fixes"][0]["artifactChanges"][0]["replacements"][0]
+    region = replacement["deletedRegion"]
+    lines = path.read_text().splitlines(keepends=True)
+    lines[region["startLine"] - 1 : region["endLine"] - 1] = [replacement["insertedContent"]["text"]]
+    assert yaml.safe_load("".join(lines).split("---\n")[0]) == yaml.safe_load(GUARANTEED)
+
+
+def test_sarif_tells_what_could_not_be_read(capsys):
+    write(BURSTABLE + "---\na: [\n")
+    code, out, _ = check(capsys, "web.yaml", "-o", "sarif")
+    invocation = json.loads(out)["runs"][0]["invocations"][0]
+    assert code == 2
+    assert sarif_problems(json.loads(out)) == []
+    assert invocation["executionSuccessful"] is False
+    assert "broken YAML" in invocation["toolExecutionNotifications"][0]["message"]["text"]
+
+
+def test_github_shows_what_could_not_be_read(capsys):
+    write(BURSTABLE + "---\na: [\n")
+    code, out, _ = check(capsys, "web.yaml", "-o", "github")
+    assert code == 2
+    assert out.startswith("::error file=web.yaml,line=25,col=1,title=broken YAML")
+
+
+@pytest.mark.parametrize("output", ["table", "json", "yaml", "sarif", "github", "junit", "html"])
+def test_the_same_input_gives_the_same_bytes(output):
+    write(
+        "---\n".join(
+            text.replace("article-service", f"s{number}") for number, text in enumerate((BURSTABLE, IMPOSSIBLE))
+        )
+    )
+    printed = set()
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-m", "podqos", "check", "web.yaml", "-o", output],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=False,
+        )
+        printed.add((done.returncode, done.stdout, done.stderr))
+    assert len(printed) == 1
 
 
 # ---- interrupted -------------------------------------------------------------------------------------------------

@@ -11,21 +11,24 @@ COMMENTS = ("", "", "", "  # a comment", " # {}: 'odd'", "   ")
 
 
 @st.composite
-def resources(draw: st.DrawFn) -> Value:
+def resources(draw: st.DrawFn, names: tuple[str, ...]) -> Value:
     """Resources as people leave them: not there, empty, null, with some amounts."""
-    amounts = st.dictionaries(st.sampled_from(("cpu", "memory", "nvidia.com/gpu")), st.sampled_from(("1", 2, "512Mi")))
+    amounts = st.dictionaries(st.sampled_from(names), st.sampled_from(("1", 2, "512Mi")))
     sides = st.dictionaries(st.sampled_from(("requests", "limits")), amounts | st.none())
     return draw(st.none() | sides)
 
 
 @st.composite
-def pods(draw: st.DrawFn) -> dict[str, Value]:
-    """Pods with one to three containers, keys in any order."""
+def pods(draw: st.DrawFn, *, limited: bool) -> dict[str, Value]:
+    """Pods with one to three containers, keys in any order; some have a memory limit without a request."""
     containers: list[Value] = []
+    names = ("cpu", "memory") if limited else ("cpu", "memory", "nvidia.com/gpu")
+    if limited:
+        containers.append({"name": "limited", "resources": {"limits": {"memory": "1Gi"}}})
     for number in range(draw(st.integers(1, 3))):
         container: dict[str, Value] = {"name": f"c{number}"}
         if draw(st.booleans()):
-            container["resources"] = draw(resources())
+            container["resources"] = draw(resources(names))
         if draw(st.booleans()):
             container["args"] = draw(st.lists(st.sampled_from(("a", "--b=c", "d: e", "# f", "{}")), max_size=2))
         if draw(st.booleans()):
@@ -112,9 +115,9 @@ class _Writer:
 
 
 @st.composite
-def manifests(draw: st.DrawFn) -> bytes:
+def manifests(draw: st.DrawFn, *, limited: bool = False) -> bytes:
     """Files that hold one pod, some with another document before or after it."""
-    pod = draw(pods())
+    pod = draw(pods(limited=limited))
     if draw(st.integers(0, 4)) == 0:
         indent = draw(st.sampled_from((None, 2, 4, "\t")))
         separators = draw(st.sampled_from(((",", ":"), (", ", ": ")))) if indent is None else None
@@ -123,7 +126,8 @@ def manifests(draw: st.DrawFn) -> bytes:
         text = "\n".join(_Writer(draw).lines(pod, 0)) + "\n"
         text = draw(st.sampled_from(("", "---\n", "# first\n", "a: b\n---\n"))) + text
         text += draw(st.sampled_from(("", "...\n", "---\na: b\n", "# last\n")))
-    if draw(st.booleans()):
+    ends_with_block_scalar = text.rstrip("\n").endswith(("lines", "kept"))  # whose text the line end is part of
+    if draw(st.booleans()) and not ends_with_block_scalar:
         text = text.removesuffix("\n")
     if draw(st.booleans()):
         text = text.replace("\n", "\r\n")

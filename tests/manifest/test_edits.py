@@ -57,8 +57,12 @@ def test_all_of_several_lines_can_be_removed_while_something_is_added_below_them
     assert after == container("image: i") + "  nodeName: node1\n"
 
 
-def test_the_last_line_without_an_end_can_be_removed():
-    assert edited(container("image: i").rstrip("\n"), (f"{FIRST}.image", None)) == container("").rstrip("\n")
+def test_the_last_lines_without_an_end_can_be_removed():
+    text = container("image: i\nargs: [a]").rstrip("\n")
+    after = container("").rstrip("\n")
+    assert edited(text, (f"{FIRST}.image", None), (f"{FIRST}.args", None)) == after
+    wanted = ((f"{FIRST}.image", None), (f"{FIRST}.args", None), ("spec.nodeName", "node1"))
+    assert edited(text, *wanted) == after + "\n  nodeName: node1"
 
 
 @pytest.mark.parametrize(
@@ -163,6 +167,15 @@ def test_the_edit_at_fault_is_named():
     place = places(data)[0]
     good, bad = (ObjectEdit(place, path, "1") for path in ("spec.nodeName", "spec.containers[1].resources.limits.cpu"))
     assert apply_edits(data, [good, bad]) == CannotEdit(Reason.SHARED, bad, (10, 16), "r")
+
+
+def test_what_is_in_the_way_in_other_documents_is_told_at_once():
+    data = "---\n".join(container(f"resources: !!map {{{name}: {{}}}}") for name in ("limits", "requests")).encode()
+    wanted = [ObjectEdit(place, f"{FIRST}.resources.limits.cpu", "1") for place in places(data)]
+    result = apply_edits(data, wanted)
+    assert isinstance(result, CannotEdit)
+    assert [each.edit for each in (result, *result.others)] == wanted
+    assert [each.reason for each in (result, *result.others)] == [Reason.TAGGED, Reason.TAGGED]
 
 
 @pytest.mark.parametrize("removed", ["spec.containers[0].env", "spec.containers[0].env[0].value"])

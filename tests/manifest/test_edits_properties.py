@@ -53,7 +53,7 @@ def value_at(value: Plain, path: FieldPath) -> Plain:
     return value
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(manifests(), st.sampled_from(("requests", "limits")), st.sampled_from(("256Mi", "1", 1)))
 def test_an_amount_can_be_set_in_every_style(data, side, amount):
     field = f"spec.containers[0].resources.{side}.memory"
@@ -83,7 +83,7 @@ def check_lines(before: bytes, after: bytes) -> None:
         assert has_value or is_json or line == old[-1], kept
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(manifests(), st.lists(st.tuples(FIELDS, VALUES), min_size=1, max_size=4))
 def test_edits_take_effect_as_a_whole_or_not_at_all(data, wanted):
     edits = [ObjectEdit(only_pod(data), path, value) for path, value in wanted]
@@ -95,13 +95,13 @@ def test_edits_take_effect_as_a_whole_or_not_at_all(data, wanted):
     assert value_at(Lookup(result.data).plain(only_pod(result.data)), parse_path(wanted[-1][0])) == wanted[-1][1]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.integers(0, 2**32), FIELDS, VALUES)
 def test_damaged_manifests_are_edited_rightly_or_refused(seed, field, value):
     check_arbitrary(mutated(seed), field, value)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=60) | st.text("{}[]:,-\n \"'#&*!|>a0\t", max_size=40).map(str.encode), FIELDS, VALUES)
 def test_arbitrary_bytes_are_edited_rightly_or_refused(noise, field, value):
     pod = b"apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n  - name: c\n"

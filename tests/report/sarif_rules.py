@@ -40,10 +40,10 @@ def uri(value: object, where: str) -> list[str]:
     return [] if urlsplit(value).scheme in {"", "file", "https"} else [f"{where}: odd scheme in {value!r}"]
 
 
-def list_of(rule: Rule, *, unique: bool = False) -> Rule:
+def list_of(rule: Rule, *, unique: bool = False, least: int = 0) -> Rule:
     def check(value: object, where: str) -> list[str]:
-        if not isinstance(value, list):
-            return [f"{where}: not a list"]
+        if not isinstance(value, list) or len(value) < least:
+            return [f"{where}: not a list of {least} or more"]
         problems = [problem for index, item in enumerate(value) for problem in rule(item, f"{where}[{index}]")]
         texts = [str(item) for item in value]
         return problems + ([f"{where}: not unique"] if unique and len(set(texts)) < len(texts) else [])
@@ -85,12 +85,12 @@ LOGICAL_LOCATION = shape({"fullyQualifiedName": text}, {"kind": text, "name": te
 LOCATION = shape({"physicalLocation": PHYSICAL_LOCATION}, {"logicalLocations": list_of(LOGICAL_LOCATION)})  # 3.28
 REPLACEMENT = shape({"deletedRegion": REGION}, {"insertedContent": shape({"text": anything})})  # 3.57
 ARTIFACT_CHANGE = shape(  # 3.56
-    {"artifactLocation": ARTIFACT_LOCATION, "replacements": list_of(REPLACEMENT)}
+    {"artifactLocation": ARTIFACT_LOCATION, "replacements": list_of(REPLACEMENT, least=1)}
 )
-FIX = shape({"artifactChanges": list_of(ARTIFACT_CHANGE)}, {"description": MESSAGE})  # 3.55
+FIX = shape({"artifactChanges": list_of(ARTIFACT_CHANGE, least=1)}, {"description": MESSAGE})  # 3.55
 SUPPRESSION = shape(  # 3.35
     {"kind": one_of("inSource", "external")},
-    {"status": one_of("accepted", "underReview", "rejected"), "justification": text},
+    {"justification": text},
 )
 RESULT = shape(  # 3.27
     {"message": MESSAGE},

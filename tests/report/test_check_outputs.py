@@ -217,10 +217,8 @@ def test_a_result_has_level_places_fingerprint_and_suppressions():
     assert location["logicalLocations"][0]["fullyQualifiedName"] == f"Deployment/shop/web#{PLAIN.path}"
     assert first["partialFingerprints"] == {"podqos/v1": PLAIN.fingerprint}
     assert "suppressions" not in first
-    assert suppressed["suppressions"] == [
-        {"kind": "inSource", "status": "accepted", "justification": SUPPRESSED.suppression.reason}
-    ]
-    assert known["suppressions"] == [{"kind": "external", "status": "accepted"}]
+    assert suppressed["suppressions"] == [{"kind": "inSource", "justification": SUPPRESSED.suppression.reason}]
+    assert known["suppressions"] == [{"kind": "external"}]
     assert [len(result.get("fixes", ())) for result in results] == [1, 0, 0, 0, 0]
 
 

@@ -36,19 +36,20 @@ class FailOn(StrEnum):
         return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
 
 
+def _says(text: str) -> Meta:
+    """Return what the schema says about a field, for editors that show it."""
+    return Meta(description=text)
+
+
 class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """Findings that do not matter here: those that every stated line of it fits."""
 
-    reason: Annotated[str, Meta(min_length=1)]
-    """Why. Whoever reads the file in a year wants to know."""
-    checks: Globs = ()
-    """Ids or names: ``PQ101``, ``PQ4*``, ``accidental-burstable``."""
-    objects: Globs = ()
-    """``Kind/name``: ``Deployment/web-*``, ``*/log-collector``."""
-    namespaces: Globs = ()
-    containers: Globs = ()
-    paths: Globs = ()
-    """Files, from the directory of the configuration file: ``vendor/*``."""
+    reason: Annotated[str, Meta(min_length=1, description="why; whoever reads the file in a year wants to know")]
+    checks: Annotated[Globs, _says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
+    objects: Annotated[Globs, _says("Kind/name: Deployment/web-*, */log-collector")] = ()
+    namespaces: Annotated[Globs, _says("namespaces: sandbox-*")] = ()
+    containers: Annotated[Globs, _says("names of containers: istio-proxy")] = ()
+    paths: Annotated[Globs, _says("files, from the directory of the configuration file: vendor/*")] = ()
 
     @property
     def is_empty(self) -> bool:
@@ -59,38 +60,38 @@ class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
 class Settings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What checks go by; everything has a default."""
 
-    memory_ratio: Annotated[float, Meta(ge=1)] | None = None
-    """How many times its request a memory limit may be."""
-    cpu_budget: Annotated[float, Meta(gt=0)] | None = None
-    """What the cpu limits of a node may add up to, in times its allocatable."""
-    memory_budget: Annotated[float, Meta(gt=0)] | None = None
-    growth_per_second: str | None = None
-    """How fast memory is taken when a node runs out of it: ``50Mi``."""
-    node_memory: str | None = None
-    """Of a node, where the manifests have none: ``64Gi``."""
-    important_priority: int | None = None
-    """From here on a pod counts as one that must not die."""
+    memory_ratio: Annotated[
+        Annotated[float, Meta(ge=1)] | None, _says("how many times its request a memory limit may be")
+    ] = None
+    cpu_budget: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _says("what the cpu limits of a node may add up to, in times its allocatable"),
+    ] = None
+    memory_budget: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _says("what the memory limits of a node may add up to, in times its allocatable"),
+    ] = None
+    growth_per_second: Annotated[str | None, _says("how fast memory is taken when a node runs out of it: 50Mi")] = None
+    node_memory: Annotated[str | None, _says("memory of a node, where the manifests have none: 64Gi")] = None
+    important_priority: Annotated[int | None, _says("from this priority on a pod counts as one that must not die")] = (
+        None
+    )
 
 
 class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The whole file."""
 
-    min_severity: Severity | None = None
-    """Findings below are not reported."""
-    fail_on: FailOn | None = None
-    """Findings from here on give exit code 1."""
-    inject: tuple[str, ...] = ()
-    """Injectors that add containers to every pod: istio, linkerd, vault."""
-    kubernetes_version: str | None = None
-    """Whose rules to use, such as ``1.33``; put it in quotes."""
-    baseline: str | None = None
-    """The file of known findings, from the directory of this file."""
-    policies: tuple[str, ...] = ()
-    """Files and directories with policies and nodes, from the directory of this file."""
-    disable: tuple[str, ...] = ()
-    """Ids or names of checks that are not run."""
-    options: Settings = Settings()
-    ignore: tuple[Ignore, ...] = ()
+    min_severity: Annotated[Severity | None, _says("findings below are not reported")] = None
+    fail_on: Annotated[FailOn | None, _says("findings from here on give exit code 1")] = None
+    inject: Annotated[tuple[str, ...], _says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
+    kubernetes_version: Annotated[str | None, _says('whose rules to use: "1.33", in quotes')] = None
+    baseline: Annotated[str | None, _says("the file of known findings, from the directory of this file")] = None
+    policies: Annotated[
+        tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
+    ] = ()
+    disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
+    options: Annotated[Settings, _says("what checks go by")] = Settings()
+    ignore: Annotated[tuple[Ignore, ...], _says("findings that do not matter here")] = ()
 
 
 def options_of(settings: Settings, options: CheckOptions) -> CheckOptions:

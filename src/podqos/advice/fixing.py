@@ -1,8 +1,9 @@
 """Apply the patches of findings to the texts they were found in, until nothing is left that can be applied.
 
-All patches of a file are applied together. Where two want the same field, the one of the first check goes in and the
-other has to be found again in the new text; one that would undo what was written before is refused. Texts come in and
-go out as bytes: reading, checking again and writing are the caller's.
+All patches of a file are applied together, and the result is checked again. Where two want the same field, or the same
+resources, the one of the more severe finding goes in, or else of the first check, and the other has to be found again
+in the new text; if they go on to undo each other, the first has its way. Texts come in and go out as bytes: reading,
+checking again and writing are the caller's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.finding import EditValue, FieldEdit, Finding, Subject
+from podqos.advice.finding import EditValue, Finding, Subject
 from podqos.advice.patches import ObjectPatch, object_patch, plain_value
 from podqos.manifest.edits import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
@@ -21,7 +22,7 @@ from podqos.manifest.text import Place
 Recheck = Callable[[Mapping[str, bytes]], Sequence[Finding]]
 """From the texts that have changed, by file, to the findings that are left."""
 
-_MOST_ROUNDS = 5
+_MOST_ROUNDS = 8
 # What is in the way of one edit is in the way of all others in the file.
 _OF_THE_FILE = (Reason.TEMPLATE, Reason.UNREADABLE)
 
@@ -93,8 +94,14 @@ def _can_be_applied(finding: Finding) -> bool:
     return finding.patch.is_complete and finding.suppression is None and has_place
 
 
-_Wanted = dict[int, dict[FieldPath, EditValue]]
-"""The values of fields, by the number of the object in its file."""
+_Wanted = dict[FieldPath, EditValue]
+
+
+class _Written(Struct):
+    """What was written into a field, and of which rank the finding was that did it last."""
+
+    rank: tuple[int, str]
+    values: list[EditValue]
 
 
 class _File:
@@ -103,23 +110,43 @@ class _File:
     def __init__(self, data: bytes) -> None:
         self.before = self.after = data
         self.mended: list[Finding] = []
-        self._written: _Wanted = {}
+        self._written: dict[tuple[int, FieldPath], _Written] = {}
         self._refused: dict[tuple[int, str, str], RefusedFix] = {}
 
     def take(self, findings: Iterable[Finding]) -> bool:
         """Apply what can be applied, and return whether the text has changed."""
         numbers = {place: number for number, place in enumerate(places_in_order(self.after))}
         fixes = [_Fix(finding, numbers.get(_place(finding), -1)) for finding in findings]
-        fixes = [each for each in fixes if each.key not in self._refused]
-        chosen = self._without_conflicts(sorted(fixes, key=lambda each: (each.finding.check, each.finding.order)))
+        fixes = [each for each in fixes if each.key not in self._refused and not self._is_written(each)]
+        chosen = self._without_conflicts(sorted(fixes, key=lambda each: (each.rank, each.finding.order)))
         chosen, result = self._apply(chosen)
         for each in chosen:
-            each.note_in(self._written)
+            self._note(each)
         if result == self.after:
             return False
         self.after = result
         self.mended += [each.finding for each in chosen]
         return True
+
+    def _is_written(self, each: _Fix) -> bool:
+        """Whether all that a patch wants was written, and the finding is there nevertheless."""
+        fields = [(self._written.get((each.number, path)), value) for path, value in each.wanted().items()]
+        return all(written is not None and written.values[-1] == value for written, value in fields)
+
+    def _note(self, each: _Fix) -> None:
+        for path, value in each.wanted().items():
+            written = self._written.setdefault((each.number, path), _Written(each.rank, []))
+            written.rank = each.rank
+            if value not in written.values[-1:]:
+                written.values.append(value)
+
+    def _is_undone(self, each: _Fix) -> bool:
+        """Whether a patch wants to go back to what another of higher rank has overwritten."""
+        for path, value in each.wanted().items():
+            written = self._written.get((each.number, path))
+            if written is not None and value in written.values[:-1] and each.rank >= written.rank:
+                return True
+        return False
 
     def refused(self) -> Iterator[RefusedObject]:
         """Yield what was not mended, object by object."""
@@ -139,17 +166,15 @@ class _File:
             yield RefusedObject(in_order[0].finding.subject, tuple(in_order), object_patch(value, edits))
 
     def _without_conflicts(self, fixes: Iterable[_Fix]) -> list[_Fix]:
-        """Return those that neither want the same field as one before them nor undo what was written before."""
-        chosen: list[_Fix] = []
-        wanted: _Wanted = {}
+        """Return those that can be applied together: of two that want the same field, the first."""
+        chosen: dict[int, list[_Fix]] = {}
         for each in fixes:
-            undone = each.conflict(self._written)
-            if undone is not None:
-                self._refuse(each, CannotEdit(Reason.CONFLICT, undone))
-            elif each.conflict(wanted) is None:
-                chosen.append(each)
-                each.note_in(wanted)
-        return chosen
+            of_object = chosen.setdefault(each.number, [])
+            if self._is_undone(each):
+                self._refuse(each, CannotEdit(Reason.CONFLICT))
+            elif not any(map(each.interferes, of_object)):
+                of_object.append(each)
+        return [each for of_object in chosen.values() for each in of_object]
 
     def _apply(self, chosen: list[_Fix]) -> tuple[list[_Fix], bytes]:
         """Return which findings could be mended, and the text with all of that."""
@@ -157,11 +182,10 @@ class _File:
             result = apply_edits(self.after, [edit for each in chosen for edit in each.edits()])
             if not isinstance(result, CannotEdit):
                 return chosen, result.data
-            at_fault = self._at_fault(chosen, result)
-            for each in at_fault:
-                self._refuse(each, result)
-            keys = {each.key for each in at_fault}
-            chosen = [each for each in chosen if each.key not in keys]
+            for why in (result, *result.others):
+                for each in self._at_fault(chosen, why):
+                    self._refuse(each, why)
+            chosen = [each for each in chosen if each.key not in self._refused]
         return [], self.after
 
     def _at_fault(self, chosen: list[_Fix], why: CannotEdit) -> list[_Fix]:
@@ -169,7 +193,8 @@ class _File:
         if why.reason in _OF_THE_FILE:
             return chosen
         if why.edit is not None:
-            return [each for each in chosen if why.edit in each.edits()]
+            at_place = [each for each in chosen if _place(each.finding) == why.edit.place]
+            return [each for each in at_place if why.edit in each.edits()]
         accepted: list[ObjectEdit] = []
         at_fault = []
         for each in chosen:
@@ -199,24 +224,31 @@ class _Fix(Struct, frozen=True):
         """The same finding has the same key in every round."""
         return self.number, self.finding.check, self.finding.path
 
+    @property
+    def rank(self) -> tuple[int, str]:
+        """Which of two has its way: the one of the lower rank."""
+        return self.finding.severity.rank, self.finding.check
+
     def edits(self) -> list[ObjectEdit]:
-        return [self._edit(edit) for edit in self.finding.patch.edits]
+        return [
+            ObjectEdit(_place(self.finding), edit.path, plain_value(edit.value)) for edit in self.finding.patch.edits
+        ]
 
-    def note_in(self, wanted: _Wanted) -> None:
-        wanted.setdefault(self.number, {}).update(
-            (parse_path(edit.path), edit.value) for edit in self.finding.patch.edits
-        )
+    def wanted(self) -> _Wanted:
+        return {parse_path(edit.path): edit.value for edit in self.finding.patch.edits}
 
-    def conflict(self, wanted: _Wanted) -> ObjectEdit | None:
-        """Return the first edit of a field that is wanted to be something else, contains one that is, or is part."""
-        for edit in self.finding.patch.edits:
-            path = parse_path(edit.path)
-            for other, value in wanted.get(self.number, {}).items():
-                shorter = min(len(path), len(other))
-                is_same = path == other and edit.value == value
-                if path[:shorter] == other[:shorter] and not is_same:
-                    return self._edit(edit)
-        return None
+    def interferes(self, other: _Fix) -> bool:
+        """Whether both write into the same field, or one check into the resources that the other looks at."""
+        for path, value in self.wanted().items():
+            for other_path, other_value in other.wanted().items():
+                if self.finding.check != other.finding.check and _resources(path) == _resources(other_path) != ():
+                    return True
+                shorter = min(len(path), len(other_path))
+                if path[:shorter] == other_path[:shorter] and (path != other_path or value != other_value):
+                    return True
+        return False
 
-    def _edit(self, edit: FieldEdit) -> ObjectEdit:
-        return ObjectEdit(_place(self.finding), edit.path, plain_value(edit.value))
+
+def _resources(path: FieldPath) -> FieldPath:
+    """Return the path of the resources that a field belongs to, or nothing."""
+    return path[: path.index("resources") + 1] if "resources" in path else ()

@@ -21,7 +21,12 @@ def suppression_by(check: str, *annotations: Mapping[str, str]) -> Suppression |
         listed = each.get(IGNORE_ANNOTATION)
         if listed is None:
             continue
-        names = {name.strip() for name in listed.split(",")}
+        names = ignored_names(listed)
         if check in names or CHECKS[check].name in names:
             return Suppression(SuppressedBy.ANNOTATION, each.get(REASON_ANNOTATION, ""))
     return None
+
+
+def ignored_names(listed: str) -> list[str]:
+    """Return what an annotation lists, whether there is such a check or not."""
+    return [name.strip() for name in listed.split(",") if name.strip()]

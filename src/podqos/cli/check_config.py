@@ -90,7 +90,7 @@ def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
     from podqos.admission.injectors import INJECTORS
     from podqos.manifest.fields import suggestion
 
-    known = {*CHECKS, *(check.name for check in CHECKS.values())}
+    known = check_names()
     for index, name in enumerate(configuration.disable):
         if name not in known:
             yield ("disable", index), f'no check "{name}"', suggestion(name, known)
@@ -136,6 +136,11 @@ def configuration_for(checked: list[str], given: str | None) -> ReadConfiguratio
     if given is not None and not os.path.isfile(path):
         raise InvalidOption("there is no such file", where=f"--config-file {path}", fix="check the path")
     return read_configuration(path)
+
+
+def check_names() -> set[str]:
+    """Return every name of a check: ids and names."""
+    return {*CHECKS, *(check.name for check in CHECKS.values())}
 
 
 def checks_named(names: Iterable[str]) -> frozenset[str]:

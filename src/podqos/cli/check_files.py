@@ -16,13 +16,16 @@ from msgspec.structs import replace
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
 from podqos.advice.checking import WorkloadResult, check_bundle, check_workload
 from podqos.advice.finding import FieldEdit, Finding, Subject
+from podqos.advice.suppression import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.view import Context
+from podqos.cli.check_config import check_names
 from podqos.cli.inputs import read_bytes
 from podqos.cli.sources import Source
 from podqos.cli.surroundings import SurroundingsCollector, surrounds
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
 from podqos.manifest.lookup import Lookup
+from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.pod import Workload
@@ -190,6 +193,7 @@ class Checking:
         for reading in readings:
             self._problems += reading.problems
             self._problems += _misspelt(reading, self.texts)
+            self._problems += _unknown_checks(reading, self.texts)
             if any(map(surrounds, reading.others)):
                 collector.take(self.texts.source(reading.source))
         for path in self._inputs.described:
@@ -259,6 +263,21 @@ def _misspelt(reading: Reading, texts: Texts) -> Iterator[Problem]:
             line, column = texts.lookup(reading.source).locate(other.place, "kind")
             what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
             yield Problem(reading.source, line, column, Severity.WARNING, "kind", what, fix)
+
+
+def _unknown_checks(reading: Reading, texts: Texts) -> Iterator[Problem]:
+    """Yield a warning for each check that an annotation tells to ignore and that does not exist."""
+    for workload, place in zip(reading.workloads, reading.places, strict=True):
+        listed = workload.metadata.annotations.get(IGNORE_ANNOTATION, "")
+        for name in ignored_names(listed) if listed else ():
+            known = check_names()
+            if name not in known:
+                from podqos.manifest.fields import suggestion
+
+                path = ("metadata", "annotations", IGNORE_ANNOTATION)
+                line, column = texts.lookup(reading.source).locate(place, path)
+                what, fix = f'no check "{name}"', suggestion(name, known)
+                yield Problem(reading.source, line, column, Severity.WARNING, format_path(path), what, fix)
 
 
 def _left_out(reading: Reading) -> int:

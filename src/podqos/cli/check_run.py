@@ -54,6 +54,7 @@ class CheckRun:
         self._files = self._without_own_files(manifest_files(given, "check"))
         settings = self._config.configuration
         self._min_severity = Severity(arguments.min_severity or settings.min_severity or Severity.INFO)
+        self._relative_paths: dict[str, str] = {}
         self._fail_on = FailOn(arguments.fail_on or settings.fail_on or FailOn.WARNING)
 
     def run(self) -> int:
@@ -112,8 +113,15 @@ class CheckRun:
             return self._end(look)
         from_stdin = look.checking.texts.text(STDIN) if STDIN in look.checking.texts.paths else None
         errors = write_fixes(fixes, from_stdin)
-        print_summary(fixes, style, is_written=True, errors=errors)
-        if from_stdin is None:
+        # Standard output is taken where the text of standard input goes there.
+        patch_format = arguments.patch_format if from_stdin is None else None
+        print_summary(fixes, style, is_written=True, errors=errors, with_patches=patch_format is None)
+        if patch_format is not None:
+            from podqos.report.check_patches import patch_lines
+
+            refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
+            _print_lines(patch_lines(refused, patch_format))
+        elif from_stdin is None:
             self._print(after)
         code = self._end(after)
         return 3 if errors else code
@@ -190,7 +198,10 @@ class CheckRun:
         rules = self._config.configuration.ignore
         if finding.suppression is not None or not rules:
             return finding
-        suppression = ignored(finding, rules, self._config.relative(finding.subject.source))
+        source = finding.subject.source
+        if source not in self._relative_paths:
+            self._relative_paths[source] = self._config.relative(source)
+        suppression = ignored(finding, rules, self._relative_paths[source])
         return finding if suppression is None else replace(finding, suppression=suppression)
 
     def _is_severe(self, finding: Finding) -> bool:
@@ -268,7 +279,7 @@ class CheckRun:
             case "github":
                 from podqos.report.check_github import github
 
-                _print_lines(github(report))
+                _print_lines(github(report, look.checked.problems))
             case "html":
                 from podqos.report.check_html import html
 

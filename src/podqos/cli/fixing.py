@@ -7,7 +7,9 @@ does not keep the others from it. The text of standard input goes to standard ou
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from podqos.advice.fixing import Fixes
 from podqos.cli.atomic_write import replace_file
@@ -24,12 +26,12 @@ def print_diff(fixes: Fixes, style: Style) -> None:
             sys.stdout.write(line + "\n")
 
 
-def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> list[HostError]:
-    """Write every file that changes, and return what went wrong.
+def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> dict[str, HostError]:
+    """Write every file that changes, and return what went wrong, by file.
 
     ``stdin`` is what was read from standard input, if anything was: its text goes on, changed or not.
     """
-    errors: list[HostError] = []
+    errors: dict[str, HostError] = {}
     for file in fixes.files:
         if file.source == STDIN:
             stdin = file.after
@@ -37,7 +39,7 @@ def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> list[HostError]:
         try:
             replace_file(file.source, file.before, file.after)
         except HostError as error:
-            errors.append(error)
+            errors[file.source] = error
     if stdin is not None:
         sys.stdout.flush()
         sys.stdout.buffer.write(stdin)
@@ -45,9 +47,19 @@ def write_fixes(fixes: Fixes, stdin: bytes | None = None) -> list[HostError]:
     return errors
 
 
-def print_summary(fixes: Fixes, style: Style, *, is_written: bool, errors: Sequence[HostError] = ()) -> None:
+def print_summary(
+    fixes: Fixes,
+    style: Style,
+    *,
+    is_written: bool,
+    errors: Mapping[str, HostError] | None = None,
+    with_patches: bool = True,
+) -> None:
     """Say on standard error what was mended, what was not and why, and how to do it by hand."""
-    for line in summary_lines(fixes, style, is_written=is_written):
-        print(line, file=sys.stderr)
-    for error in errors:
+    errors = errors or {}
+    done = replace(fixes, files=tuple(file for file in fixes.files if file.source not in errors))
+    if done.files or done.refused or not errors:
+        for line in summary_lines(done, style, is_written=is_written, with_patches=with_patches):
+            print(line, file=sys.stderr)
+    for error in errors.values():
         print(style.alarm(str(error)), file=sys.stderr)

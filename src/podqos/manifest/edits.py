@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
 from podqos.manifest.edits_chunk import EditableChunk, chunk_values
@@ -30,7 +31,6 @@ from podqos.manifest.text import Chunk, Place, normalise
 __all__ = ["CannotEdit", "Edited", "ObjectEdit", "Reason", "apply_edits", "places_in_order"]
 
 _UTF8_MARK = b"\xef\xbb\xbf"
-_NOT_BLANK = re.compile(r"[^ \t\r\n]")
 
 
 class ObjectEdit(Struct, frozen=True):
@@ -60,6 +60,8 @@ class CannotEdit(Struct, frozen=True):
     """Line and column in the text of what is in the way."""
     name: str = ""
     """Of an anchor, or what would be wrong with the new text."""
+    others: tuple[CannotEdit, ...] = ()
+    """What is in the way of edits of other documents, so that nobody has to ask again for each."""
 
 
 _Replacement = tuple[int, int, str]
@@ -79,12 +81,16 @@ def apply_edits(data: bytes, edits: Sequence[ObjectEdit]) -> Edited | CannotEdit
         by_chunk.setdefault(edit.place.chunk, []).append(edit)
     replacements: list[_Replacement] = []
     meant: dict[Chunk, list[Plain]] = {}
+    in_the_way: list[CannotEdit] = []
     for chunk in sorted(by_chunk, key=lambda chunk: chunk.start):
         found = _edit_chunk(text, chunk, by_chunk[chunk])
         if isinstance(found, CannotEdit):
-            return found
-        meant[chunk], chunk_replacements = found
-        replacements += chunk_replacements
+            in_the_way.append(found)
+        else:
+            meant[chunk], chunk_replacements = found
+            replacements += chunk_replacements
+    if in_the_way:
+        return replace(in_the_way[0], others=tuple(in_the_way[1:]))
     if not replacements:
         return Edited(data)
     if any(first[1] > second[0] for first, second in pairwise(replacements)):
@@ -127,34 +133,36 @@ def _edit_chunk(
     text: bytes, chunk: Chunk, edits: Sequence[ObjectEdit]
 ) -> tuple[list[Plain], list[_Replacement]] | CannotEdit:
     """Return what the documents of a chunk should say, and the changes to the normalised text that make them."""
-    documents = sorted({edit.place.document for edit in edits})
-    edit: ObjectEdit | None = None
-    number = documents[0]
     try:
         editable = EditableChunk(text, chunk)
-        for edit in edits:
-            editable.want(edit.place.document, _full_path(edit), edit.value)
-        edit = None
-        found = []
-        for number in documents:
-            objects = [edit.place.path for edit in edits if edit.place.document == number]
-            found += editable.splices(number, list(dict.fromkeys(objects)))
     except Refusal as refusal:
-        if edit is None:
-            here = [edit for edit in edits if edit.place.document == number]
-            edit = next((edit for edit in here if _touches(_full_path(edit), refusal.path)), here[0])
-        position = None
-        if refusal.offset is not None:
-            position = position_at(editable.string, refusal.offset, chunk.origin)
-        return CannotEdit(refusal.reason, edit, position, refusal.name)
-    return editable.meant, [
-        (
-            chunk.start + len(editable.string[: splice.start].encode()),
-            chunk.start + len(editable.string[: splice.end].encode()),
-            splice.text,
-        )
-        for splice in found
-    ]
+        return CannotEdit(refusal.reason, edits[0])
+    by_document: dict[int, list[ObjectEdit]] = {}
+    for edit in edits:
+        by_document.setdefault(edit.place.document, []).append(edit)
+        try:
+            editable.want(edit.place.document, _full_path(edit), edit.value)
+        except Refusal as refusal:
+            return CannotEdit(refusal.reason, edit)
+    replacements: list[_Replacement] = []
+    for number in sorted(by_document):
+        try:
+            found = editable.splices(number, [edit.place.path for edit in by_document[number]])
+        except Refusal as refusal:
+            return _blamed(refusal, editable, by_document[number])
+        for splice in found:
+            start, end = (chunk.start + len(editable.string[:at].encode()) for at in (splice.start, splice.end))
+            replacements.append((start, end, splice.text))
+    return editable.meant, replacements
+
+
+def _blamed(refusal: Refusal, editable: EditableChunk, edits: Sequence[ObjectEdit]) -> CannotEdit:
+    """Return a refusal together with the edit that met it."""
+    edit = next((edit for edit in edits if _touches(_full_path(edit), refusal.path)), edits[0])
+    position = None
+    if refusal.offset is not None:
+        position = position_at(editable.string, refusal.offset, editable.chunk.origin)
+    return CannotEdit(refusal.reason, edit, position, refusal.name)
 
 
 def _full_path(edit: ObjectEdit) -> FieldPath:

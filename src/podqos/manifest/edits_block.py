@@ -15,6 +15,7 @@ from podqos.manifest.edits_writing import BlockStyle, block_lines, is_empty, is_
 from podqos.manifest.plain import Plain
 
 _COLON = re.compile(r"[ \t]*:")
+_COMMENT_LINE = re.compile(r"\n( *)#[^\n]*")
 _ANCHOR = re.compile(r"(?:[ \t]*&[^\s,\[\]{}]+)?")
 
 
@@ -43,8 +44,10 @@ def colon_end(text: str, member: Member) -> int | None:
 
 
 def add_members(text: str, column: int, last: Member, new: Mapping[str, Plain], style: BlockStyle) -> Iterator[Splice]:
-    """Add members below ``last``."""
+    """Add members below ``last`` and the comments that are indented like what is in it."""
     end = line_end(text, last.value.end)
+    while (comment := _COMMENT_LINE.match(text, end)) and len(comment[1]) > column:
+        end = comment.end()
     yield Splice(end, end, "".join(f"\n{line}" for line in block_lines(new, column, style)))
 
 
@@ -88,4 +91,4 @@ def remove_members(text: str, node: Node, removed: Iterable[Member]) -> Iterator
             continue
         start = member.start - column_of(text, member.start)
         end = line_end(text, member.value.end)
-        yield Splice(start, end + 1, "") if end < len(text) else Splice(max(0, start - 1), end, "")
+        yield Splice(start, min(end + 1, len(text)), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from podqos.manifest.decode import PLAIN_DECODER, REFUSALS
 from podqos.manifest.edits_nodes import Kind, Node, Splice, json_value, yaml_document
@@ -50,7 +50,7 @@ class EditableChunk:
         """Set a field, or remove it where ``value`` is None."""
         self.meant[document] = with_field(self.meant[document], path, value)
 
-    def splices(self, document: int, objects: list[FieldPath]) -> list[Splice]:
+    def splices(self, document: int, objects: Iterable[FieldPath]) -> list[Splice]:
         """Return how to change the text of a document, of which ``objects`` are edited; raise ``Refusal``."""
         old, new = self._values[document], self.meant[document]
         if old is new:
@@ -62,7 +62,7 @@ class EditableChunk:
             root = json_value(self.string, begin.start(), old, new)
         else:
             root = yaml_document(self.string, document)
-        for path in objects:
+        for path in dict.fromkeys(objects):
             self._refuse_template(_node_at(root, path), path)
         return splices(self.string, root, old, new, is_json=is_json)
 

@@ -50,11 +50,8 @@ def value_quote(text: str, node: Node) -> str:
     return ""
 
 
-def add_members(
-    text: str, node: Node, kept: Iterable[Member], new: Mapping[str, Plain], style: FlowStyle
-) -> Iterator[Splice]:
-    """Add members behind the last one that is kept; there is one."""
-    last = list(kept)[-1]
+def add_members(text: str, node: Node, last: Member, new: Mapping[str, Plain], style: FlowStyle) -> Iterator[Splice]:
+    """Add members behind ``last``, the last one that is kept."""
     written = [flow_member(key, value, style) for key, value in new.items()]
     end = last.value.end
     if style.line_indent is None:
@@ -74,12 +71,9 @@ def add_members(
 
 
 def remove_members(node: Node, removed: Iterable[Member]) -> Iterator[Splice]:
-    """Remove members together with their commas; what lies between two that are removed goes along."""
+    """Remove members together with their commas; at least one stays."""
     gone = {id(member) for member in removed}
     members = node.members
-    if len(gone) == len(members):
-        yield Splice(node.start + 1, node.end - 1, "")
-        return
     kept_before = False
     for index, member in enumerate(members):
         if id(member) not in gone:

@@ -37,7 +37,7 @@ def splices(text: str, root: Node, old: Plain, new: Plain, *, is_json: bool) -> 
 
 
 def _apart(text: str, found: list[Splice]) -> list[Splice]:
-    """Let removals begin a line end earlier where something is to be added at the end of the last line they take."""
+    """Let removals of lines take the line end before them where the one behind them is needed, or is not there."""
     joined: list[Splice] = []
     for splice in found:
         last = joined[-1] if joined else None
@@ -46,12 +46,16 @@ def _apart(text: str, found: list[Splice]) -> list[Splice]:
         else:
             joined.append(splice)
     additions = {splice.start for splice in joined if splice.start == splice.end}
-    return [
-        Splice(splice.start - 1, splice.end - 1, "")
-        if not splice.text and splice.end - 1 in additions and text[splice.start - 1 : splice.start] == "\n"
-        else splice
-        for splice in joined
-    ]
+    return [_shifted(text, splice, additions) for splice in joined]
+
+
+def _shifted(text: str, splice: Splice, additions: set[int]) -> Splice:
+    if splice.text or splice.start == splice.end or text[splice.start - 1 : splice.start] != "\n":
+        return splice
+    if splice.end - 1 in additions:
+        return Splice(splice.start - 1, splice.end - 1, "")
+    is_last_line = splice.end == len(text) and text[-1] != "\n"
+    return Splice(splice.start - 1, splice.end, "") if is_last_line else splice
 
 
 class _Walk:
@@ -115,7 +119,7 @@ class _Walk:
                 else edits_block.remove_members(self._text, node, removed)
             )
         if added and node.is_flow:
-            self.splices += edits_flow.add_members(self._text, node, kept, added, flow)
+            self.splices += edits_flow.add_members(self._text, node, kept[-1], added, flow)
         elif added:
             self._add_lines(node, kept[-1], added, path)
 

@@ -132,6 +132,8 @@ class Examination:
 
     def _clean(self, value: Plain, schema: inspect.Type, path: FieldPath) -> Plain:
         match schema:
+            case inspect.Metadata():
+                return self._clean(value, schema.type, path)
             case inspect.UnionType():
                 return self._clean(value, next(t for t in schema.types if not isinstance(t, inspect.NoneType)), path)
             case inspect.StructType():

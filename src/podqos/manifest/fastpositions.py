@@ -24,7 +24,10 @@ def plain_positions(data: bytes, first_line: int = 1) -> _Positions:
     text = fastyaml.plain_text(data)
     if "\t" in text or fastyaml.spans_lines(text):
         raise NotPlain
-    return _walk(text.split("\n"), first_line)
+    positions = _walk(text.split("\n"), first_line)
+    if not positions:
+        raise NotPlain
+    return positions
 
 
 def nearest(positions: _Positions, path: FieldPath) -> Position:

@@ -88,7 +88,7 @@ class Positions:
         self._text = text
         self._origin = origin
         self._members: dict[int, dict[str | int, tuple[int, int]]] = {}
-        self._counted = (0, origin)  # an offset and its position, to count lines from
+        self._counted = (0, origin[0])  # an offset and its line, to count from
 
     def locate(self, path: FieldPath) -> Position:
         """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
@@ -101,13 +101,16 @@ class Positions:
         return self._position(begin)
 
     def _position(self, offset: int) -> Position:
-        """Return line and column of an offset, counting on from the last one: fields are asked for in order."""
-        counted, position = self._counted
-        if offset < counted:
-            return position_at(self._text, offset, self._origin)
-        position = position_at(self._text[counted:offset], offset - counted, position)
-        self._counted = (offset, position)
-        return position
+        """Return line and column of an offset, counting from the last one: neighbours are asked for together."""
+        counted, line = self._counted
+        text = self._text
+        if offset >= counted:
+            line += text.count("\n", counted, offset)
+        else:
+            line -= text.count("\n", offset, counted)
+        self._counted = (offset, line)
+        line_start = text.rfind("\n", 0, offset) + 1
+        return line, offset - line_start + (1 if line_start else self._origin[1])
 
     def _members_at(self, begin: int) -> dict[str | int, tuple[int, int]]:
         """Return, for the object or list at an offset, where each member (its key or item) and its value begin."""

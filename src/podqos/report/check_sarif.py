@@ -8,7 +8,7 @@ Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
 
@@ -32,7 +32,7 @@ def sarif(
     report: CheckReport,
     version: str,
     *,
-    problems: Iterable[Problem] = (),
+    problems: Sequence[Problem] = (),
     fixes: Sequence[Sequence[Replacement]] | None = None,
 ) -> JSON:
     """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
@@ -106,8 +106,8 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     if replacements:
         result["fixes"] = [_fix(item, replacements)]
     if item.suppression is not None:
-        kind = _KINDS[item.suppression.by]
-        suppression: dict[str, JSON] = {"kind": kind, "status": "accepted"}
+        # Its status is left out, which means accepted: two editions of the schema call the property differently.
+        suppression: dict[str, JSON] = {"kind": _KINDS[item.suppression.by]}
         if item.suppression.reason:
             suppression["justification"] = item.suppression.reason
         result["suppressions"] = [suppression]

@@ -62,24 +62,24 @@ def _lines(data: bytes) -> list[str]:
     return [line + "\n" for line in lines] + ([last] if last else [])
 
 
-def summary_lines(fixes: Fixes, style: Style, *, is_written: bool) -> Iterator[str]:
-    """Yield what became of each finding that has a patch, file by file."""
+def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches: bool = True) -> Iterator[str]:
+    """Yield what became of each finding that has a patch, file by file, and the patches to apply by hand."""
     verb = "fixed" if is_written else "would fix"
     for file in fixes.files:
         yield style.strong(f"{file.source}: {verb} {_count(len(file.findings), 'finding')}")
         for finding in file.findings:
             yield f"  {_name(finding)}"
     for refused in fixes.refused:
-        yield from _refused_lines(refused, style)
+        yield from _refused_lines(refused, style, with_patches=with_patches)
     if not fixes.files and not fixes.refused:
         yield "nothing to fix"
 
 
-def _refused_lines(refused: RefusedObject, style: Style) -> Iterator[str]:
+def _refused_lines(refused: RefusedObject, style: Style, *, with_patches: bool) -> Iterator[str]:
     for each in refused.fixes:
         yield style.strong(f"{refused.subject.source}: not fixed: {_name(each.finding)}")
         yield f"  because {reason_words(each.why)}"
-    if refused.patch is not None:
+    if with_patches and refused.patch is not None:
         yield from (f"  {line}" for line in by_hand(refused.patch, refused.subject.namespace, style))
 
 
