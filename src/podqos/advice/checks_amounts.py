@@ -21,9 +21,12 @@ _MOST_NANOS = 1000 * NANOS
 
 
 def refused_amounts(view: View) -> bool:
-    """PQ111, PQ112: what validation refuses; return whether it does. Objects from an API server have passed it."""
+    """PQ111, PQ112: what validation refuses; return whether there is no pod to look at.
+
+    Objects from an API server have passed validation.
+    """
     if view.workload.is_live:
-        return False
+        return not view.pod.spec.containers
     errors = validate_resources(view.defaulted)
     above = _above_limit(view) if errors else []
     for container, path, resource, request, limit in above:
