@@ -15,12 +15,27 @@ from podqos.advice.catalogue import CHECKS
 from podqos.advice.checking import check, check_bundle, check_workload
 from podqos.advice.finding import Finding, SuppressedBy, Suppression
 from podqos.advice.view import Context
+from podqos.model.pod import PodSpec
 
 BAD = "---\n".join(each.bad.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.bad.replaces)
 
 
 def test_nothing_is_found_in_nothing():
     assert check(Bundle()) == ()
+
+
+def test_a_pod_without_containers_is_refused_and_disturbs_nobody():
+    bundle = bundle_of(plain_objects(pod(FULL, "{}")))
+    found = bundle.workloads[0]
+    empty = replace(found.workload, pod=replace(found.workload.pod, spec=PodSpec()))
+    workloads = (found, replace(found, workload=empty, subject=replace(found.subject, name="empty")))
+
+    findings = check(replace(bundle, workloads=workloads))
+    assert [(each.subject.name, each.check) for each in findings] == [
+        ("empty", "PQ112"),
+        ("p", "PQ101"),
+        ("p", "PQ108"),
+    ]
 
 
 def test_findings_come_in_the_order_of_their_objects():

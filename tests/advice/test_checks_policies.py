@@ -91,6 +91,14 @@ def test_the_class_of_the_manifest_and_the_class_that_runs_are_both_told():
     assert finding.consequence.repaired.oom_score_adj == 1000
 
 
+def test_the_field_at_fault_is_that_of_the_container_at_fault():
+    (trap,) = found(pod("{limits: {ephemeral-storage: 1Gi}}", "{}") + limit_range("default: {memory: 1Gi}"))
+    (refused,) = found(pod(FULL, BURST) + limit_range("max: {memory: 1Gi}"))
+
+    assert (trap.check, trap.path) == ("PQ201", "spec.containers[0].resources")
+    assert (refused.check, refused.path, refused.container) == ("PQ203", "spec.containers[1].resources", "c1")
+
+
 def test_limit_ranges_of_different_namespaces_do_not_conflict():
     one, other = limit_range("default: {memory: 1Gi}"), limit_range("default: {memory: 2Gi}", "lr2", "other")
 

@@ -106,7 +106,7 @@ def check_bundle(
         findings += result.findings
     findings += _of_several(context, sketches, resizes)
     disabled = context.options.disabled
-    if sketches and all(sketch.pod is not None for sketch in sketches):
+    if any(sketch.pod is not None for sketch in sketches):
         from podqos.advice.comparison import compare
 
         findings = compare(findings, variants, sketches, context)

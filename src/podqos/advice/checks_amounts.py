@@ -21,9 +21,12 @@ _MOST_NANOS = 1000 * NANOS
 
 
 def refused_amounts(view: View) -> bool:
-    """PQ111, PQ112: what validation refuses; return whether it does. Objects from an API server have passed it."""
+    """PQ111, PQ112: what validation refuses; return whether there is no pod to look at.
+
+    Objects from an API server have passed validation.
+    """
     if view.workload.is_live:
-        return False
+        return not view.pod.spec.containers
     errors = validate_resources(view.defaulted)
     above = _above_limit(view) if errors else []
     for container, path, resource, request, limit in above:
@@ -121,10 +124,20 @@ def _wrong_units(view: View, container: Container, path: str, name: str) -> None
         "PQ117",
         f"{path}.{side}.{name}",
         ImplausibleAmount(name, side, str(amount), _meant(name, amount)),
-        # Both sides at once: a request must not exceed its limit in between.
-        Patch(tuple(FieldEdit(f"{view.prefix}{path}.{each}.{name}", _meant(name, it), str(it)) for each, it in wrong)),
+        _in_right_units(container, name, {each: _meant(name, it) for each, it in wrong}, view.prefix + path),
         container=container.name,
     )
+
+
+def _in_right_units(container: Container, name: str, meant: dict[str, str], path: str) -> Patch:
+    """Return both sides at once, as a request must not exceed its limit; where it would, somebody has to choose."""
+    resources = container.resources
+    amounts = {side: getattr(resources, side).get(name) for side in ("limits", "requests")}
+    after = amounts | {side: Quantity.parse(text) for side, text in meant.items()}
+    limit, request = after["limits"], after["requests"]
+    if limit is not None and request is not None and request > limit:
+        return Patch(needs_choice=Choice.AMOUNT, paths=tuple(f"{path}.{side}.{name}" for side in meant))
+    return Patch(tuple(FieldEdit(f"{path}.{side}.{name}", text, str(amounts[side])) for side, text in meant.items()))
 
 
 def _meant(name: str, amount: Quantity) -> str:

@@ -55,7 +55,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
     sources = tuple(dict.fromkeys(change.source or _OVERRIDE for change in changes))
     view.report(
         "PQ201",
-        "spec.containers[0].resources",
+        changes[0].path.rpartition(".")[0] if changes else "spec",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch(edits),
         repaired=lambda: view.defaulted,
@@ -89,7 +89,7 @@ def _refused(view: View, admission: WorkloadAdmission) -> None:
         paths = tuple(path for name, path in _resource_paths(view).items() if name in containers)
         view.report(
             "PQ206",
-            "spec.containers[0].resources",
+            paths[0] if paths else "spec",
             facts,
             Patch(needs_choice=Choice.RESOURCES, paths=tuple(view.prefix + path for path in paths)),
         )
@@ -97,9 +97,16 @@ def _refused(view: View, admission: WorkloadAdmission) -> None:
         over = OverQuota(denied.quota, admission.pods, admission.admitted, denied.message)
         view.report("PQ207", "spec", over, Patch(needs_choice=Choice.QUOTA))
     elif isinstance(denied, LimitRangeDenied):
-        source = denied.violations[0].subject.limit_range if denied.violations else ""
-        facts_refused = Refused(str(admission.refused_by), denied.message, source)
-        view.report("PQ203", "spec.containers[0].resources", facts_refused, _within_bounds(view, denied))
+        broken = denied.violations[0]
+        facts_refused = Refused(str(admission.refused_by), denied.message, broken.subject.limit_range)
+        path = _resource_paths(view).get(broken.subject.container, "spec")
+        view.report(
+            "PQ203",
+            path,
+            facts_refused,
+            _within_bounds(view, denied),
+            container=broken.subject.container or None,
+        )
     elif admission.refused_by is Step.VALIDATION:
         _above_default(view, admission)
 

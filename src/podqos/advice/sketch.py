@@ -81,7 +81,7 @@ def sketch_of(view: View) -> Sketch:
         None if is_best_effort else view.standing,
         spec.termination_grace_period_seconds,
         demand_of(view) if view.context.surroundings.nodes else None,
-        view.running() if view.compares else None,
+        view.running() if view.compares and spec.containers else None,
         tuple(
             each.annotations
             for each in (view.workload.metadata, view.pod.metadata)

@@ -1,6 +1,6 @@
 """``docs/checks.md``, made from the catalogue: a page on every check, with examples that tests run.
 
-``podqos check --list -o markdown`` prints it; a test holds the file in the repository against it.
+A test holds the file in the repository against ``document()``; whoever changes a check writes the file anew.
 """
 
 from __future__ import annotations
