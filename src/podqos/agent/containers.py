@@ -2,7 +2,7 @@
 
 Init containers run one after the other and have to end well; sidecars among them keep running; then come the regular
 ones, side by side. What ends is restarted as the pod's ``restartPolicy`` says: the first time at once, then after 10 s,
-20 s … 300 s, counted from its end; all that is forgotten once it ran for more than 10 minutes. When no regular container
+20 s … 300 s, counted from its end; all that is forgotten after 10 minutes of running. When no regular container
 is left to run the pod has come to its end.
 
 Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
@@ -166,7 +166,7 @@ def _go_on(turn: Turn, record: PodRecord) -> None:
 
 
 def _advanced(containers: Sequence[ContainerRecord]) -> Iterator[ContainerRecord]:
-    """Yield the containers with those that may start now starting: up to the first init container that has not ended."""
+    """Yield the containers, with those starting that may: up to the first init container that has not ended."""
     blocked = False
     for container in containers:
         waits = container.stage is ContainerStage.WAITING
