@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eviction.nodes import pod
+from podqos.agent.reasons import OOMLevel
 from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Eviction, Growth, Kill, Level, Watch, forecast, grown
+from podqos.survival.forecast import Eviction, Growth, Kill, Watch, forecast, grown
 from podqos.survival.race import SECOND_US, Race, run_race
 from survival.nodes import GI, MI, snapshot, using
 
@@ -45,7 +46,7 @@ def test_one_hard_threshold_is_the_race_in_closed_form():
     node = snapshot(LEAK, STEADY)
     found = _forecast(node, 128 * MI, _watch())
     race = Race(60 * GI, found.room.until_oom_bytes, GI, 128 * MI)
-    assert found.level is Level.NODE
+    assert found.level is OOMLevel.NODE
     assert (found.oom_us, found.kubelet_first) == (run_race(race).oom_us, run_race(race).kubelet_first)
     assert 0 < found.kubelet_first < 1
 
@@ -87,7 +88,7 @@ def test_the_first_in_the_ranking_changes_while_the_pod_grows():
 def test_a_limit_of_its_own_holds_a_growth_and_needs_no_threshold():
     grower = using(pod("grower", "memory=1Gi", limits="memory=2Gi"), "1Gi")
     found = _forecast(snapshot(grower, STEADY), GI, _watch(), "grower")
-    assert found.level in {Level.CONTAINER, Level.POD}
+    assert found.level in {OOMLevel.CONTAINER, OOMLevel.POD}
     assert found.oom_us == SECOND_US
     assert (found.kubelet_first, found.needed) == (0, None)
 
@@ -97,7 +98,7 @@ def test_all_pods_together_run_out_first_where_that_is_enforced():
         node_memory_bytes=NODE_BYTES, node_allocatable={MEMORY: Quantity.of_units(8 * GI, "BinarySI")}
     )
     found = _forecast(snapshot(LEAK, STEADY), GI, _watch(), settings=settings)
-    assert (found.level, found.oom_us) == (Level.PODS, 4 * SECOND_US)
+    assert (found.level, found.oom_us) == (OOMLevel.KUBEPODS, 4 * SECOND_US)
 
 
 def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():

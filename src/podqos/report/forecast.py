@@ -12,11 +12,12 @@ from fractions import Fraction
 from msgspec import Struct
 
 from podqos.agent.journal import By
+from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
 from podqos.report.ranking import amount
 from podqos.report.style import Style, columns, wrapped
 from podqos.report.thresholds import duration, threshold_value
-from podqos.survival.forecast import Crossing, Eviction, Forecast, Level, Needed, Outcome
+from podqos.survival.forecast import Crossing, Eviction, Forecast, Needed, Outcome
 
 _SECOND_US = 1_000_000
 _BAR = 30
@@ -83,7 +84,7 @@ class GrowthReport(Struct, frozen=True, rename="camel"):
     pod: str
     container: str
     rate_bytes_per_second: int
-    out_of_memory: Level
+    out_of_memory: OOMLevel
     out_of_memory_path: str
     out_of_memory_after_seconds: float
     thresholds: tuple[ThresholdCrossing, ...]
@@ -264,11 +265,11 @@ def _needed(needed: Needed) -> NeededReport:
 
 
 _WHERE = {
-    Level.CONTAINER: "The container reaches its own limit",
-    Level.POD: "The pod reaches its own limit",
-    Level.CLASS: "The class reaches its limit",
-    Level.PODS: "All pods together reach what they may use",
-    Level.NODE: "The machine runs out of memory",
+    OOMLevel.CONTAINER: "The container reaches its own limit",
+    OOMLevel.POD: "The pod reaches its own limit",
+    OOMLevel.CLASS: "The class reaches its limit",
+    OOMLevel.KUBEPODS: "All pods together reach what they may use",
+    OOMLevel.NODE: "The machine runs out of memory",
 }
 
 

@@ -12,13 +12,13 @@ That somebody is evicted does not mean that the growth is over: the first in the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.reasons import OOMLevel
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
 from podqos.eviction.signals import Signal
@@ -61,16 +61,6 @@ class Watch(Struct, frozen=True, gc=False):
     reaction_us: int = 0
     """From the decision to the moment memory is given back."""
     policy: Policy | None = None
-
-
-class Level(StrEnum):
-    """What runs out of memory."""
-
-    CONTAINER = "container"
-    POD = "pod"
-    CLASS = "class"
-    PODS = "all pods"
-    NODE = "node"
 
 
 class Crossing(Struct, frozen=True, gc=False):
@@ -129,7 +119,7 @@ class Forecast(Struct, frozen=True, gc=False):
 
     growth: Growth
     grower: PodUsage
-    level: Level
+    level: OOMLevel
     """Where the kernel runs out of memory for it."""
     room: Room
     oom_us: Fraction
@@ -174,7 +164,7 @@ def forecast(
             (each.probability for each in outcomes if isinstance(each.what, Eviction)), start=Fraction(0)
         ),
         outcomes=outcomes,
-        needed=None if level in {Level.CONTAINER, Level.POD} else _needed(crossings, room, growth, watch, wanted),
+        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(crossings, room, growth, watch, wanted),
     )
 
 
@@ -379,14 +369,14 @@ def _needed(crossings: Sequence[Crossing], room: Room, growth: Growth, watch: Wa
     )
 
 
-def _level(path: str, container_path: str, settings: CgroupSettings) -> Level:
+def _level(path: str, container_path: str, settings: CgroupSettings) -> OOMLevel:
     if path == ROOT:
-        return Level.NODE
+        return OOMLevel.NODE
     if path == container_path:
-        return Level.CONTAINER
+        return OOMLevel.CONTAINER
     if path == parent_path(container_path):
-        return Level.POD
-    return Level.PODS if path == node_path(settings) else Level.CLASS
+        return OOMLevel.POD
+    return OOMLevel.KUBEPODS if path == node_path(settings) else OOMLevel.CLASS
 
 
 def _microseconds(growth: Growth, amount_bytes: int) -> Fraction:
