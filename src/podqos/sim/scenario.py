@@ -114,14 +114,7 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
     node: str
 
 
-class NodeAdded(Struct, frozen=True, gc=False, tag=True):
-    """A machine that was lost, or was kept back, joins empty."""
-
-    at_us: int
-    node: str
-
-
-Happening = NodeLost | NodeAdded
+Happening = NodeLost
 
 
 class Options(Struct, frozen=True, kw_only=True):
