@@ -208,7 +208,7 @@ class TimingPart(_Part, frozen=True):
     pleg_period: Duration | None = None
     """How often the kubelet looks for ended containers; absent: 1s."""
     container_start: Duration | None = None
-    """From the decision until a container runs; absent: 0s."""
+    """From the decision until a container runs, after the beginning of the scenario; absent: 0s."""
     container_stop: Duration | None = None
     """How long a container takes to end when asked; absent: 0s."""
     clean_up: Duration | None = None
