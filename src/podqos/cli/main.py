@@ -34,6 +34,7 @@ COMMANDS = {
     "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
     "forecast": ("forecast", "who acts first when a container grows, kernel or kubelet, how likely, and who dies"),
+    "scenario": ("scenario", "files for simulations: validate them, begin a new one, their schema for editors"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }
