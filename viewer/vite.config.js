@@ -1,4 +1,5 @@
-// Builds the page into one file: script and style are written into the HTML, so that it opens from file:// without a network.
+// Builds the page into one file: script and style are written into the HTML, so that it opens from file:// without a
+// network. The bundler is rollup's WebAssembly build (`overrides` in package.json): one package for every platform.
 import { defineConfig } from "vite";
 
 /** Move the built script and style into the page; nothing else may be left over. */

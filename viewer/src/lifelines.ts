@@ -18,13 +18,14 @@ export function conditionsPanel(plot: Plot): Panel {
     height: names.length * ROW,
     draw(body) {
       names.forEach((name, row) => {
+        body.append(s("text", { class: "absent", x: plot.left + 6, y: row * ROW + 12.5 }, name));
         for (const span of node.conditions.filter((each) => each.condition === name)) {
           const from = Math.max(plot.left, plot.x(span.startUs));
           const to = Math.min(plot.right, plot.x(span.endUs ?? plot.run.endUs));
           if (to <= plot.left || from >= plot.right) continue;
           body.append(
             s("rect", { class: "condition", x: from, y: row * ROW + 1, width: Math.max(2, to - from), height: ROW - 4, rx: 3 }, s("title", {}, `${name} from ${time(span.startUs)}`)),
-            s("text", { class: "name on-dark", x: from + 6, y: row * ROW + 12.5 }, to - from > 100 ? name : ""),
+            s("text", { class: "name on-condition", x: from + 6, y: row * ROW + 12.5 }, to - from > 110 ? name : ""),
           );
         }
       });

@@ -70,14 +70,18 @@ function page(state: State): HTMLElement {
   const element = h(
     "main",
     {},
-    h("section", { class: "card picture", "aria-label": "Charts" }, legend(), charts, scrubber(state)),
+    h(
+      "div",
+      { class: "column" },
+      h("section", { class: "card picture", "aria-label": "Charts" }, legend(), charts, scrubber(state)),
+      h("section", { class: "card", "aria-labelledby": "workloads" }, h("h2", { id: "workloads" }, "Workloads"), workloads(state.run)),
+    ),
     h(
       "aside",
-      {},
+      { class: "column" },
       h("section", { class: "card", "aria-labelledby": "kills" }, h("h2", { id: "kills" }, "Kills"), kills),
       h("section", { class: "card", "aria-labelledby": "orders" }, h("h2", { id: "orders" }, "Who would go first"), orders),
     ),
-    h("section", { class: "card wide", "aria-labelledby": "workloads" }, h("h2", { id: "workloads" }, "Workloads"), workloads(state.run)),
     h("section", { class: "card wide", "aria-labelledby": "journal" }, h("h2", { id: "journal" }, "Journal"), journal),
     h("footer", { class: "quiet" }, "Keys: ← → move the cursor (with Shift further) · j k next and previous kill · z all or around the kills · t dark or light · drag to zoom, double-click for all."),
   );

@@ -200,7 +200,7 @@ function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[]
     if (!layer.values.some((value) => value > 0)) continue;
     let upper = "";
     let lower = "";
-    let best = { height: 0, x: 0, y: 0 };
+    const spans: Span[] = [];
     for (let index = first; index <= last; index++) {
       const x = plot.x(times[index] ?? 0);
       const from = base[index] ?? 0;
@@ -208,16 +208,41 @@ function stack(body: SVGGElement, plot: Plot, y: Scale, layers: readonly Layer[]
       upper += `${index === first ? "M" : "L"}${x.toFixed(1)} ${y(to).toFixed(1)}`;
       lower = `L${x.toFixed(1)} ${y(from).toFixed(1)}${lower}`;
       base[index] = to;
-      const height = y(from) - y(to);
-      if (height > best.height + 0.5 && x >= plot.left - 1 && x < plot.right - 150) best = { height, x, y: (y(from) + y(to)) / 2 };
+      spans.push({ x, top: y(to), bottom: y(from) });
     }
     clipped.append(s("path", { class: layer.className, d: `${upper}${lower}Z`, fill: layer.fill, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }));
-    if (best.height >= 14) {
+    const place = roomFor(spans, plot, layer.label.length * 6.8 + 12);
+    if (place !== null) {
       const dark = layer.pod === null ? "" : isDark(layer.fill) ? " on-dark" : " on-light";
-      labels.append(s("text", { class: `name${dark}`, x: best.x + 8, y: best.y + 4, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }, layer.label));
+      labels.append(s("text", { class: `name${dark}`, x: place.x + 8, y: place.y + 4, ...(layer.pod === null ? {} : { "data-pod": layer.pod }) }, layer.label));
     }
   }
   body.append(clipped, labels);
+}
+
+interface Span {
+  x: number;
+  top: number;
+  bottom: number;
+}
+
+/** The first place in a band where a text of this width fits, and the middle of the band there. */
+function roomFor(spans: readonly Span[], plot: Plot, width: number): { x: number; y: number } | null {
+  for (const [index, start] of spans.entries()) {
+    const x = Math.max(plot.left, start.x);
+    if (x + width > plot.right || (spans[index + 1]?.x ?? Infinity) <= x) continue;
+    let [top, bottom] = [start.top, start.bottom];
+    for (let next = index + 1; next < spans.length; next++) {
+      const span = spans[next] as Span;
+      const before = spans[next - 1] as Span;
+      const share = span.x > x + width ? (x + width - before.x) / (span.x - before.x) : 1;
+      top = Math.max(top, before.top + (span.top - before.top) * share);
+      bottom = Math.min(bottom, before.bottom + (span.bottom - before.bottom) * share);
+      if (share < 1) break;
+    }
+    if (bottom - top >= 13) return { x, y: (top + bottom) / 2 };
+  }
+  return null;
 }
 
 function line(body: SVGGElement, plot: Plot, y: Scale, values: readonly number[], className: string): void {

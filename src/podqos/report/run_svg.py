@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from math import ceil, floor, log2
 from xml.sax.saxutils import escape
 
@@ -82,7 +83,7 @@ def run_svg(view: RunView, node: NodeView) -> str:
     bottom = pods_top + rows * _ROW
     height = bottom + 34
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" {_FONT}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" {_FONT}>',
         f"<title>{escape(view.name)}: {escape(headline(view.summary))}</title>",
         f'<rect width="{WIDTH}" height="{height}" fill="{_PAPER}"/>',
         f'<clipPath id="c">{_rect(_LEFT, 0, _RIGHT - _LEFT, height)}/></clipPath>',
@@ -180,13 +181,30 @@ def _layers(plot: _Plot) -> Iterator[tuple[str, str, Sequence[int]]]:
 
 
 def _name(plot: _Plot, name: str, colour: str, bands: Sequence[tuple[int, float, float]]) -> Iterator[str]:
-    """Yield the name of a band where it is highest, if it is high enough."""
-    inside = [(low - high, plot.x(plot.node.times_us[index]), (low + high) / 2) for index, low, high in bands]
-    room = [each for each in inside if _LEFT - 1 <= each[1] < _RIGHT - 160]
-    if room:
-        tall, x, middle = max(room, key=lambda each: (round(each[0], 1), -each[1]))
-        if tall >= 13:
-            yield _text(x + 8, middle + 4, name, weight=550, fill="#fff" if palette.is_dark(colour) else _INK)
+    """Yield the name of a band at the first place where it fits into it."""
+    width = 6.8 * len(name) + 12
+    spans = [(plot.x(plot.node.times_us[index]), low, high) for index, low, high in bands]
+    for at, (start, _, _) in enumerate(spans):
+        x = max(_LEFT, start)
+        if x + width > _RIGHT or (at + 1 < len(spans) and spans[at + 1][0] <= x):
+            continue
+        low, high = _narrowest(spans[at:], x + width)
+        if low - high >= 13:
+            fill = "#fff" if palette.is_dark(colour) else _INK
+            yield _text(x + 8, (low + high) / 2 + 4, name, weight=550, fill=fill)
+            return
+
+
+def _narrowest(spans: Sequence[tuple[float, float, float]], end: float) -> tuple[float, float]:
+    """Return what is inside of a band all the way from its first point to ``end``: below the one, above the other."""
+    _, low, high = spans[0]
+    for (x, x_low, x_high), (next_x, next_low, next_high) in pairwise(spans):
+        share = (end - x) / (next_x - x) if next_x > end else 1.0
+        low = min(low, x_low + (next_low - x_low) * share)
+        high = max(high, x_high + (next_high - x_high) * share)
+        if share < 1:
+            break
+    return low, high
 
 
 def _memory_left(plot: _Plot, top: float) -> Iterator[str]:
