@@ -17,9 +17,10 @@ from fractions import Fraction
 
 from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
 from podqos.cli.options import add_schema_option, add_version_option, amount_option
-from podqos.cli.output import print_csv, print_schema, print_value, write_file
+from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.snapshots import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.written_files import write_file
 from podqos.errors import InvalidOption
 from podqos.eviction.ranking import Policy
 from podqos.eviction.settings import EvictionSettings

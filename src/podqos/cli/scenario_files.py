@@ -29,6 +29,7 @@ from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
 from podqos.sim.scenario_file import FileReading, Materials, read_file, resolve
 from podqos.sim.shape_document import Samples
+from podqos.sim.variation import Variation
 
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})
@@ -43,19 +44,23 @@ class ScenarioReading(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def load_scenario(path: str) -> Scenario:
-    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run."""
-    reading = read_scenario(path)
+def load_scenario(path: str, variation: Variation | None = None) -> Scenario:
+    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run.
+
+    ``variation`` sets some of its parameters to other values.
+    """
+    variation = variation or Variation()
+    reading = read_scenario(path, variation)
     for problem in reading.problems:
         print(problem, file=sys.stderr)
     if reading.scenario is None:
         errors = sum(problem.severity is Severity.ERROR for problem in reading.problems)
         what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
         raise InputError(what, where=reading.path, fix="see above; `podqos scenario validate` says the same")
-    return reading.scenario
+    return variation.scenario(reading.scenario)
 
 
-def read_scenario(path: str) -> ScenarioReading:
+def read_scenario(path: str, variation: Variation | None = None) -> ScenarioReading:
     """Read a scenario file and everything it refers to."""
     path = scenario_path(path)
     try:
@@ -63,10 +68,11 @@ def read_scenario(path: str) -> ScenarioReading:
     except InputError as error:
         problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
         return ScenarioReading(path, None, (problem,))
-    file = read_file(path, data)
+    variation = variation or Variation()
+    file = read_file(path, data, variation.document)
     if file.document is None:
         return ScenarioReading(path, None, tuple(sorted(file.problems)))
-    fetched = _Fetched(file, file.document)
+    fetched = _Fetched(file, file.document, variation)
     scenario, findings = resolve(file.document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
     if any(problem.severity is Severity.ERROR for problem in problems):
@@ -86,7 +92,8 @@ def scenario_path(path: str) -> str:
 class _Fetched:
     """What a scenario refers to, relative to its file."""
 
-    def __init__(self, file: FileReading, document: ScenarioDocument) -> None:
+    def __init__(self, file: FileReading, document: ScenarioDocument, variation: Variation) -> None:
+        self._variation = variation
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
@@ -111,7 +118,7 @@ class _Fetched:
         workloads = []
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
-                own = _in_namespace(workload, self._spec.namespace)
+                own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
                 admitted = self._admitted(admissions.create(own), source, place)
                 if admitted is not None:
                     workloads.append(admitted)
