@@ -360,3 +360,33 @@ def test_the_schema_describes_every_definition_it_refers_to():
     referred = {part.split('"')[0] for part in schema.split('"#/$defs/')[1:]}
     assert referred == set(definitions)
     assert all("description" in definition or "anyOf" in definition for definition in definitions.values())
+
+
+# ---- the page ----------------------------------------------------------------------------------------------------
+
+PAGE = (ROOT / "docs" / "scenarios.md").read_text()
+
+
+def test_the_example_of_the_page_is_valid(tmp_path):
+    example = PAGE.split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "content-platform").symlink_to(ROOT / "scenarios" / "content-platform")
+    (tmp_path / "page.yaml").write_text(example)
+    assert [str(problem) for problem in read_scenario(str(tmp_path / "page.yaml")).problems] == []
+
+
+@pytest.mark.parametrize("notation", [line.split("`")[1] for line in PAGE.splitlines() if line.startswith("| `")])
+def test_every_demand_of_the_page_can_be_read(reads, tmp_path, notation):
+    (tmp_path / "usage.csv").write_text("time,memory\n0,1Gi\n")
+    if "{" not in notation and not notation[0].isdigit():
+        assert f'"{notation}"' in (ROOT / "docs" / "schema" / "scenario.json").read_text()
+        return
+    workload(reads(f"workloads: [{{workload: web, demand: {{memory: {notation}}}}}]"), "web")
+
+
+def test_the_page_names_every_field_of_demands_nodes_and_workloads():
+    definitions = json.loads((ROOT / "docs" / "schema" / "scenario.json").read_text())["$defs"]
+    for name in ("Demand", "Workload", "Timing", "ScenarioSpec"):
+        missing = [
+            field for field in definitions[name]["properties"] if f"`{field}" not in PAGE and f"{field}:" not in PAGE
+        ]
+        assert missing in ([], ["description"]), name
