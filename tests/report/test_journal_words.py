@@ -80,6 +80,8 @@ PRESSURE = UnderPressure(
     grace_period_seconds=1,
 )
 
+WHY_EVICTED = "9Gi of 4130Mi requested, priority 100000; before monitoring/debug by lower priority"
+
 CASES = {
     "thresholds met": (
         Kind.OBSERVED,
@@ -100,8 +102,7 @@ CASES = {
     "pressure": (
         Kind.EVICTED,
         PRESSURE,
-        "web evicted by the kubelet: "
-        + "memory.available 90Mi < 100Mi (hard); uses 2Gi over its request of 1Gi, priority 5",
+        "web evicted by the kubelet: memory.available 90Mi < 100Mi (hard); uses 2Gi over its request of 1Gi, priority 5",  # noqa: E501
     ),
     "local storage": (
         Kind.EVICTED,
@@ -183,8 +184,7 @@ def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would
         "The kernel saw a process of ns/web with 250Mi and oom_score_adj 1000: a badness of 64.2Gi, the highest.",
         "2 processes died as a whole and gave back 250Mi.",
         "The runner-up was batch/analytics with 64Gi; 250Mi lay between them.",
-        "The kubelet, had it looked, would have evicted batch/analytics (9Gi of 4130Mi requested, priority 100000; "
-        + "before monitoring/debug by lower priority).",
+        f"The kubelet, had it looked, would have evicted batch/analytics ({WHY_EVICTED}).",
     )
 
 

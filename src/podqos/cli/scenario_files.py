@@ -43,9 +43,12 @@ class ScenarioReading(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def load_scenario(path: str) -> Scenario:
-    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run."""
-    reading = read_scenario(path)
+def load_scenario(path: str, *, seed: int | None = None) -> Scenario:
+    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run.
+
+    ``seed`` takes the place of the file's.
+    """
+    reading = read_scenario(path, seed=seed)
     for problem in reading.problems:
         print(problem, file=sys.stderr)
     if reading.scenario is None:
@@ -55,7 +58,7 @@ def load_scenario(path: str) -> Scenario:
     return reading.scenario
 
 
-def read_scenario(path: str) -> ScenarioReading:
+def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
     """Read a scenario file and everything it refers to."""
     path = scenario_path(path)
     try:
@@ -66,8 +69,11 @@ def read_scenario(path: str) -> ScenarioReading:
     file = read_file(path, data)
     if file.document is None:
         return ScenarioReading(path, None, tuple(sorted(file.problems)))
-    fetched = _Fetched(file, file.document)
-    scenario, findings = resolve(file.document, fetched.materials)
+    document = file.document
+    if seed is not None:
+        document = replace(document, spec=replace(document.spec, seed=seed))
+    fetched = _Fetched(file, document)
+    scenario, findings = resolve(document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
     if any(problem.severity is Severity.ERROR for problem in problems):
         scenario = None

@@ -55,7 +55,9 @@ class _Gone:
 def _kill(entry: Entry, pod: str, node: ShownNode, gone: set[tuple[str, str | None]]) -> Kill:
     moment = _before(entry, pod, node.record.moments)
     because = entry.because
-    kernel_at, kubelet_at, savings = None, None, ()
+    kernel_at: int | None = None
+    kubelet_at: int | None = None
+    savings: tuple[Saving, ...] = ()
     if moment is not None:
         snapshot = _without(node.snapshot(moment), gone)
         uid = node.record.pods[pod].metadata.uid

@@ -74,7 +74,7 @@ def node_names(scenario: Scenario) -> Iterator[str]:
 
 
 def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, NodeSettings]:
-    found = {}
+    found: dict[str, NodeSettings] = {}
     for group in scenario.nodes:
         names = [name for index in range(group.count) if (name := group.name_of(index)) in wanted]
         if names:
