@@ -115,7 +115,14 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
     node: str
 
 
-Happening = NodeLost
+class NodeAdded(Struct, frozen=True, gc=False, tag=True):
+    """A machine that was lost joins again, empty."""
+
+    at_us: int
+    node: str
+
+
+Happening = NodeLost | NodeAdded
 
 
 class Options(Struct, frozen=True, kw_only=True):
