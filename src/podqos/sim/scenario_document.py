@@ -64,7 +64,7 @@ class Filesystems(_Part, frozen=True):
 
 
 class Reclaimable(_Part, frozen=True):
-    """What cleaning up gains, once."""
+    """What lies on the disk besides all else, and is gained by cleaning up, once."""
 
     images: Quantity = ZERO
     dead_containers: Quantity = ZERO
