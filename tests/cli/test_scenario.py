@@ -15,7 +15,7 @@ from podqos.eviction.ranking import Policy
 from podqos.qos.classes import classify
 from podqos.sim.curve import Clock, constant
 from podqos.sim.demand import IDLE
-from podqos.sim.scenario import NodeLost
+from podqos.sim.scenario import NodeAdded, NodeLost
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem)
@@ -200,12 +200,12 @@ def test_the_rest(reads):
         seed: 5
         kubernetesVersion: "1.30"
         evictionPolicy: qos-tiers
-        events: [{at: 1m, nodeLost: node}]
+        events: [{at: 1m, nodeLost: node}, {at: 2m, nodeJoins: node}]
         timing: {containerStart: 2s, recreate: 3s}
         """)
     )
     assert (read.seed, read.profile.version, read.policy) == (5, (1, 30), Policy.QOS_TIERS)
-    assert read.happenings == (NodeLost(60_000_000, "node"),)
+    assert read.happenings == (NodeLost(60_000_000, "node"), NodeAdded(120_000_000, "node"))
     assert (read.options.container_start_us, read.options.recreate_us, read.options.pleg_period_us) == (2e6, 3e6, 1e6)
 
 
@@ -220,7 +220,7 @@ def test_the_rest(reads):
         ("kubernetesVersion: 1.99.0", "spec.kubernetesVersion: Kubernetes version '1.99.0' is not known"),
         ("evictionPolicy: fair", "spec.evictionPolicy: must be one of kubelet, qos-tiers, qos-usage"),
         ("events: [{at: 1m, nodeLost: nod}]", 'spec.events[0].nodeLost: there is no node "nod" (nodes are node)'),
-        ("events: [{at: 1m}]", "spec.events[0]: nothing happens"),
+        ("events: [{at: 1m}]", "spec.events[0]: one thing must happen"),
         ("timing: {plegPeriod: 0s}", "spec.timing.plegPeriod: must be more than nothing"),
         ("workloads: [{workload: webb}]", 'no manifest has a workload "webb" (did you mean "web"?)'),
         ("workloads: [{}]", "spec.workloads[0].workload: Required value"),
