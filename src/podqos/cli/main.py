@@ -35,6 +35,10 @@ COMMANDS = {
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
     "forecast": ("forecast", "who acts first when a container grows, kernel or kubelet, how likely, and who dies"),
     "scenario": ("scenario", "files for simulations: validate them, begin a new one, their schema for editors"),
+    "simulate": (
+        "simulate",
+        "what happens on nodes over time: a scenario, run with the same decisions, in virtual time",
+    ),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }

@@ -298,4 +298,7 @@ def _signed(value: int) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    return mebibytes(size_bytes) if size_bytes >= 0 else f"−{mebibytes(-size_bytes)}"
+    """Return a badness: of tens of gibibytes nobody reads the mebibytes."""
+    size = abs(size_bytes)
+    text = mebibytes(size) if size < 10 << 30 or size % (1 << 30) == 0 else f"{size / (1 << 30):.1f}Gi"
+    return text if size_bytes >= 0 else f"−{text}"

@@ -24,7 +24,7 @@ from podqos.report.words import mebibytes
 WIDTH = 1200
 _LEFT, _RIGHT = 70, WIDTH - 24
 _MEMORY_HEIGHT, _LEFT_HEIGHT, _ROW = 300, 110, 17
-_MOST_POINTS = 5000
+_MOST_POINTS = 2000
 _MOST_ROWS = 24
 _INK, _QUIET, _GRID, _PAPER = "#1b2430", "#5c6877", "#e9edf2", "#ffffff"
 _SOFT = "#b26a00"
@@ -64,7 +64,7 @@ class _Plot(Struct, frozen=True):
         first = max(0, bisect_left(times, self.from_us) - 1)
         last = min(len(times), bisect_right(times, self.to_us) + 1)
         every = range(first, last)
-        most = max(40, _MOST_POINTS // (len(self.node.pods) + 2))
+        most = max(12, _MOST_POINTS // (len(self.node.pods) + 2))
         if len(every) <= most:
             return every
         kept = {first, last - 1, *range(first, last, ceil(len(every) / most))}

@@ -49,9 +49,9 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     """Where images have a filesystem of their own; writable layers are there, too, unless ``containerfs`` is given."""
     containerfs: Filesystem | None = None
     unused_image_bytes: int = 0
-    """What removing unused images gains, once."""
+    """Images that nobody uses, besides all else on the disk: what removing them gains, once."""
     dead_container_bytes: int = 0
-    """What removing dead containers gains, once."""
+    """What dead containers left, besides all else on the disk: what removing them gains, once."""
     system: SystemDemand = SystemDemand()
     config: KubeletConfiguration = KubeletConfiguration()
     labels: Mapping[str, str] = {}
@@ -115,7 +115,14 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
     node: str
 
 
-Happening = NodeLost
+class NodeAdded(Struct, frozen=True, gc=False, tag=True):
+    """A machine that was lost joins again, empty."""
+
+    at_us: int
+    node: str
+
+
+Happening = NodeLost | NodeAdded
 
 
 class Options(Struct, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ class Filesystems(_Part, frozen=True):
 
 
 class Reclaimable(_Part, frozen=True):
-    """What cleaning up gains, once."""
+    """What lies on the disk besides all else, and is gained by cleaning up, once."""
 
     images: Quantity = ZERO
     dead_containers: Quantity = ZERO
@@ -199,7 +199,9 @@ class EventPart(_Part, frozen=True):
 
     at: Duration = Duration(0)
     node_lost: str = ""
-    """Which one is gone."""
+    """Which one is gone, with all that ran on it."""
+    node_joins: str = ""
+    """Which one that was lost is back, empty."""
 
 
 class TimingPart(_Part, frozen=True):

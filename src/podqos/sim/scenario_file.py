@@ -20,7 +20,7 @@ from podqos.manifest.text import normalise
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.sim.samples import Series
-from podqos.sim.scenario import SECOND_US, Happening, NodeLost, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario import SECOND_US, Happening, NodeAdded, NodeLost, Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_demand import DemandReader
 from podqos.sim.scenario_document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_nodes import NodeReader
@@ -140,13 +140,15 @@ class _Resolution:
     def _happenings(self, names: Mapping[str, int]) -> Iterator[Happening]:
         for index, event in enumerate(self._spec.events):
             path = ("spec", "events", index)
-            if not event.node_lost:
-                self._report(path, "nothing happens", "write nodeLost: and the name of a node")
-            elif event.node_lost not in names:
+            if bool(event.node_lost) == bool(event.node_joins):
+                self._report(path, "one thing must happen", "write nodeLost or nodeJoins, and the name of a node")
+                continue
+            field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
+            if name not in names:
                 some = ", ".join(list(names)[:5])
-                self._report((*path, "nodeLost"), f'there is no node "{event.node_lost}"', f"nodes are {some}")
-            else:
-                yield NodeLost(event.at, event.node_lost)
+                self._report((*path, field), f'there is no node "{name}"', f"nodes are {some}")
+                continue
+            yield NodeLost(event.at, name) if event.node_lost else NodeAdded(event.at, name)
 
     def _options(self) -> Options:
         timing = self._spec.timing

@@ -24,6 +24,7 @@ from podqos.sim.shape_text import Unit
 
 Report = Callable[[FieldPath, str, str], None]
 
+MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
 # What mkfs.ext4 does unless told otherwise.
 BYTES_PER_INODE = 16 * 2**10
@@ -55,8 +56,8 @@ class NodeReader:
     def _group(self, part: NodePart, path: FieldPath) -> NodeGroup:
         if not part.name:
             self._report((*path, "name"), "Required value", "such as worker")
-        if part.count < 1:
-            self._report((*path, "count"), "must be at least 1", "leave the node out instead")
+        if not 1 <= part.count <= MOST_NODES:
+            self._report((*path, "count"), f"must lie between 1 and {MOST_NODES:,}", "leave the node out instead")
         if part.cgroup_version not in {1, 2}:
             self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is what machines have today")
         files = part.filesystems
@@ -80,7 +81,7 @@ class NodeReader:
             loop_phase_us=part.loop_phase,
             statistics_age_us=part.statistics_age,
         )
-        return NodeGroup(spec, max(1, part.count), part.phase_step)
+        return NodeGroup(spec, min(max(1, part.count), MOST_NODES), part.phase_step)
 
     def _required(self, amount: Quantity | None, path: FieldPath, example: str) -> Quantity:
         if amount is None or amount.sign <= 0:

@@ -30,6 +30,8 @@ Model = TypeVar("Model")
 
 # So many replicas get random curves of their own; the next ones share them in turn.
 MOST_VARIANTS = 100
+# A curve of more points than this is a slip of the keyboard.
+MOST_POINTS = 100_000
 
 
 class Duration(int):
@@ -159,6 +161,8 @@ def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Cu
     assert random.every is not None
     seed, low, high = f"{setting.seed}/{name}", unit.of(random.low), unit.of(random.high)
     every_us, until_us = random.every, setting.duration_us
+    if until_us // every_us > MOST_POINTS:
+        raise InputError(f"{until_us // every_us:,} random values", fix=f"at most {MOST_POINTS:,}: raise `every`")
     if random.step is None:
         points = shapes.random_values(seed, low, high, every_us=every_us, until_us=until_us)
     else:

@@ -235,14 +235,24 @@ def _kubelet_rescues(snapshot: Snapshot, ranking: Ranking, ranked: RankedPod) ->
         instead = order[0].pod.key if _uid(order[0]) != uid else None
         return Rescue(change, place, others, instead, amount, resource, edits=edits)
 
-    if resource in {MEMORY, EPHEMERAL_STORAGE} and ranked.over_request and ranked.has_statistics:
-        amount = -(-ranked.usage // _MIB) * _MIB
-        missing = amount - ranked.request.value
+    if resource in {MEMORY, EPHEMERAL_STORAGE} and ranked.has_statistics:
         name = _largest(pod, resource)
-        own = _container(pod, name).resources.requests.get(resource)
-        wanted = missing + (0 if own is None else own.value)
-        raised = _changed(pod, name, lambda old: _with_request(old, resource, wanted))
-        yield with_pod(Change.REQUEST, raised, amount)
+        resources = _container(pod, name).resources
+        limit, own = resources.limits.get(resource), resources.requests.get(resource)
+        rest = ranked.request.value - (0 if own is None else own.value)
+        most = snapshot.node.memory_bytes if limit is None else limit.value
+
+        def requesting(amount: int) -> Rescue:
+            raised = _changed(pod, name, lambda old: _with_request(old, resource, amount))
+            return with_pod(Change.REQUEST, raised, amount + rest)
+
+        def judge(amount: int) -> tuple[int, str | None]:
+            rescue = requesting(amount)
+            return rescue.place, rescue.instead
+
+        found = _least(_MIB, most, judge)
+        if found is not None:
+            yield requesting(found[0])
     edits = edits_to_guaranteed(pod, ranking.profile)
     if resource == MEMORY and edits:
         usages = next(entry.containers for entry in snapshot.pods if entry.pod.metadata.uid == uid)
