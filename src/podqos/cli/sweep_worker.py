@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podqos.agent.journal import Kind
-from podqos.report.run_summary import summarized
+from podqos.report.run_reading import run_summary, workload_of
 from podqos.sim.run import simulate
 from podqos.sim.scenario import Scenario
 from podqos.sim.sweep import Point, RunResult, WorkloadResult
@@ -12,8 +12,8 @@ from podqos.sim.sweep import Point, RunResult, WorkloadResult
 def result_of(scenario: Scenario, key: str, point: Point) -> RunResult:
     """Run a scenario and return what a sweep keeps of it."""
     run = simulate(scenario)
-    owners = owners_of(run)
-    summary = summarized(run.entries, owners, nodes=0, end_us=run.end_us)
+    summary = run_summary(run)
+    names = [row.workload for row in summary.workloads]
     first = next((entry for entry in run.entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}), None)
     return RunResult(
         key=key,
@@ -28,6 +28,6 @@ def result_of(scenario: Scenario, key: str, point: Point) -> RunResult:
         oom_kills=summary.oom_kills,
         evictions=summary.evictions,
         first_us=None if first is None else first.time_us,
-        first_workload=None if first is None or first.pod is None else owners[first.pod].workload,
+        first_workload=None if first is None or first.pod is None else workload_of(first.pod, names),
         first_by=None if first is None or first.by is None else first.by.value,
     )
