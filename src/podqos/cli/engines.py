@@ -65,7 +65,8 @@ def _dask(address: str) -> Iterator[None]:
         raise HostError("a Dask cluster needs distributed: pip install 'podqos[dask,fleet]'") from error
     with ExitStack() as stack:
         try:
-            client: Any = stack.enter_context(Client(address, timeout="10s", set_as_default=False))
+            make: Any = Client
+            client = stack.enter_context(make(address, timeout="10s", set_as_default=False))
         except (OSError, TimeoutError) as error:
             raise HostError(f"no Dask scheduler answers at {address}: {error}") from error
         stack.enter_context(parallel_config(backend="dask", client=client))

@@ -60,6 +60,9 @@ def command_line() -> NoReturn:
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
+    if "joblib" in sys.modules:
+        # It has files and workers of its own to clear away.
+        sys.exit(code)
     os._exit(code)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from podqos.agent.journal import Kind
 from podqos.report.run_reading import run_summary, workload_of
 from podqos.sim.run import simulate
@@ -14,6 +16,10 @@ def result_of(scenario: Scenario, key: str, point: Point) -> RunResult:
     run = simulate(scenario)
     summary = run_summary(run)
     names = [row.workload for row in summary.workloads]
+    ran = {entry.pod for entry in run.entries if entry.kind is Kind.STARTED}
+    never_ran = Counter(
+        workload_of(pod, names) for pod in {entry.pod for entry in run.entries if entry.pod is not None} - ran
+    )
     first = next((entry for entry in run.entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}), None)
     return RunResult(
         key=key,
@@ -21,7 +27,13 @@ def result_of(scenario: Scenario, key: str, point: Point) -> RunResult:
         seed=point.seed,
         workloads={
             row.workload: WorkloadResult(
-                row.pods, row.untouched, row.oom_kills, row.evictions, row.restarts, row.downtime_us
+                row.pods,
+                row.untouched,
+                row.oom_kills,
+                row.evictions,
+                row.restarts,
+                row.downtime_us,
+                never_ran[row.workload],
             )
             for row in summary.workloads
         },

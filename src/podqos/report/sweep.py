@@ -18,6 +18,7 @@ CSV_COLUMNS = (
     "survived",
     "oom_kills_mean",
     "evictions_mean",
+    "never_ran_mean",
     "downtime_seconds_median",
     "downtime_seconds_p95",
     "downtime_seconds_most",
@@ -49,7 +50,7 @@ def table(report: SweepReport, style: Style) -> list[str]:
             for found in each.workloads
             if found.workload == name
         ]
-        headers = (*report.parameters, "SURVIVES", "", "KILLS", "EVICTIONS", "DOWN (MEDIAN)", "DOWN (P95)")
+        headers = (*report.parameters, "SURVIVES", "", "KILLS", "EVICTIONS", "NEVER RAN", "DOWN (MEDIAN)", "DOWN (P95)")
         lines += columns(headers, rows, style, "  ")
     return lines
 
@@ -66,6 +67,7 @@ def csv_rows(report: SweepReport) -> Iterator[tuple[str | int | float, ...]]:
                 found.survived,
                 found.oom_kills.mean,
                 found.evictions.mean,
+                found.never_ran.mean,
                 down.median,
                 down.p95,
                 down.most,
@@ -87,7 +89,8 @@ def _first_row(each: Combination) -> tuple[str, ...]:
 
 def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
     down = found.downtime_seconds
-    return _range(found.oom_kills), _range(found.evictions), f"{down.median:.3g} s", f"{down.p95:.3g} s"
+    counts = (found.oom_kills, found.evictions, found.never_ran)
+    return *map(_range, counts), f"{down.median:.3g} s", f"{down.p95:.3g} s"
 
 
 def _workloads(combinations: Sequence[Combination]) -> list[str]:

@@ -41,11 +41,13 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     evictions: int
     restarts: int
     downtime_us: int
+    never_ran: int = 0
+    """Pods for which there was no place, or which were turned away."""
 
     @property
     def survived(self) -> bool:
-        """Whether nothing befell any of its pods."""
-        return self.untouched == self.pods
+        """Whether all its pods ran and nothing befell any of them."""
+        return self.untouched == self.pods and not self.never_ran
 
 
 class RunResult(Struct, frozen=True, rename="camel"):
@@ -78,9 +80,10 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
 
     workload: str
     survived: float
-    """The share of runs in which nothing befell any of its pods."""
+    """The share of runs in which all its pods ran and nothing befell any of them."""
     oom_kills: Spread
     evictions: Spread
+    never_ran: Spread
     downtime_seconds: Spread
 
 
@@ -160,6 +163,7 @@ def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
         survived=sum(result.survived for result in results) / len(results),
         oom_kills=spread([result.oom_kills for result in results]),
         evictions=spread([result.evictions for result in results]),
+        never_ran=spread([result.never_ran for result in results]),
         downtime_seconds=spread([result.downtime_us / 1_000_000 for result in results]),
     )
 
