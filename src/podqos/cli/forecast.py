@@ -16,7 +16,7 @@ from difflib import get_close_matches
 from fractions import Fraction
 
 from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
-from podqos.cli.options import add_schema_option, add_version_option, amount_option
+from podqos.cli.options import add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.snapshots import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
@@ -35,7 +35,6 @@ from podqos.survival.forecast import Forecast, Growth, Watch, forecast
 
 _DEFAULT_RATES = ("16Mi/s", "128Mi/s", "1Gi/s")
 _CURVE_RATES = tuple(1 << exponent for exponent in range(20, 34))
-_PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _SECOND_US = 1_000_000
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
 _UNITS_US = {"ms": 1000, "s": _SECOND_US, "m": 60 * _SECOND_US}
@@ -90,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_schema(ForecastReport)
         return 0
     profile = parse_version(arguments.kubernetes_version)
-    rates = [_rate(text) for text in arguments.rate or _DEFAULT_RATES]
+    rates = [rate_option(text, "--rate") for text in arguments.rate or _DEFAULT_RATES]
     wanted = _share(arguments.win)
     snapshot, errors = read_snapshot(arguments, profile)
     settings, watch = _node(arguments, snapshot, profile)
@@ -167,16 +166,6 @@ def _growing(text: str | None, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]
         what = f"{name} has no container {container}" if container else f"{name} has several containers"
         raise InvalidOption(what, where="--growing", fix=f"add one of them: {name}:{containers[0]}")
     return found[0], container
-
-
-def _rate(text: str) -> int:
-    quantity, slash, per = text.partition("/")
-    if (slash and per not in _PER_SECONDS) or not quantity:
-        raise InvalidOption(f"{text!r} is no rate", where="--rate", fix="for example 128Mi/s or 2Gi/h")
-    rate = amount_option(quantity, "--rate", "128Mi/s") // _PER_SECONDS[per]
-    if not rate:
-        raise InvalidOption(f"{text!r} is less than a byte per second", where="--rate", fix="for example 128Mi/s")
-    return rate
 
 
 def _share(text: str) -> Fraction:

@@ -39,6 +39,7 @@ COMMANDS = {
         "simulate",
         "what happens on nodes over time: a scenario, run with the same decisions, in virtual time",
     ),
+    "blast": ("blast", "what every pod can do to its neighbours: if it leaks, who else dies, how soon, by whom"),
     "sweep": ("sweep", "a scenario under many values and seeds: how every workload fares under each"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
