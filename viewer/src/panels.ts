@@ -66,7 +66,7 @@ export function memoryPanel(plot: Plot): Panel {
       body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: 0, y2: 0 }));
       if (node.podsLimitBytes !== null) {
         const at = y(node.podsLimitBytes);
-        body.append(s("line", { class: "threshold pods", x1: plot.left, x2: plot.right, y1: at, y2: at }), label(plot, at - 4, `limit of all pods ${bytes(node.podsLimitBytes)}`, "pods"));
+        body.append(s("line", { class: "threshold pods", x1: plot.left, x2: plot.right, y1: at, y2: at }), label(plot, at < 16 ? at + 13 : at - 4, `limit of all pods ${bytes(node.podsLimitBytes)}`, "pods"));
       }
     },
   };
