@@ -46,7 +46,12 @@ def test_the_kernel_kills_the_log_collector_first_and_then_the_pipeline_and_the_
 
 def test_each_kill_says_by_which_numbers_and_whom_the_kubelet_would_have_evicted(race):
     first, second = (entry.because for entry in race.entries if isinstance(entry.because, OOMKill))
-    assert (first.level, first.oom_score_adj, first.as_group, first.freed_bytes) == (OOMLevel.NODE, 1000, True, 250 * MI)
+    assert (first.level, first.oom_score_adj, first.as_group, first.freed_bytes) == (
+        OOMLevel.NODE,
+        1000,
+        True,
+        250 * MI,
+    )
     assert first.runner_up_pod == "default/analytics-pipeline"
     assert first.would_evict.pod == "default/analytics-pipeline"
     assert first.would_evict.threshold_met

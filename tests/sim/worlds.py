@@ -60,7 +60,9 @@ def workload(
     )
 
 
-def scenario(*workloads: ScenarioWorkload, seconds: float = 60, spec: NodeSpec | None = None, **fields: object) -> Scenario:
+def scenario(
+    *workloads: ScenarioWorkload, seconds: float = 60, spec: NodeSpec | None = None, **fields: object
+) -> Scenario:
     """Return a scenario on one node."""
     usual = {"nodes": (NodeGroup(spec or node()),), "options": Options(), "name": "test"}
     return Scenario(duration_us=int(seconds * SECOND_US), workloads=workloads, **{**usual, **fields})

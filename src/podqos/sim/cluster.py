@@ -101,9 +101,7 @@ class SimCluster:
         index, phase_us = self._places[name]
         options = self.scenario.options
         settings = self._settings[name]
-        self.nodes[name] = SimNode(
-            index, name, settings, options, self._agenda, self, self.entries.append, phase_us
-        )
+        self.nodes[name] = SimNode(index, name, settings, options, self._agenda, self, self.entries.append, phase_us)
 
     def _join(self, name: str) -> None:
         self._add_node(name)

@@ -9,7 +9,7 @@ is left to take, and somebody dies, is exact all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from podqos.agent.reasons import OOMLevel
@@ -18,6 +18,7 @@ from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
 from podqos.qos.cgroup import Cgroup
+from podqos.sim.agenda import Turn
 from podqos.sim.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.want import Want
 from podqos.survival.memory_tree import memcg_settings
@@ -73,6 +74,7 @@ class NodeMemory:
         """What runs outside of pods."""
         self.reclaimable = 0
         """How many there are that hold page cache or could be swapped out; if none, nobody has to be asked."""
+        self._passed: list[MemoryGroup] = []
         self._planner = planner
         self._out_of_memory = out_of_memory
         self.root = self._add(ROOT, OOMLevel.NODE, None)
@@ -114,7 +116,7 @@ class NodeMemory:
         if group.gauge is None:
             group.gauge = Gauge()
             group.gauge.since_us = now_us
-            group.mark = Mark(group.gauge, self._planner, lambda time_us: self._short(group, time_us))
+            group.mark = Mark(group.gauge, self._planner, lambda time_us: self._full(group, time_us))
         assert group.mark is not None
         if limit_bytes != group.limit_bytes or not group.mark.is_armed:
             group.limit_bytes = limit_bytes
@@ -144,10 +146,12 @@ class NodeMemory:
         want = self.system.get(kind)
         return 0 if want is None else want.at(time_us)
 
-    def members(self, group: MemoryGroup) -> Iterable[SimContainer]:
+    def members(self, group: MemoryGroup) -> Collection[SimContainer]:
         """Return the running containers whose memory is charged to a cgroup."""
         if group.parent is None:
             return self.running.values()
+        if group.level is OOMLevel.CONTAINER:
+            return [self.running[group.path]] if group.path in self.running else []
         return [container for container in self.running.values() if group in container.groups]
 
     def eased(self, time_us: int) -> None:
@@ -156,6 +160,19 @@ class NodeMemory:
             self._low.arm(time_us)
 
     # ---- what is full --------------------------------------------------------------------------------------------
+
+    def _full(self, group: MemoryGroup, time_us: int) -> None:
+        """Note a cgroup that has passed its limit; which of several is short first is seen when all of them are known."""
+        if not self._passed:
+            self._planner(time_us, Turn.KERNEL, self._make_room)
+        self._passed.append(group)
+
+    def _make_room(self, time_us: int) -> None:
+        """Make room where it lacks most: there the last page was asked for first. Of equals, in the machine first."""
+        passed, self._passed = self._passed, []
+        passed.sort(key=lambda group: (-group.excess_bytes(time_us), group.parent is not None, -len(group.path)))
+        for group in passed:
+            self._short(group, time_us)
 
     def _short(self, group: MemoryGroup, time_us: int) -> None:
         """Make room in a cgroup that is over its limit: take back what can be, and kill if that is too little."""

@@ -23,6 +23,7 @@ from podqos.eviction.commands import CleanUpNode
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
 from podqos.sim.agenda import NEVER_US, Action, Agenda, Turn
 from podqos.sim.alarms import Alarms
@@ -153,6 +154,10 @@ class SimNode:
         """Return what a pod wants."""
         return self._outside.demand_of(pod)
 
+    def memory_request(self, pod: Pod) -> Quantity:
+        """Return the memory that usage is held against when pods are ranked."""
+        return self._outside.requests.of(pod)
+
     def left(self, pod: Pod, *, rejected: bool = False) -> None:
         """Hear that a pod does not run any more, or never did."""
         self._outside.left(self, pod, rejected=rejected)
@@ -173,10 +178,8 @@ class SimNode:
         now_us = self.now_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
-        used = {pod.uid: pod.working_set_bytes(now_us) for pod in self.world.pods.values() if not pod.is_gone}
-        active = [record.pod for record in self.state.pods.values() if record.is_active]
-        met = self.alarms.is_memory_short(now_us)
-        return would_evict(active, used, self._outside.requests, ranking, threshold_met=met)
+        active = (pod for pod in self.world.pods.values() if not pod.is_gone)
+        return would_evict(active, now_us, ranking, threshold_met=self.alarms.is_memory_short(now_us))
 
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from podqos.agent.reasons import Because, CPUThrottled, LimitReached, OOMLevel, 
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.agenda import Action, Turn
@@ -60,6 +61,9 @@ class Owner(Protocol):
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
+
+    def memory_request(self, pod: Pod) -> Quantity:
+        """Return the memory that usage is held against when pods are ranked."""
 
     def would_evict(self) -> WouldEvict | None:
         """Say whom the kubelet would evict now."""
@@ -156,7 +160,8 @@ class NodeWorld:
         pod = command.pod
         path = command.sandbox.path
         parent = None if path is None else self.memory.groups.get(path.rpartition("/")[0])
-        made = SimPod(pod, parent or self.memory.root, self.owner.demand_of(pod))
+        demand_of, request = self.owner.demand_of(pod), self.owner.memory_request(pod)
+        made = SimPod(pod, parent or self.memory.root, demand_of, request.nanos)
         chain = [group.path for group in made.group.chain()]
         made.pids = (self.pids, *(self._pid_limits[path] for path in chain if path in self._pid_limits))
         made.local_limits = local_limits(
@@ -252,7 +257,7 @@ class NodeWorld:
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
-            killed = next_kill(self.memory, group, now_us, self.owner.would_evict)
+            killed = next_kill(self.memory, group, now_us, self.owner.would_evict())
             if killed is None:
                 self.owner.lost(now_us)
                 return

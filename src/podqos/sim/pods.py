@@ -124,6 +124,7 @@ class SimPod:
         "containers",
         "demand_of",
         "group",
+        "is_critical",
         "is_gone",
         "is_stopping",
         "key",
@@ -131,14 +132,18 @@ class SimPod:
         "pids",
         "pod",
         "priority",
+        "request_nanos",
         "uid",
     )
 
-    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf) -> None:
+    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf, request_nanos: int = 0) -> None:
         self.pod = pod
         self.uid = pod.metadata.uid
         self.key = pod.key
         self.priority = pod.spec.priority or 0
+        self.is_critical = pod.is_critical
+        self.request_nanos = request_nanos
+        """Of memory, as eviction holds usage against it."""
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
@@ -158,7 +163,11 @@ class SimPod:
 
     def working_set_bytes(self, time_us: int) -> int:
         """Return what the kubelet counts for the pod."""
-        return sum(container.working_set_bytes(time_us) for container in self.running)
+        size_bytes = 0
+        for container in self.containers.values():
+            if container.is_running:
+                size_bytes += container.working_set_bytes(time_us)
+        return size_bytes
 
 
 def container_path(plan: ContainerPlan) -> str:

@@ -148,9 +148,7 @@ class Recorder:
     def _thin(self, record: NodeRecord) -> None:
         record.is_thinned = True
         kept = [
-            moment
-            for number, moment in enumerate(record.moments)
-            if number % 2 == 0 or moment.time_us in record.pinned
+            moment for number, moment in enumerate(record.moments) if number % 2 == 0 or moment.time_us in record.pinned
         ]
         if len(kept) > self._most * 3 // 4:
             kept = kept[::2]

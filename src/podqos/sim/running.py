@@ -188,9 +188,7 @@ def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
 
 
 def _is_init(container: SimContainer) -> bool:
-    return any(
-        init.name == container.name and not init.is_sidecar for init in container.pod.pod.spec.init_containers
-    )
+    return any(init.name == container.name and not init.is_sidecar for init in container.pod.pod.spec.init_containers)
 
 
 def _is_in_memory(container: SimContainer, volume: str) -> bool:
