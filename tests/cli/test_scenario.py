@@ -209,6 +209,28 @@ def test_the_rest(reads):
     assert (read.options.container_start_us, read.options.recreate_us, read.options.pleg_period_us) == (2e6, 3e6, 1e6)
 
 
+def test_times_are_plain_numbers_that_a_journal_can_hold(reads):
+    web = workload(
+        reads("""
+        workloads:
+          - workload: web
+            arrives: 1s
+            deleted: 2s
+            demand:
+              cpu: {wave: {high: 1, period: 1m, peak: 1s}, delay: 1s}
+              memory: {random: {high: 1, every: 1m}}
+              logs: {points: {0s: 1, 1s: 2}}
+              exits: {after: 1s}
+        """),
+        "web",
+    )
+    demand = web.demand_of(0, "web")
+    curves = (demand.cpu_milli, demand.anon_bytes, demand.logs_bytes)
+    numbers = [web.arrives_us, web.deleted_us, demand.exits_after_us, demand.cpu_milli.period_us]
+    numbers += [number for curve in curves for knot in curve.knots for number in knot]
+    assert {type(number) for number in numbers} == {int}
+
+
 # ---- what is wrong with a file -----------------------------------------------------------------------------------
 
 

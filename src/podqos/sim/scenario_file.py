@@ -96,7 +96,7 @@ class _Resolution:
         self._spec = document.spec
         self._name = document.metadata.name
         self._materials = materials
-        duration_us = document.spec.duration or 0
+        duration_us = int(document.spec.duration or 0)
         self._setting = Setting(duration_us or SECOND_US, document.spec.seed, materials.samples)
 
     def scenario(self) -> Scenario:
@@ -147,7 +147,8 @@ class _Resolution:
                 some = ", ".join(list(names)[:5])
                 self._report((*path, field), f'there is no node "{name}"', f"nodes are {some}")
                 continue
-            yield NodeLost(event.at, name) if event.node_lost else NodeAdded(event.at, name)
+            at_us = int(event.at)
+            yield NodeLost(at_us, name) if event.node_lost else NodeAdded(at_us, name)
 
     def _options(self) -> Options:
         timing = self._spec.timing

@@ -78,10 +78,10 @@ class NodeReader:
             config=self._kubelet(part, (*path, "kubelet")),
             labels=part.labels,
             taints=part.taints,
-            loop_phase_us=part.loop_phase,
-            statistics_age_us=part.statistics_age,
+            loop_phase_us=int(part.loop_phase),
+            statistics_age_us=int(part.statistics_age),
         )
-        return NodeGroup(spec, min(max(1, part.count), MOST_NODES), part.phase_step)
+        return NodeGroup(spec, min(max(1, part.count), MOST_NODES), int(part.phase_step))
 
     def _required(self, amount: Quantity | None, path: FieldPath, example: str) -> Quantity:
         if amount is None or amount.sign <= 0:

@@ -142,7 +142,7 @@ def _curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int
         wave = shape.wave
         assert wave.period is not None
         low, high = unit.of(wave.low), unit.of(wave.high)
-        return [shapes.wave(wave.form, low, high, wave.period, peak_us=wave.peak, share=wave.share)]
+        return [shapes.wave(wave.form, low, high, int(wave.period), peak_us=int(wave.peak), share=wave.share)]
     if shape.random is not None:
         variants = max(1, min(replicas, MOST_VARIANTS))
         return [_random(shape.random, unit, setting, f"{name}/{index}") for index in range(variants)]
@@ -160,7 +160,7 @@ def _drawn(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
 def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Curve:
     assert random.every is not None
     seed, low, high = f"{setting.seed}/{name}", unit.of(random.low), unit.of(random.high)
-    every_us, until_us = random.every, setting.duration_us
+    every_us, until_us = int(random.every), setting.duration_us
     if until_us // every_us > MOST_POINTS:
         raise InputError(f"{until_us // every_us:,} random values", fix=f"at most {MOST_POINTS:,}: raise `every`")
     if random.step is None:
@@ -222,7 +222,7 @@ def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape
         random=document.random,
         samples=document.samples,
         base=document.base,
-        delay_us=document.delay,
+        delay_us=int(document.delay),
         clock=document.clock,
     )
     if document.shape is not None:
@@ -251,7 +251,7 @@ def _read_line(examination: Examination, value: Plain, path: FieldPath) -> Shape
 def _read_points(examination: Examination, points: Mapping[str, Quantity], path: FieldPath) -> Points:
     read: list[tuple[int, Quantity]] = []
     for time, amount in points.items():
-        time_us = read_duration(examination, time, (*path, time))
+        time_us = int(read_duration(examination, time, (*path, time)))
         if read and time_us <= read[-1][0]:
             examination.report((*path, time), "is not later than the time before it", "write them in order")
         read.append((time_us, amount))
