@@ -86,7 +86,13 @@ def test_a_node_without_a_recording_still_tells_what_happened():
 
 @pytest.mark.parametrize(
     ("time_us", "text"),
-    [(1_000_000, "1.000 s"), (119_999_000, "119.999 s"), (125_500_000, "2 min 5.5 s"), (12_000_000_000, "3 h 20 min")],
+    [
+        (1_000_000, "1.000 s"),
+        (119_999_000, "119.999 s"),
+        (120_000_000, "2 min"),
+        (125_500_000, "2 min 5.5 s"),
+        (12_000_000_000, "3 h 20 min"),
+    ],
 )
 def test_times_are_for_people(time_us, text):
     assert seconds(time_us) == text

@@ -69,6 +69,8 @@ def seconds(time_us: int, digits: int = 3) -> str:
     if time_us < 120_000_000:
         return f"{time_us / 1_000_000:.{digits}f} s"
     minutes, rest_us = divmod(time_us, 60_000_000)
+    if minutes < 120 and rest_us == 0:
+        return f"{minutes} min"
     if minutes < 120:
         return f"{minutes} min {rest_us / 1_000_000:.{min(digits, 1)}f} s"
     hours, minutes = divmod(minutes, 60)
