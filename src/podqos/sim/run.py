@@ -60,7 +60,7 @@ def simulate(
         if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
             progress(agenda.now_us, agenda.done)
     if watch is not None:
-        watch.end(scenario.duration_us)
+        watch.close(scenario.duration_us)
     entries = cluster.entries
     entries.sort(key=lambda entry: (entry.time_us, entry.node))
     kinds = Counter(entry.kind.value for entry in entries)
@@ -90,9 +90,9 @@ class _Watch:
             if self._recorder is not None and not node.is_lost:
                 self._recorder.after(node, time_us, is_written=len(self._cluster.entries) > written)
 
-    def end(self, time_us: int) -> None:
-        """Look at the nodes once more when nothing else happens."""
+    def close(self, end_us: int) -> None:
+        """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
             for node in self._cluster.nodes.values():
                 if not node.is_lost:
-                    self._recorder.before(node, time_us)
+                    self._recorder.before(node, end_us)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -16,12 +16,11 @@ from podqos.sim.curve import Curve
 from podqos.sim.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario import ScenarioWorkload
 from podqos.sim.scenario_document import DemandPart, VariantPart, WorkloadPart
+from podqos.sim.scenario_nodes import Report
 from podqos.sim.shape_document import Setting, Shape, curves
 from podqos.sim.shape_text import Unit
 
-Report = Callable[[FieldPath, str, str], None]
-
-# Field of the file, field of the demand, unit.
+# Name in the file, attribute of its part, attribute of the demand, unit.
 _FIELDS = (
     ("memory", "memory", "anon_bytes", Unit.WHOLE),
     ("activeFile", "active_file", "active_file_bytes", Unit.WHOLE),
