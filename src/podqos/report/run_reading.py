@@ -42,7 +42,7 @@ def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
         name=scenario.name,
         description=scenario.description,
         seed=scenario.seed,
-        end_us=run.end_us,
+        end_us=int(run.end_us),
         kubernetes_version=".".join(map(str, scenario.profile.version)),
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
         summary=run_summary(run),
