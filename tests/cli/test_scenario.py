@@ -390,6 +390,18 @@ def test_shipped_scenarios_are_valid_and_found_by_name(path, capsys, tmp_path, m
     assert capsys.readouterr().err == ""
 
 
+def test_a_directory_of_the_same_name_does_not_hide_a_shipped_scenario(monkeypatch):
+    monkeypatch.chdir(ROOT / "scenarios")
+    assert load_scenario("question-2").name == "question-2"
+
+
+@pytest.mark.parametrize(("name", "fix"), [("raec", "did you mean race?"), ("other", "podqos scenario list")])
+def test_a_name_that_is_none_is_refused_with_help(name, fix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (problem,) = read_scenario(name).problems
+    assert fix in problem.fix
+
+
 def test_the_shipped_scenarios_are_listed(capsys):
     assert main(["scenario", "list"]) == 0
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [path.stem for path in SHIPPED]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -64,7 +65,7 @@ def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
     try:
         data = read_bytes(path)
     except InputError as error:
-        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
+        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
         return ScenarioReading(path, None, (problem,))
     file = read_file(path, data)
     if file.document is None:
@@ -82,11 +83,23 @@ def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
 
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
-    if path == STDIN or os.path.exists(path) or os.sep in path:
+    if path == STDIN or os.path.isfile(path) or os.sep in path:
         return path
     from podqos.cli.scenarios import shipped_scenario
 
     return shipped_scenario(path.removesuffix(".yaml")) or path
+
+
+def _how_to_find(path: str, error: InputError) -> str:
+    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
+    if os.path.exists(path) or os.sep in path:
+        return error.fix
+    from podqos.cli.scenarios import shipped_scenarios
+
+    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
+    return (
+        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
+    )
 
 
 class _Fetched:
