@@ -75,9 +75,13 @@ class DemandReader:
         """Return all workloads of the manifests, in their order."""
         mentioned: dict[int, int] = {}
         made = list(found)
+        places: dict[str, list[int]] = {}
+        for place, workload in enumerate(found):
+            for name in _names(workload):
+                places.setdefault(name, []).append(place)
         for index, part in enumerate(parts):
             path = ("spec", "workloads", index)
-            which = self._which(part, found, path)
+            which = self._which(part, found, places.get(part.workload, []), path)
             if which is None:
                 continue
             if which in mentioned:
@@ -99,9 +103,10 @@ class DemandReader:
             return workload
         return replace(workload, nodes=(node,))
 
-    def _which(self, part: WorkloadPart, found: Sequence[ScenarioWorkload], path: FieldPath) -> int | None:
+    def _which(
+        self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
+    ) -> int | None:
         """Return the place of the workload that is meant."""
-        matching = [index for index, workload in enumerate(found) if part.workload in _names(workload)]
         if len(matching) == 1:
             return matching[0]
         if not part.workload:
