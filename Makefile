@@ -24,6 +24,10 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
+# What the shipped scenarios do, written down again: journals, timelines and pictures. Read the difference.
+golden: $(STAMP)
+	$(BIN)/python tests/scenarios/record.py > /dev/null
+
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py

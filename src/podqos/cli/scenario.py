@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 
 from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
 from podqos.errors import HostError, InputError, InvalidOption
@@ -45,8 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _validate(files: list[str]) -> int:
-    import sys
-
     from podqos.cli.scenario_files import read_scenario
 
     code = EXIT_OK

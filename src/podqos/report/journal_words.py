@@ -259,7 +259,7 @@ def _decided(pressure: UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
     used = amount(pressure.usage, resource)
     if Signal.PID is pressure.signal:
-        return f"{used} processes, priority {pressure.priority}"
+        return f"has {used} processes, priority {pressure.priority}"
     over = "over its request of" if pressure.over_request else "within its request of"
     request = f"{over} {amount(pressure.request, resource)}" if pressure.request else "without a request"
     return f"uses {used} {request}, priority {pressure.priority}"

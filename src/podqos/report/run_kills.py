@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import Because, OOMKill, OOMLevel, UnderPressure
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
@@ -24,6 +24,7 @@ from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
 from podqos.survival.rescue import kernel_rescues, kubelet_place, kubelet_rescues
 
 _MIB = 1 << 20
+_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 
 def kills(entries: Sequence[Entry], nodes: Mapping[str, ShownNode]) -> Iterator[Kill]:
@@ -134,15 +135,21 @@ def _in_time(entry: Entry, because: OOMKill, node: ShownNode) -> Iterator[Saving
 
 
 def _fall(moments: Sequence[Moment], time_us: int) -> tuple[Moment, int] | None:
-    """Return where the last steady fall of memory before a time began, and how fast it was in bytes per second."""
-    found = None
-    for one, other in pairwise(moments):
-        if other.time_us > time_us:
+    """Return since when memory fell before a time, at most as long as the kubelet rests, and its loss per second."""
+    last = start = None
+    for moment in reversed(moments):
+        if moment.time_us > time_us or (last is None and moment.time_us == time_us):
+            continue
+        if last is None:
+            last = start = moment
+        assert start is not None
+        if moment.available_bytes < start.available_bytes or time_us - moment.time_us > _INTERVAL_US:
             break
-        lost = one.available_bytes - other.available_bytes
-        if other.time_us > one.time_us:
-            found = (one, lost * SECOND_US // (other.time_us - one.time_us)) if lost > 0 else None
-    return found if found is not None and found[1] > 0 else None
+        start = moment
+    if last is None or start is None or start.time_us == last.time_us:
+        return None
+    growth = (start.available_bytes - last.available_bytes) * SECOND_US // (last.time_us - start.time_us)
+    return (start, growth) if growth > 0 else None
 
 
 def _before(entry: Entry, pod: str, moments: Sequence[Moment]) -> Moment | None:

@@ -7,7 +7,7 @@ its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -110,8 +110,8 @@ class _Resolution:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
         nodes = NodeReader(self._setting, self._materials.kubelets, profile, self._report).groups(spec.nodes)
-        names = {name: 0 for group in nodes for name in map(group.name_of, range(group.count))}
-        demands = DemandReader(self._setting, tuple(names), self._report)
+        names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
+        demands = DemandReader(self._setting, names, self._report)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -137,7 +137,7 @@ class _Resolution:
             self._report(("spec", "kubernetesVersion"), error.what, error.fix)
             return LATEST
 
-    def _happenings(self, names: Mapping[str, int]) -> Iterator[Happening]:
+    def _happenings(self, names: Sequence[str]) -> Iterator[Happening]:
         for index, event in enumerate(self._spec.events):
             path = ("spec", "events", index)
             if bool(event.node_lost) == bool(event.node_joins):
@@ -145,7 +145,7 @@ class _Resolution:
                 continue
             field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
             if name not in names:
-                some = ", ".join(list(names)[:5])
+                some = ", ".join(names[:5])
                 self._report((*path, field), f'there is no node "{name}"', f"nodes are {some}")
                 continue
             at_us = int(event.at)

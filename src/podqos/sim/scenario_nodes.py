@@ -18,11 +18,12 @@ from podqos.model.quantity import Quantity
 from podqos.sim.curve import ZERO, Curve
 from podqos.sim.demand import SystemDemand
 from podqos.sim.scenario import DEFAULT_MAX_PIDS, Filesystem, NodeGroup, NodeSpec
-from podqos.sim.scenario_document import FilesystemPart, NodePart, SystemPart, WatermarksPart
+from podqos.sim.scenario_document import FilesystemPart, NodePart, WatermarksPart
 from podqos.sim.shape_document import Setting, Shape, curves
 from podqos.sim.shape_text import Unit
 
 Report = Callable[[FieldPath, str, str], None]
+"""Takes what is wrong: where, what, how to mend it."""
 
 MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
@@ -74,7 +75,7 @@ class NodeReader:
             containerfs=None if files.containerfs is None else _filesystem(files.containerfs),
             unused_image_bytes=part.reclaimable.images.value,
             dead_container_bytes=part.reclaimable.dead_containers.value,
-            system=self._system(part.system, (*path, "system")),
+            system=self._system(part, (*path, "system")),
             config=self._kubelet(part, (*path, "kubelet")),
             labels=part.labels,
             taints=part.taints,
@@ -100,10 +101,12 @@ class NodeReader:
             self._report(path, "min, low and high must rise", "the kernel sets low above min and high above low")
         return Watermarks(lowest.value, low.value, high.value, low.value, high.value)
 
-    def _system(self, part: SystemPart, path: FieldPath) -> SystemDemand:
+    def _system(self, node: NodePart, path: FieldPath) -> SystemDemand:
+        part = node.system
+
         def curve(shape: Shape, name: str, unit: Unit = Unit.WHOLE) -> Curve:
             try:
-                return curves(shape, unit, self._setting, format(name), 1)[0]
+                return curves(shape, unit, self._setting, f"{node.name}/{name}", 1)[0]
             except InputError as error:
                 self._report((*path, name), error.what, error.fix)
                 return ZERO
