@@ -115,7 +115,7 @@ def _kernel(
 
 
 def _at_the_kill(snapshot: Snapshot, victim: tuple[str, str], because: OOMKill) -> Snapshot:
-    """Return a snapshot in which the victim holds what the kernel saw: a demand that jumps is recorded before it does."""
+    """Return a snapshot in which the victim holds what the kernel saw; a moment is recorded before a demand jumps."""
     uid, name = victim
 
     def container(usage: ContainerUsage) -> ContainerUsage:
