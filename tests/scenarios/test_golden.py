@@ -44,6 +44,7 @@ def test_every_journal_belongs_to_a_scenario():
     assert sorted(path.name.removesuffix(".jsonl.gz") for path in GOLDEN.glob("*.gz")) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", ["1", "4242"])
 def test_another_hash_seed_gives_the_same_bytes(seed):
     environment = {**os.environ, "PYTHONHASHSEED": seed}
@@ -64,6 +65,7 @@ def test_the_page_tells_what_the_run_does(name):
     assert f"podqos simulate {name}" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_picture_is_that_of_the_run_and_small(name, tmp_path, capsys):
     assert draw(name, tmp_path / "picture.svg") == 0

@@ -2,7 +2,7 @@
 
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.manifest.problems import Severity
@@ -82,7 +82,6 @@ def test_the_whole_document_is_in_order():
     assert scenario is not None
 
 
-@settings(max_examples=300)
 @given(st.sampled_from([path for path in paths(WHOLE) if path]), VALUES)
 def test_anything_anywhere_is_understood_or_refused_with_its_place(path, value):
     document = json.loads(json.dumps(WHOLE))
