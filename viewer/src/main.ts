@@ -99,6 +99,7 @@ function legend(): HTMLElement {
     ...CLASSES.map((name) => h("span", { class: `chip ${name}` }, name)),
     h("span", { class: "sign kernel" }, "◆ killed by the kernel"),
     h("span", { class: "sign kubelet" }, "● evicted by the kubelet"),
+    h("span", { class: "quiet" }, "hatched: page cache"),
   );
 }
 
