@@ -296,10 +296,14 @@ class SimCluster:
                 self._why[victim.metadata.uid] = "Preempted"
                 self._note(Kind.PREEMPTED, victim, self._pods[victim.metadata.uid][1], By.SCHEDULER, because)
                 self._remove(victim.metadata.uid)
+        why: dict[int, NoPlace] = {}
         for view in scheduler.waiting.values():
             if view.pod.metadata.uid not in self._pending:
                 self._pending.add(view.pod.metadata.uid)
-                self._note(Kind.PENDING, view.pod, None, By.SCHEDULER, NoPlace("no node has room for it"))
+                # Pods of one shape wait for the same reasons.
+                if id(view.shape) not in why:
+                    why[id(view.shape)] = scheduler.no_place(view)
+                self._note(Kind.PENDING, view.pod, None, By.SCHEDULER, why[id(view.shape)])
 
     def _note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         self.entries.append(Entry(self._agenda.now_us, node or "", kind, pod.key, None, by, because))
