@@ -25,7 +25,7 @@ from podqos.survival.outlook import outlook
 from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
 from podqos.survival.rescue import kernel_rescues, kubelet_place, kubelet_rescues
 
-MOST_KILLS = 500
+MOST_KILLS = 200
 """A page with more of them would be read by nobody; the journal has all."""
 _MIB = 1 << 20
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
