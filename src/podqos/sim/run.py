@@ -50,7 +50,7 @@ def simulate(
 ) -> Run:
     """Run a scenario. ``check`` holds the invariants after every event, at a price."""
     agenda = Agenda(scenario.duration_us)
-    cluster = SimCluster(scenario, agenda)
+    cluster = SimCluster(scenario, agenda, may_rest=recorder is None and not check)
     watch = _Watch(cluster, recorder, check=check) if recorder is not None or check else None
     while (upcoming := agenda.next) is not None:
         if watch is None:
@@ -60,6 +60,7 @@ def simulate(
         if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
             progress(agenda.now_us, agenda.done)
     entries = cluster.entries
+    entries += cluster.fleet.entries_of_resting()
     entries.sort(key=lambda entry: (entry.time_us, entry.node))
     kinds = Counter(entry.kind.value for entry in entries)
     return Run(scenario, entries, scenario.duration_us, Tallies(agenda.done, dict(sorted(kinds.items()))))
@@ -76,7 +77,7 @@ class _Watch:
     def step(self, agenda: Agenda, time_us: int, index: int) -> None:
         """Let the next thing happen, and look at the node before and after."""
         written = len(self._cluster.entries)
-        nodes = self._cluster.nodes_numbered(index)
+        nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in nodes:
                 self._recorder.before(node, time_us)
