@@ -127,8 +127,12 @@ class ControlPlane:
                 because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
                 cluster.note(Kind.PREEMPTED, victim, cluster.pods[uid][1], By.SCHEDULER, because)
                 cluster.remove(uid, "Preempted")
+        why: dict[int, NoPlace] = {}
         for view in scheduler.waiting.values():
             uid = view.pod.metadata.uid
             if uid not in self._pending:
                 self._pending.add(uid)
-                cluster.note(Kind.PENDING, view.pod, None, By.SCHEDULER, NoPlace("no node has room for it"))
+                # Pods of one shape wait for the same reasons.
+                if id(view.shape) not in why:
+                    why[id(view.shape)] = scheduler.no_place(view)
+                cluster.note(Kind.PENDING, view.pod, None, By.SCHEDULER, why[id(view.shape)])

@@ -1,7 +1,7 @@
 """The nodes of a simulated cluster: those that are set up, and those that rest because nothing happens on them.
 
-A node rests as long as it is proven quiet (``quiet``). It wakes when the proof ends or when somebody wants something of it:
-then its own events are run from the beginning up to now, by themselves, and from there on with everybody else's.
+A node rests as long as it is proven quiet (``quiet``). It wakes when the proof ends or when somebody wants something of
+it: then its own events are run from the beginning up to now, by themselves, and from there on with everybody else's.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ class Fleet:
     def _wake(self, name: str) -> None:
         """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
         del self._resting[name]
-        cluster, agenda = self._cluster, self._cluster.agenda
+        agenda = self._cluster.agenda
         own = Agenda(agenda.until_us)
         self._nodes[name] = node = self._new(name, own)
         for workload, number in self._bound_to(name):

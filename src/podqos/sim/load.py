@@ -41,7 +41,7 @@ class Load:
     def first_above(self, limit: int, until_us: int) -> int | None:
         """Return a time before which the sum does not exceed ``limit``; None if it does not until ``until_us``."""
         parts = [part for part in self._parts.values() if part.started_us <= until_us]
-        if sum(part.peak(until_us) * part.count for part in parts) <= limit:
+        if sum(part.peak * part.count for part in parts) <= limit:
             return None
         times = _times(parts, until_us)
         if times is None:
@@ -64,10 +64,9 @@ class Part(Struct, frozen=True, gc=False):
         """What its own time lags behind."""
         return self.started_us if self.curve.clock is Clock.CONTAINER else 0
 
-    def peak(self, until_us: int) -> int:
-        """Return the most it ever is."""
-        if len(self.curve.knots) == 1:
-            return self.curve.knots[0][1]
+    @property
+    def peak(self) -> int:
+        """The most it ever is."""
         return max(value for _, value in self.curve.knots)
 
     def most_from(self, time_us: int) -> int:

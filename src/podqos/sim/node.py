@@ -143,7 +143,8 @@ class SimNode:
         """Let the kubelet find out that a container has ended, when it next looks for that."""
         now_us = self.now_us
         if not self._ended:
-            period_us = self._options.pleg_period_us
+            # Init containers of pods that are there from the beginning have ended before it.
+            period_us = self._options.pleg_period_us if now_us else 0
             self.plan((now_us // period_us + 1) * period_us if period_us else now_us, Turn.KUBELET, self._relist)
         self._ended.append(
             ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)

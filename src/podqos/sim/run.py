@@ -59,6 +59,8 @@ def simulate(
             watch.step(agenda, *upcoming)
         if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
             progress(agenda.now_us, agenda.done)
+    if watch is not None:
+        watch.close(scenario.duration_us)
     entries = cluster.entries
     entries += cluster.fleet.entries_of_resting()
     entries.sort(key=lambda entry: (entry.time_us, entry.node))
@@ -88,3 +90,10 @@ class _Watch:
                 check_node(node, time_us, settled=is_settled)
             if self._recorder is not None and not node.is_lost:
                 self._recorder.after(node, time_us, is_written=len(self._cluster.entries) > written)
+
+    def close(self, end_us: int) -> None:
+        """Look at all nodes once more at the end: what did not change until then is drawn until then."""
+        if self._recorder is not None:
+            for node in self._cluster.nodes.values():
+                if not node.is_lost:
+                    self._recorder.before(node, end_us)
