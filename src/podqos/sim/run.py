@@ -94,6 +94,6 @@ class _Watch:
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
-            for node in self._cluster.nodes.values():
+            for node in self._cluster.fleet.awake():
                 if not node.is_lost:
                     self._recorder.before(node, end_us)
