@@ -59,6 +59,11 @@ class Agenda:
         """When something happens next, and on which node."""
         return self._heap[0][:2] if self._heap else None
 
+    def take_over(self, other: Agenda) -> None:
+        """Let happen what another agenda has left to do, in its order."""
+        for time_us, node, turn, _, action in sorted(other._heap):
+            self.plan(time_us, node, Turn(turn), action)
+
     def step(self) -> None:
         """Do what is next."""
         time_us, _, _, _, action = heappop(self._heap)

@@ -46,6 +46,8 @@ class Scheduler:
 
     def bound(self, pod: Pod, node: str) -> None:
         """Count a pod in that is on a node."""
+        if pod.key in self._where:
+            return  # it was there before its node was set up
         view = self._views.of(pod)
         state = self._states.get(node) or self._away[node]
         state.add(view)
