@@ -206,3 +206,13 @@ def test_a_long_run_tells_its_progress_and_interrupted_leaves_no_files_and_ends_
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.slow
+def test_everything_that_is_shown_is_the_same_under_another_hash_seed():
+    arguments = [sys.executable, "-m", "podqos", "simulate", "slow-leak", "-o", "json"]
+    shown = {
+        subprocess.run(arguments, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "4242")
+    }
+    assert len(shown) == 1
