@@ -71,7 +71,9 @@ class SimCluster:
         self.entries.append(entry)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
-        """Write down what somebody did about a pod."""
+        """Write down what somebody did about a pod, after everything that its node has to say before."""
+        if node is not None:
+            self.fleet.get(node)
         self.entries.append(Entry(self.agenda.now_us, node or "", kind, pod.key, None, by, because))
 
     # ---- pods come and go ----------------------------------------------------------------------------------------

@@ -150,7 +150,8 @@ class Fleet:
         for workload, number in self._bound_to(name):
             act = partial(self._bind, name, workload, number)
             own.plan(workload.arrives_us, CLUSTER, Turn.LIFE, act)
-        while own.next is not None and (own.next[0] < agenda.now_us or own.next == (agenda.now_us, CLUSTER)):
+        reached = agenda.now_us, max(CLUSTER, min(agenda.reached, node.index))
+        while own.next is not None and own.next <= reached:
             own.step()
         agenda.take_over(own)
         node.agenda = agenda
