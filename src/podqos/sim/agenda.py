@@ -35,13 +35,15 @@ class Turn(IntEnum):
 class Agenda:
     """What happens next."""
 
-    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "until_us")
+    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "reached", "until_us")
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
         self.until_us = until_us
         self.done = 0
         """How many things have happened."""
+        self.reached = CLUSTER
+        """The last node that has had its turn at this time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
         self._at_once = 0
@@ -59,10 +61,17 @@ class Agenda:
         """When something happens next, and on which node."""
         return self._heap[0][:2] if self._heap else None
 
+    def take_over(self, other: Agenda) -> None:
+        """Let happen what another agenda has left to do, in its order."""
+        for time_us, node, turn, _, action in sorted(other._heap):
+            self.plan(time_us, node, Turn(turn), action)
+
     def step(self) -> None:
         """Do what is next."""
-        time_us, _, _, _, action = heappop(self._heap)
-        self._at_once = self._at_once + 1 if time_us == self.now_us else 0
+        time_us, node, _, _, action = heappop(self._heap)
+        is_later = time_us != self.now_us
+        self._at_once = 0 if is_later else self._at_once + 1
+        self.reached = node if is_later else max(self.reached, node)
         assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.now_us = time_us
         self.done += 1

@@ -50,7 +50,7 @@ def simulate(
 ) -> Run:
     """Run a scenario. ``check`` holds the invariants after every event, at a price."""
     agenda = Agenda(scenario.duration_us)
-    cluster = SimCluster(scenario, agenda)
+    cluster = SimCluster(scenario, agenda, may_rest=recorder is None and not check)
     watch = _Watch(cluster, recorder, check=check) if recorder is not None or check else None
     while (upcoming := agenda.next) is not None:
         if watch is None:
@@ -62,6 +62,7 @@ def simulate(
     if watch is not None:
         watch.close(scenario.duration_us)
     entries = cluster.entries
+    entries += cluster.fleet.entries_of_resting()
     entries.sort(key=lambda entry: (entry.time_us, entry.node))
     kinds = Counter(entry.kind.value for entry in entries)
     return Run(scenario, entries, scenario.duration_us, Tallies(agenda.done, dict(sorted(kinds.items()))))
@@ -78,7 +79,7 @@ class _Watch:
     def step(self, agenda: Agenda, time_us: int, index: int) -> None:
         """Let the next thing happen, and look at the node before and after."""
         written = len(self._cluster.entries)
-        nodes = self._cluster.nodes_numbered(index)
+        nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in nodes:
                 self._recorder.before(node, time_us)
@@ -93,6 +94,6 @@ class _Watch:
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
-            for node in self._cluster.nodes.values():
+            for node in self._cluster.fleet.awake():
                 if not node.is_lost:
                     self._recorder.before(node, end_us)

@@ -1,6 +1,6 @@
 """Whom the kubelet would evict for memory right now: asked at every kernel kill, so it has to be quick.
 
-The ranking is ``eviction.ranking``'s. For the kubelet's own policy the first two places are found in one pass over cached
+The ranking is ``eviction.ranking``'s. For the kubelet's own policy the first places are found in one pass over cached
 requests and priorities instead; a property test holds the two equal.
 """
 
@@ -17,6 +17,7 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import NANOS, Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.stats import MemoryStats, PodStats
+from podqos.sim.gauge import FRACTION_BITS
 from podqos.sim.pods import SimPod
 
 
@@ -35,16 +36,16 @@ class MemoryRequests:
         return known[1]
 
 
-def would_evict(
-    pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool
-) -> WouldEvict | None:
+def would_evict(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
     """Return the first of ``pods`` (the active ones, in the order of their admission) that may be evicted, if any."""
     policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
     if policy is not Policy.KUBELET:
         return _by_ranking(pods, time_us, ranking, threshold_met=threshold_met)
     keyed = []
     for index, pod in enumerate(pods):
-        excess = pod.working_set_bytes(time_us) * NANOS - pod.request_nanos
+        held = pod.working_set
+        size_bytes = (held.base + held.slope * (time_us - held.since_us)) >> FRACTION_BITS
+        excess = size_bytes * NANOS - pod.request_nanos
         keyed.append((excess <= 0, pod.priority, -excess, index, pod))
     keyed.sort()
     for place, (within, priority, excess, _, pod) in enumerate(keyed):
@@ -74,9 +75,7 @@ def _first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> Ran
     return RankKey.INPUT_ORDER
 
 
-def _by_ranking(
-    pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool
-) -> WouldEvict | None:
+def _by_ranking(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
     pods = list(pods)
     stats = {pod.uid: PodStats(memory=MemoryStats(working_set_bytes=pod.working_set_bytes(time_us))) for pod in pods}
     ranked = rank((pod.pod for pod in pods), stats, ranking)
