@@ -93,6 +93,8 @@ class SimCluster:
             name = node_of(workload, number, self.fleet.names)
             if not self.fleet.is_resting(name):
                 self.bind(pod_of(workload, number), name, Replica(workload, number))
+            elif self.control_plane.has_scheduler:
+                self.control_plane.bound(pod_of(workload, number), name)
 
     def bind(self, pod: Pod, name: str, replica: Replica) -> None:
         """Put a pod on a node; on one that is away it waits for the node's return."""
