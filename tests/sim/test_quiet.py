@@ -74,10 +74,6 @@ QUIET = {
     "steady": using(50 * MI, cpu_milli=500),
     "daily": using(ramp(0, 90 * MI, 60, clock=Clock.SCENARIO)),
 }
-    "idle": using(),
-    "steady": using(50 * MI, cpu_milli=500),
-    "daily": using(ramp(0, 90 * MI, 60, clock=Clock.SCENARIO)),
-}
 
 
 @pytest.mark.parametrize("demand", QUIET.values(), ids=QUIET)

@@ -93,16 +93,14 @@ class SimCluster:
             name = node_of(workload, number, self.fleet.names)
             if not self.fleet.is_resting(name):
                 self.bind(pod_of(workload, number), name, Replica(workload, number))
+            elif self.control_plane.has_scheduler:
+                self.control_plane.bound(pod_of(workload, number), name)
 
     def bind(self, pod: Pod, name: str, replica: Replica) -> None:
-        """Put a pod on a node; on one that is away it waits for the node's return."""
-        uid = pod.metadata.uid
-        self._replicas[uid] = replica
-        self.pods[uid] = pod, name
+        """Put a pod on a node without asking the scheduler."""
+        self._replicas[pod.metadata.uid] = replica
         self.control_plane.bound(pod, name)
-        node = self.fleet.get(name)
-        if node is not None:
-            node.report(PodBound(pod))
+        self.placed(pod, name)
 
     def _queue(self, pod: Pod, replica: Replica) -> None:
         uid = pod.metadata.uid
@@ -111,11 +109,14 @@ class SimCluster:
         self.control_plane.wait(pod)
 
     def placed(self, pod: Pod, name: str) -> None:
-        """Hear from the scheduler where a pod goes."""
-        self.pods[pod.metadata.uid] = pod, name
+        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
+        uid = pod.metadata.uid
+        self.pods[uid] = pod, name
         node = self.fleet.get(name)
         if node is not None:
             node.report(PodBound(pod))
+        else:
+            self._plan_loss(uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, _: int) -> None:
         self.fleet.wake_all_with(workload)
@@ -196,9 +197,13 @@ class SimCluster:
         noticed_us = self.agenda.now_us + NOTICED_AFTER_US
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
         for uid, (pod, name) in self.pods.items():
-            seconds = unreachable_seconds(pod.spec.tolerations) if name == node.name else None
-            if seconds is not None:
-                self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
+            if name == node.name:
+                self._plan_loss(uid, pod, noticed_us)
+
+    def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
+        seconds = unreachable_seconds(pod.spec.tolerations)
+        if seconds is not None:
+            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
 
     def _lost_pod(self, uid: str, _: int) -> None:
         if uid in self.pods:

@@ -31,6 +31,11 @@ class ControlPlane:
         self._pending: set[str] = set()
         self._is_placing = False
 
+    @property
+    def has_scheduler(self) -> bool:
+        """Whether anybody had to be placed so far."""
+        return self._scheduler is not None
+
     def api_node(self, name: str) -> Node:
         """Return a node as the API server knows it."""
         settings = self._cluster.fleet.settings(name)

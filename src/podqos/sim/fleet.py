@@ -171,7 +171,7 @@ class Fleet:
 
     def entries_of_resting(self) -> Iterator[Entry]:
         """Yield what the nodes that rest have to say: their pods were admitted and started, and that is all."""
-        delay_us, until_us = self._cluster.scenario.options.container_start_us, self._cluster.agenda.until_us
+        options, until_us = self._cluster.scenario.options, self._cluster.agenda.until_us
         for name in self._resting:
             config = self._settings[name].agent
             reasons = {id(workload): promised(config, workload.pod) for workload in self.arrived}
@@ -179,6 +179,7 @@ class Fleet:
                 key = f"{workload.pod.metadata.namespace or 'default'}/{pod_of(workload, number).metadata.name}"
                 arrived_us = workload.arrives_us
                 yield Entry(arrived_us, name, Kind.ADMITTED, key, None, By.KUBELET)
-                if arrived_us + delay_us <= until_us:
+                started_us = arrived_us + options.start_delay_us(arrived_us)
+                if started_us <= until_us:
                     because = reasons[id(workload)]
-                    yield Entry(arrived_us + delay_us, name, Kind.STARTED, key, None, By.KUBELET, because)
+                    yield Entry(started_us, name, Kind.STARTED, key, None, By.KUBELET, because)

@@ -88,7 +88,7 @@ class Proofs:
         pod, loads = workload.pod, _loads()
         if _is_hard_to_tell(workload, demand):
             return loads, 0
-        started_us = workload.arrives_us + self._options.container_start_us
+        started_us = workload.arrives_us + self._options.start_delay_us(workload.arrives_us)
         limited: list[tuple[dict[str, Load], Cgroup]] = []
         qos_class = pod_qos_class(pod, classify(pod, settings.agent.profile).qos_class)
         for cgroup in pod_cgroups(pod, qos_class, settings.agent.cgroups, settings.agent.profile):
