@@ -85,11 +85,11 @@ class NodePods(Struct, frozen=True):
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     """Return the nodes of a scenario at its beginning, with the pods that run there."""
     agenda = Agenda(0)
-    cluster = SimCluster(scenario, agenda)
+    cluster = SimCluster(scenario, agenda, may_rest=False)
     while agenda.next is not None:
         agenda.step()
     found = []
-    for node in cluster.nodes.values():
+    for node in cluster.fleet.awake():
         moment = moment_of(node, 0)
         system = node.settings.spec.system
         still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))
@@ -123,13 +123,14 @@ class Stage:
         self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
         until_us = _horizon_us(pods.node, slowest)
         self._agenda = Agenda(until_us)
-        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda)
+        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda, may_rest=False)
         while self._agenda.next is not None and self._agenda.next[0] == 0:
             self._agenda.step()
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak, and return what comes of it. Afterwards the node is not what it was."""
-        node = self._cluster.nodes[self._pods.node.name]
+        node = self._cluster.fleet.get(self._pods.node.name)
+        assert node is not None
         pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
         entries, agenda = self._cluster.entries, self._agenda
