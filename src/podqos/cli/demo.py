@@ -1,6 +1,7 @@
-"""Tell the story of a content platform: eight services on one node, who is what, and what was overlooked.
+"""Tell the story of a content platform: eight services on one node, an incident, its cause, and its repair.
 
-Every chapter is a command that can be repeated by hand; its output is the command's own.
+Every chapter is a command that can be repeated by hand in the directory of the scenarios; its output is the command's
+own. The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from.
 """
 
 from __future__ import annotations
@@ -12,33 +13,65 @@ import sys
 from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
 from podqos.cli.scenarios import scenario_dir
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.report.style import wrapped
+from podqos.errors import HostError
+from podqos.report.style import Style, wrapped
 
+PAGE = "podqos-demo.html"
 _NODE = ["--node-memory", "64Gi"]
+_PLATFORM = "content-platform/platform"
+_ACCIDENTAL = "content-platform/accidental/article-service.yaml"
 
-# The command of each chapter (paths are relative to the scenario) and what there is to see.
+# The command of each chapter and what there is to see.
 CHAPTERS = {
     """
     A news site on one node of 16 cores and 64Gi: three services that readers wait for, three batch jobs that fill the
     gaps, two helpers that nobody misses for an hour. Who is what, and why?
-    """: ["explain", "-f", "platform", "-o", "table", *_NODE],
+    """: ["explain", "-f", _PLATFORM, "-o", "table", *_NODE],
     """
-    One day article-service was evicted before the batch jobs, and it took four hours to find out why. This is its
-    manifest of that day:
-    """: ["explain", "-f", "accidental/article-service.yaml", *_NODE],
+    One day article-service was evicted before the batch jobs, and it took four hours to find out why. Its manifest of
+    that day looks complete. What would have said so before?
+    """: ["check", "-f", _ACCIDENTAL, "--policies", _PLATFORM, "--min-severity", "warning"],
     """
-    The same with those two lines. Now the kernel takes everything else first:
-    """: ["explain", "-f", "accidental/article-service-fixed.yaml", *_NODE],
+    That day again, in a simulation that decides as the kubelet and the kernel do:
+    """: ["simulate", "accidental-burstable"],
+    """
+    The repair is two lines, and nothing else in the file is touched:
+    """: ["check", "-f", _ACCIDENTAL, "--min-severity", "warning", "--diff"],
+    """
+    With them, the same day:
+    """: ["simulate", "accidental-burstable-fixed"],
     """
     The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
     log collector, which was to be BestEffort, the first to go:
-    """: ["admit", "-f", "platform/log-collector.yaml", "--policies", "accidental/limit-range.yaml"],
+    """: [
+        "admit",
+        "-f",
+        f"{_PLATFORM}/log-collector.yaml",
+        "--policies",
+        "content-platform/accidental/limit-range.yaml",
+    ],
     """
-    Where does it all run, and how much of the node is promised more than once?
-    """: ["place", "-f", "platform", "-f", "node"],
+    One busy afternoon memory runs short: whom does the kubelet evict, whom does the kernel kill, in which order?
+    """: ["rank", "-f", _PLATFORM, "--usage", "content-platform/usage.csv", *_NODE],
     """
-    And when memory runs out one busy afternoon: whom does the kubelet evict, whom does the kernel kill, in which order?
-    """: ["rank", "-f", "platform", "--usage", "usage.csv", *_NODE],
+    And who of the two is first? The kubelet looks every ten seconds, the kernel needs none:
+    """: [
+        "forecast",
+        "-f",
+        _PLATFORM,
+        "--usage",
+        "content-platform/usage.csv",
+        *_NODE,
+        "--config",
+        "content-platform/node/kubelet.yaml",
+        "--growing",
+        "log-collector",
+        "--rate",
+        "2Mi/s",
+    ],
+    """
+    Faster than anybody can look: memory is gone within a second. The page shows every moment of it; click a kill.
+    """: ["simulate", "race", "--html", PAGE],
 }
 
 
@@ -50,15 +83,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run every chapter; the demo fails if one of them does. That there are findings is the point of some."""
     style = style_for(arguments.color)
-    os.chdir(scenario_dir("content-platform"))
+    page = os.path.join(os.getcwd(), PAGE)
+    os.chdir(scenario_dir("content-platform").parent)
+    has_viewer = _has_viewer()
     for number, (story, command) in enumerate(CHAPTERS.items(), start=1):
-        text = wrapped(" ".join(story.split()), style, "   ")
-        print(style.strong(f"{number}. {text[0].strip()}"), *map(style.strong, text[1:]), sep="\n")
-        print(style.faint(f"   $ podqos {' '.join(command)}"), end="\n\n")
-        sys.stdout.flush()
-        code = main([*command, "--color", arguments.color])
+        _print_story(number, story, command, style)
+        actual = [page if word == PAGE else word for word in command]
+        if not has_viewer and "--html" in actual:
+            actual = actual[: actual.index("--html")]
+            print("   (The page is not built: `make viewer`, with npm, makes it.)", end="\n\n", flush=True)
+        code = main([*actual, "--color", arguments.color])
         if code not in {EXIT_OK, EXIT_FINDINGS}:
             return code
         print()
-    print("Now your own: podqos explain -f FILE|DIRECTORY|-   (podqos --help lists the other commands)")
+    if has_viewer:
+        print(f"The page: {page}")
+    print("Now your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new")
+    print("On this machine's own kernel, as root: podqos rehearse race, podqos node run   (podqos --help lists all)")
     return 0
+
+
+def _print_story(number: int, story: str, command: list[str], style: Style) -> None:
+    text = wrapped(" ".join(story.split()), style, "   ")
+    print(style.strong(f"{number}. {text[0].strip()}"), *map(style.strong, text[1:]), sep="\n")
+    print(style.faint(f"   $ podqos {' '.join(command)}"), end="\n\n")
+    sys.stdout.flush()
+
+
+def _has_viewer() -> bool:
+    from podqos.cli.simulate import built_viewer
+
+    try:
+        built_viewer()
+    except HostError:
+        return False
+    return True

@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.scenario is None:
         raise InvalidOption("nothing to simulate", fix="name a scenario; `podqos scenario list` shows those at hand")
-    viewer = None if arguments.html is None else _built_viewer()
+    viewer = None if arguments.html is None else built_viewer()
     renderer = None if arguments.png is None else _renderer()
     scenario = _scenario(arguments)
     names = _focus(scenario, arguments.node)
@@ -207,7 +207,8 @@ def _write(path: str, data: bytes) -> None:
     print(f"wrote {path} ({len(data):,} bytes)", file=sys.stderr)
 
 
-def _built_viewer() -> str:
+def built_viewer() -> str:
+    """Return the page that runs are written into; it is part of a wheel, and built in a source tree."""
     from importlib.resources import files
 
     try:
