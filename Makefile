@@ -30,7 +30,7 @@ golden: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
-	@for script in place eviction cpu_model oom_selection survival; do \
+	@for script in place eviction cpu_model oom_selection survival check simulate blast; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
 # The page of `podqos simulate --html`; without npm everything else works, and the command says what is missing.
