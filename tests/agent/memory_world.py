@@ -12,12 +12,13 @@ from podqos.agent.commands import (
     RejectPod,
     RemoveCgroup,
     SetCondition,
+    StartContainer,
     StartPod,
     StopPod,
     UpdateCgroup,
 )
 from podqos.agent.driver import Driver
-from podqos.agent.events import Event, PodCleanedUp, PodStarted, PodStopped, Woken
+from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped, Woken
 from podqos.agent.journal import Entry
 from podqos.agent.state import AgentConfig
 from podqos.eviction.commands import CleanUpNode, EvictPod
@@ -48,6 +49,7 @@ class MemoryWorld:
         """Memory by name of the pod, whether it runs or not."""
         self.dead_containers_mi = 0
         self.unused_images_mi = 0
+        self.start_seconds = 0.0
         self.stop_seconds = 0.0
         self.ends_at_grace = True
         """Whether a pod that takes longer is ended, as it should be."""
@@ -85,6 +87,8 @@ class MemoryWorld:
             case StartPod(pod):
                 self.running[pod.metadata.uid] = pod
                 return (PodStarted(pod.metadata.uid),)
+            case StartContainer(pod, plan):
+                return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
             case StopPod(pod, grace) | EvictPod(pod, grace):
                 return self._stop(pod, grace)
             case CleanUpNode(CleanUp.CONTAINERS):
@@ -108,6 +112,11 @@ class MemoryWorld:
             happened.append(self._happen(event))
         self.now_us = until_us
         return happened
+
+    def exit(self, name: str, container: str, exit_code: int, *, oom_killed: bool = False) -> ContainerExited:
+        """Let a container of the pod of this name end."""
+        (uid,) = (uid for uid, pod in self.running.items() if pod.metadata.name == name)
+        return ContainerExited(uid, container, exit_code, oom_killed)
 
     def next_event_us(self) -> int | None:
         """When something is reported next."""
@@ -146,6 +155,10 @@ class Run:
     def tell(self, event: Event) -> None:
         """Let the agent hear of something now."""
         self.driver.deliver(self.world.now_us, event)
+
+    def exit(self, name: str, exit_code: int = 1, container: str = "main", *, oom_killed: bool = False) -> None:
+        """Let a container end now."""
+        self.tell(self.world.exit(name, container, exit_code, oom_killed=oom_killed))
 
     def until(self, seconds: float) -> None:
         """Let time pass until so many seconds after the start, with everything that happens meanwhile."""

@@ -10,9 +10,18 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle, start
-from podqos.agent.commands import Command, CreateCgroup, RemoveCgroup, StartPod, StopPod
+from podqos.agent.commands import Command, CreateCgroup, RemoveCgroup, StartContainer, StartPod, StopPod
 from podqos.agent.driver import Driver
-from podqos.agent.events import Event, PodBound, PodCleanedUp, PodStarted, PodStopped, Woken
+from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
+    Event,
+    PodBound,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
+    Woken,
+)
 from podqos.agent.journal import Entry
 from podqos.agent.ports import World
 from podqos.agent.state import AgentConfig
@@ -35,6 +44,9 @@ class Stage(Protocol):
 
     def pod(self, name: str) -> Pod:
         """Return a pod of one container that this world can run; it uses a few MiB and requests nothing."""
+
+    def end(self, pod: Pod, exit_code: int) -> Sequence[Event]:
+        """Let the main process of the pod's container exit by itself, and return what the world reported at once."""
 
     def settle(self, seconds: float) -> Sequence[Event]:
         """Let so much time pass in the world, and return what it reported."""
@@ -68,6 +80,32 @@ class WorldContract(ABC):
         events = [*stage.world.carry_out(command), *stage.settle(1 + self.patience_seconds)]
         assert events == [PodStopped(pod.metadata.uid)]
         assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}
+
+    @pytest.mark.parametrize("exit_code", [0, 3])
+    def test_a_container_that_ends_by_itself_is_reported_once_with_its_code(self, stage, exit_code):
+        pod = stage.pod("a")
+        _start(stage, pod, self.patience_seconds)
+        events = [*stage.end(pod, exit_code), *stage.settle(self.patience_seconds)]
+        assert [_untimed(event) for event in events] == [ContainerExited(pod.metadata.uid, "main", exit_code)]
+
+    def test_a_container_that_is_started_again_is_reported_once_and_seen(self, stage):
+        pod = stage.pod("a")
+        plan = _start_command(stage, pod).containers[0]
+        _start(stage, pod, self.patience_seconds)
+        stage.end(pod, 1)
+        stage.settle(self.patience_seconds)
+        events = [*stage.world.carry_out(StartContainer(pod, plan, 1)), *stage.settle(self.patience_seconds)]
+        assert events == [ContainerStarted(pod.metadata.uid, "main")]
+        seen = observe(stage.world.summary()).pods[pod.metadata.uid]
+        assert [container.name for container in seen.containers] == ["main"]
+
+    def test_a_pod_whose_container_has_ended_can_still_be_stopped(self, stage):
+        pod = stage.pod("a")
+        _start(stage, pod, self.patience_seconds)
+        stage.end(pod, 0)
+        stage.settle(self.patience_seconds)
+        events = [*stage.world.carry_out(StopPod(pod, 1)), *stage.settle(1 + self.patience_seconds)]
+        assert events == [PodStopped(pod.metadata.uid)]
 
     def test_nothing_is_left_of_a_stopped_pod_after_its_cgroup_is_removed(self, stage):
         pod = stage.pod("a")
@@ -117,6 +155,15 @@ def _plan(stage: Stage, pod: Pod) -> tuple[Command, ...]:
     config = _config(stage)
     begun = start(config, 0)
     return handle(config, begun.state, 0, PodBound(pod)).commands
+
+
+def _start_command(stage: Stage, pod: Pod) -> StartPod:
+    (command,) = (command for command in _plan(stage, pod) if isinstance(command, StartPod))
+    return command
+
+
+def _untimed(event: Event) -> Event:
+    return replace(event, finished_us=None) if isinstance(event, ContainerExited) else event
 
 
 def _start(stage: Stage, pod: Pod, patience_seconds: float) -> list[Event]:

@@ -21,6 +21,9 @@ class MemoryStage:
         self.world.uses_mi[name] = 5
         return pod(name)
 
+    def end(self, pod: Pod, exit_code: int):
+        return [self.world.exit(pod.metadata.name, "main", exit_code)]
+
     def settle(self, seconds: float):
         return self.world.settle(seconds)
 

@@ -2,16 +2,18 @@
 
 It does nothing itself. A world (``ports``) carries its commands out and tells it what came of them; the simulator and
 a real node run the very same agent. It admits pods and gives them their cgroups (``pods``), and it watches the node and
-evicts (``eviction_loop``); this module only passes events on.
+evicts (``eviction_loop``), it restarts what ends (``containers``); this module only passes events on.
 """
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.agent import eviction_loop, pods
+from podqos.agent import containers, eviction_loop, pods
 from podqos.agent.commands import CreateCgroup
 from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
     Event,
     Observed,
     PodBound,
@@ -41,12 +43,19 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
     match event:
         case Woken():
             eviction_loop.woken(turn)
+            containers.woken(turn)
         case Observed(observation):
             eviction_loop.observed(turn, observation)
         case PodBound(pod):
             pods.bind(turn, pod)
         case PodStarted(uid):
             pods.started(turn, uid)
+        case ContainerStarted(uid, name):
+            containers.started(turn, uid, name)
+        case ContainerExited():
+            phase = containers.exited(turn, event)
+            if phase is not None:
+                pods.finish(turn, event.uid, phase)
         case PodDeleted(uid):
             pods.delete(turn, uid)
         case PodStopped(uid):

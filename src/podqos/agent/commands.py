@@ -42,15 +42,31 @@ class ContainerPlan(Struct, frozen=True, gc=False):
 
 
 class StartPod(Struct, frozen=True, gc=False):
-    """Run a pod's containers, each in a cgroup of its own; the answer is ``PodStarted``."""
+    """Run a pod's first containers, each in a cgroup of its own; the answer is ``PodStarted``."""
 
     pod: Pod
     sandbox: Cgroup
     containers: tuple[ContainerPlan, ...]
+    """All of them, unless init containers have to end before the others."""
+
+
+class StartContainer(Struct, frozen=True, gc=False):
+    """Run one more container of a pod that runs: its turn has come, or it ended and is due again.
+
+    The answer is ``ContainerStarted``. A container that ended left its cgroup behind empty or not at all; the one of
+    the plan is made anew if need be.
+    """
+
+    pod: Pod
+    plan: ContainerPlan
+    restart_count: int
 
 
 class StopPod(Struct, frozen=True, gc=False):
-    """End a pod that was deleted; the answer is ``PodStopped``, at the latest after the grace period."""
+    """End a pod that was deleted, or of which nothing is left to run.
+
+    The answer is ``PodStopped``, at the latest after the grace period.
+    """
 
     pod: Pod
     grace_period_seconds: int
@@ -80,6 +96,7 @@ Command = (
     | UpdateCgroup
     | RemoveCgroup
     | StartPod
+    | StartContainer
     | StopPod
     | EvictPod
     | CleanUpNode

@@ -38,7 +38,7 @@ class Driver:
     @property
     def wake_us(self) -> int | None:
         """When the agent wants to be woken next."""
-        return self.state.loop.wake_us
+        return self.state.wake_us
 
     def _carry_on(self, now_us: int, step: Step) -> None:
         waiting: deque[Event] = deque()

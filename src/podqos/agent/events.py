@@ -24,9 +24,27 @@ class PodDeleted(Struct, frozen=True, gc=False):
 
 
 class PodStarted(Struct, frozen=True, gc=False):
-    """The containers of a pod run."""
+    """The first containers of a pod run."""
 
     uid: str
+
+
+class ContainerStarted(Struct, frozen=True, gc=False):
+    """The answer to ``StartContainer``."""
+
+    uid: str
+    container: str
+
+
+class ContainerExited(Struct, frozen=True, gc=False):
+    """A container of a pod that nobody told to stop has ended."""
+
+    uid: str
+    container: str
+    exit_code: int
+    oom_killed: bool = False
+    finished_us: int | None = None
+    """When it ended, where that is known to be earlier than now."""
 
 
 class PodStopped(Struct, frozen=True, gc=False):
@@ -51,4 +69,14 @@ class Woken(Struct, frozen=True, gc=False):
     """The time has come that the agent asked for (``wake_us``). Too early it does nothing."""
 
 
-Event = PodBound | PodDeleted | PodStarted | PodStopped | PodCleanedUp | Observed | Woken
+Event = (
+    PodBound
+    | PodDeleted
+    | PodStarted
+    | ContainerStarted
+    | ContainerExited
+    | PodStopped
+    | PodCleanedUp
+    | Observed
+    | Woken
+)

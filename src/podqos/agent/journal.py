@@ -25,7 +25,10 @@ class Kind(StrEnum):
     ADMITTED = "Admitted"
     REJECTED = "Rejected"
     STARTED = "Started"
+    EXITED = "Exited"
     RESTARTED = "Restarted"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
     OBSERVED = "Observed"
     CONDITION_CHANGED = "ConditionChanged"
     RECLAIMED = "Reclaimed"
@@ -35,6 +38,14 @@ class Kind(StrEnum):
     STOPPED = "Stopped"
     CLEANED_UP = "CleanedUp"
     WAIT_TIMED_OUT = "WaitTimedOut"
+    PREEMPTED = "Preempted"
+    DELETED = "Deleted"
+    REPLACED = "Replaced"
+    """A controller made a new pod for one that is gone."""
+    PENDING = "Pending"
+    REFUSED = "Refused"
+    """The kernel had no more process ids, or no more disk."""
+    LOST = "Lost"
 
 
 class By(StrEnum):

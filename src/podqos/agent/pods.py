@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from podqos.agent import containers
 from podqos.agent.admission import refusal, requests_of
 from podqos.agent.commands import (
     ContainerPlan,
@@ -20,7 +21,7 @@ from podqos.agent.commands import (
 )
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Promised
-from podqos.agent.state import PodRecord, Stage
+from podqos.agent.state import ContainerStage, Phase, PodRecord, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod, QOSClass
 from podqos.qos.cgroup import Level, pod_cgroups, tier_cgroups
@@ -53,7 +54,7 @@ def started(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
         turn.note(Kind.STARTED, pod=record.pod.key, because=_promised(turn, record.pod))
-        _put(turn, uid, replace(record, stage=Stage.RUNNING))
+        turn.put(containers.all_started(replace(record, stage=Stage.RUNNING)))
 
 
 def delete(turn: Turn, uid: str) -> None:
@@ -61,14 +62,19 @@ def delete(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is None or record.stage not in {Stage.STARTING, Stage.RUNNING}:
         return
-    own = record.pod.spec.termination_grace_period_seconds
-    turn.ask(StopPod(record.pod, _DEFAULT_GRACE_SECONDS if own is None else own))
-    _put(turn, uid, replace(record, stage=Stage.STOPPING))
+    _stop(turn, record)
+
+
+def finish(turn: Turn, uid: str, phase: Phase) -> None:
+    """Stop a pod of which nothing is left to run; its sidecars may still do."""
+    record = turn.state.pods[uid]
+    turn.note(Kind(phase.value), pod=record.pod.key, by=None)
+    _stop(turn, replace(record, phase=phase))
 
 
 def evicting(turn: Turn, uid: str) -> None:
     """Note that a pod has been told to go."""
-    _put(turn, uid, replace(turn.state.pods[uid], stage=Stage.STOPPING))
+    turn.put(replace(turn.state.pods[uid], stage=Stage.STOPPING))
 
 
 def stopped(turn: Turn, uid: str) -> None:
@@ -76,9 +82,9 @@ def stopped(turn: Turn, uid: str) -> None:
     record = turn.state.pods.get(uid)
     if record is None or not record.is_active:
         return
-    was_told = record.stage is Stage.STOPPING
+    was_told = record.stage is Stage.STOPPING and record.phase is None
     turn.note(Kind.STOPPED, pod=record.pod.key, by=By.KUBELET if was_told else None)
-    _put(turn, uid, replace(record, stage=Stage.STOPPED))
+    turn.put(replace(record, stage=Stage.STOPPED))
     _count(turn, record, -1)
     if record.cgroup_path is not None:
         turn.ask(RemoveCgroup(uid, record.cgroup_path))
@@ -93,26 +99,31 @@ def cleaned_up(turn: Turn, uid: str) -> None:
     turn.change(pods={other: kept for other, kept in turn.state.pods.items() if other != uid})
 
 
+def _stop(turn: Turn, record: PodRecord) -> None:
+    own = record.pod.spec.termination_grace_period_seconds
+    turn.ask(StopPod(record.pod, _DEFAULT_GRACE_SECONDS if own is None else own))
+    turn.put(replace(record, stage=Stage.STOPPING))
+
+
 def _start(turn: Turn, pod: Pod, requests: dict[str, int]) -> None:
     config = turn.config
     cgroups = pod_cgroups(pod, _qos_class(turn, pod), config.cgroups, config.profile)
     own = [cgroup for cgroup in cgroups if cgroup.level is Level.POD]
     (sandbox,) = (cgroup for cgroup in cgroups if cgroup.level is Level.SANDBOX)
+    scores = oom_scores(pod, _qos_class(turn, pod), config.cgroups.node_memory_bytes, config.profile)
+    runtime = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
+    plans = [ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(scores, runtime, strict=True)]
     record = PodRecord(
         pod=pod,
         stage=Stage.STARTING,
         requests=requests,
         tier=tier_requests((pod,), config.profile),
         cgroup_path=own[0].path if own else None,
+        containers=containers.begun(pod, plans),
     )
-    _put(turn, pod.metadata.uid, record)
+    turn.put(record)
     _count(turn, record, 1)
-    scores = oom_scores(pod, _qos_class(turn, pod), config.cgroups.node_memory_bytes, config.profile)
-    containers = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
-    plans = tuple(
-        ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(scores, containers, strict=True)
-    )
-    turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, plans))
+    turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
 
 
 def _count(turn: Turn, record: PodRecord, sign: int) -> None:
@@ -136,10 +147,6 @@ def _sum(tiers: TierRequests, tier: TierRequests, sign: int) -> TierRequests:
         tiers.burstable_memory_bytes + sign * tier.burstable_memory_bytes,
         tiers.guaranteed_memory_bytes + sign * tier.guaranteed_memory_bytes,
     )
-
-
-def _put(turn: Turn, uid: str, record: PodRecord) -> None:
-    turn.change(pods={**turn.state.pods, uid: record})
 
 
 def _qos_class(turn: Turn, pod: Pod) -> QOSClass:

@@ -5,8 +5,10 @@ same contract:
 
 - what is asked for is done in order, and an outcome is reported once: either in the answer to the command, or later
   as an event of its own (``Driver.deliver``);
-- ``StartPod`` leads to ``PodStarted``; ``EvictPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and
-  after ``RemoveCgroup`` to ``PodCleanedUp``;
+- ``StartPod`` leads to ``PodStarted`` and ``StartContainer`` to ``ContainerStarted``; a container that ends without
+  having been told to leads to ``ContainerExited``, and the rest of its pod runs on;
+- ``EvictPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after ``RemoveCgroup`` to
+  ``PodCleanedUp``;
 - ``CleanUpNode`` is done when ``carry_out`` returns, so that the next look shows what it gained;
 - ``summary`` shows every pod that runs, under its uid, in the shape of the kubelet's ``/stats/summary``.
 """

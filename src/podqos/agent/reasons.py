@@ -6,7 +6,9 @@ A world that decides something of its own, such as whom the kernel kills, adds i
 
 from __future__ import annotations
 
-from msgspec import Struct
+from enum import StrEnum
+
+from msgspec import Struct, field
 
 from podqos.eviction.admission import AdmissionRule
 from podqos.eviction.local_storage import LocalStorageLimit
@@ -110,6 +112,123 @@ class Promised(Reason, frozen=True):
     oom_score_adj: dict[str, int]
 
 
+class ExitedWith(Reason, frozen=True):
+    """How a container ended."""
+
+    exit_code: int
+    oom_killed: bool = False
+
+
+class RestartedAfter(Reason, frozen=True):
+    """What a container was restarted after, and how long that was put off."""
+
+    exit_code: int
+    restarts: int
+    back_off_seconds: int
+    oom_killed: bool = False
+
+
+class OOMLevel(StrEnum):
+    """Which level of the cgroup tree ran out of memory."""
+
+    CONTAINER = "container"
+    POD = "pod"
+    CLASS = "class"
+    KUBEPODS = "kubepods"
+    NODE = "node"
+    """The whole machine: a global OOM."""
+
+
+class WouldEvict(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Whom the kubelet would have evicted for memory at the moment of a kill, had it looked, and by which figures."""
+
+    pod: str
+    usage: int
+    request: int
+    over_request: bool
+    priority: int
+    next_pod: str | None = None
+    before_next_by: RankKey | None = None
+    threshold_met: bool = False
+    """Whether it would have evicted anybody at all: a memory threshold was met at that moment."""
+
+
+class OOMKill(Reason, frozen=True):
+    """Why the kernel chose a process, and who died with it."""
+
+    level: OOMLevel
+    domain: str
+    """The cgroup that ran out; ``/`` for the machine."""
+    limit_bytes: int
+    total_pages: int
+    """What thousandths of ``oom_score_adj`` are of."""
+    oom_score_adj: int
+    used_pages: int
+    points: int
+    killed_processes: int
+    as_group: bool
+    """The container died as a whole (``memory.oom.group``)."""
+    freed_bytes: int = 0
+    runner_up_pod: str | None = None
+    runner_up_container: str | None = None
+    runner_up_points: int | None = None
+    margin_bytes: int | None = None
+    """By how much more memory the runner-up would have died instead."""
+    would_evict: WouldEvict | None = None
+
+
+class ThrottledBy(StrEnum):
+    """What keeps a container from the CPU time it wants."""
+
+    QUOTA = "quota"
+    CONTENTION = "contention"
+    NOTHING = "nothing"
+    """It gets again all it wants."""
+
+
+class CPUThrottled(Reason, frozen=True):
+    """What a container wants of the CPU and what it gets."""
+
+    wanted_milli: int
+    granted_milli: int
+    throttled_by: ThrottledBy = field(name="by")
+
+
+class LimitReached(Reason, frozen=True):
+    """Something other than memory that a container was refused because there is no more of it."""
+
+    resource: str
+    wanted: int
+    limit: int
+
+
+class PlacedOn(Reason, frozen=True):
+    """How a pod came to its node."""
+
+    displaced: tuple[str, ...] = ()
+
+
+class PreemptedFor(Reason, frozen=True):
+    """For whom a pod had to go."""
+
+    preemptor: str
+    priority: int
+    preemptor_priority: int
+
+
+class ReplacementFor(Reason, frozen=True):
+    """Which pod a controller made a new one for."""
+
+    pod: str
+    why: str
+
+
+class NoPlace(Reason, frozen=True):
+    """A pod that fits nowhere for now."""
+
+    message: str
+
+
 class WaitedTooLong(Reason, frozen=True):
     """For how long the agent waited before it went on."""
 
@@ -126,4 +245,13 @@ Because = (
     | TooLittleLeft
     | Promised
     | WaitedTooLong
+    | ExitedWith
+    | RestartedAfter
+    | OOMKill
+    | CPUThrottled
+    | LimitReached
+    | PlacedOn
+    | PreemptedFor
+    | ReplacementFor
+    | NoPlace
 )

@@ -18,7 +18,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.agent.commands import Command
+from podqos.agent.commands import Command, ContainerPlan
 from podqos.agent.journal import Entry
 from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass
@@ -52,6 +52,53 @@ class Stage(StrEnum):
     STOPPED = "stopped"
 
 
+class Phase(StrEnum):
+    """How a pod ended that nobody told to stop."""
+
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+class Role(StrEnum):
+    """What a container is to its pod."""
+
+    INIT = "init"
+    """Has to end well before those after it start."""
+    SIDECAR = "sidecar"
+    """An init container that keeps running beside the others."""
+    REGULAR = "regular"
+    EPHEMERAL = "ephemeral"
+
+
+class ContainerStage(StrEnum):
+    """How far a container's life has come."""
+
+    WAITING = "waiting"
+    """For init containers before it."""
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKING_OFF = "backing off"
+    ENDED = "ended"
+
+
+class ContainerRecord(Struct, frozen=True, gc=False):
+    """A container of a pod that the agent has admitted."""
+
+    plan: ContainerPlan
+    role: Role
+    stage: ContainerStage = ContainerStage.WAITING
+    restarts: int = 0
+    back_off_seconds: int = 0
+    """How long the next restart is put off, counted from the end of the container; 0 before the first."""
+    restarted_us: int = 0
+    """When that was last made longer."""
+    waited_seconds: int = 0
+    """How long the last restart was put off."""
+    exit_code: int = 0
+    """Of its last end."""
+    oom_killed: bool = False
+
+
 class PodRecord(Struct, frozen=True, gc=False):
     """A pod that the agent has admitted."""
 
@@ -63,6 +110,10 @@ class PodRecord(Struct, frozen=True, gc=False):
     """What it adds to the cgroup of its class."""
     cgroup_path: str | None
     """None where the kubelet makes no cgroups for pods."""
+    containers: tuple[ContainerRecord, ...] = ()
+    """In the order in which they start: init containers and sidecars, regular, ephemeral."""
+    phase: Phase | None = None
+    """Set when it came to its own end."""
 
     @property
     def is_active(self) -> bool:
@@ -110,6 +161,14 @@ class AwaitingCleanUp(Struct, frozen=True, gc=False):
 Loop = Resting | Looking | CleaningUp | Evicting | AwaitingCleanUp
 
 
+class Restart(Struct, frozen=True, gc=False, order=True):
+    """A container that is due again, in the order of time."""
+
+    wake_us: int
+    uid: str
+    container: str
+
+
 class AgentState(Struct, frozen=True, gc=False):
     """What an agent remembers."""
 
@@ -121,6 +180,17 @@ class AgentState(Struct, frozen=True, gc=False):
     """The same by class."""
     manager: ManagerState = ManagerState()
     loop: Loop = Resting(0)
+    restarts: tuple[Restart, ...] = ()
+    """Those that are put off, next first."""
+
+    @property
+    def wake_us(self) -> int | None:
+        """When the agent wants to be woken next: by the eviction loop or by a restart."""
+        own = self.loop.wake_us
+        if not self.restarts:
+            return own
+        restart = self.restarts[0].wake_us
+        return restart if own is None or restart < own else own
 
     @property
     def active_pods(self) -> tuple[Pod, ...]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from podqos.agent.commands import Command
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because
-from podqos.agent.state import AgentConfig, AgentState, Step
+from podqos.agent.state import AgentConfig, AgentState, PodRecord, Step
 
 
 class Turn:
@@ -26,15 +26,25 @@ class Turn:
         """Change what the agent remembers."""
         self.state = replace(self.state, **fields)
 
+    def put(self, record: PodRecord) -> None:
+        """Remember a pod as it is now."""
+        self.change(pods={**self.state.pods, record.pod.metadata.uid: record})
+
     def ask(self, *commands: Command) -> None:
         """Ask the world for something."""
         self._commands += commands
 
     def note(
-        self, kind: Kind, *, pod: str | None = None, because: Because | None = None, by: By | None = By.KUBELET
+        self,
+        kind: Kind,
+        *,
+        pod: str | None = None,
+        container: str | None = None,
+        because: Because | None = None,
+        by: By | None = By.KUBELET,
     ) -> None:
         """Write something down; ``by`` is None for what happened by itself."""
-        self._entries.append(Entry(self.now_us, self.config.node, kind, pod, None, by, because))
+        self._entries.append(Entry(self.now_us, self.config.node, kind, pod, container, by, because))
 
     def step(self) -> Step:
         """Return what the event led to."""

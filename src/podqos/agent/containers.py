@@ -1,0 +1,214 @@
+"""The life of a pod's containers: in which order they start, and what happens when one ends.
+
+Init containers run one after the other and have to end well; sidecars among them keep running; then come the regular
+ones, side by side. What ends is restarted as the pod's ``restartPolicy`` says: the first time at once, then after 10 s,
+20 s … 300 s, counted from its end; all that is forgotten after 10 minutes of running. When no regular container
+is left to run the pod has come to its end.
+
+Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
+kuberuntime_container.go (computeInitContainerActions), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted),
+client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next), pkg/kubelet/kubelet.go (MaxContainerBackOff).
+A restart that is due happens then; upstream's own timers may come later.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from podqos.agent.commands import ContainerPlan, StartContainer
+from podqos.agent.events import ContainerExited
+from podqos.agent.journal import Kind
+from podqos.agent.reasons import ExitedWith, RestartedAfter
+from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
+from podqos.agent.turn import Turn
+from podqos.model.pod import Pod
+
+FIRST_BACK_OFF_SECONDS = 10
+LONGEST_BACK_OFF_SECONDS = 300
+
+_SECOND_US = 1_000_000
+_FORGOTTEN_AFTER_US = 2 * LONGEST_BACK_OFF_SECONDS * _SECOND_US
+_ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
+
+
+def begun(pod: Pod, plans: Sequence[ContainerPlan]) -> tuple[ContainerRecord, ...]:
+    """Return the containers of a pod that starts now; ``plans`` are in the order of the pod's lists, regular first."""
+    spec = pod.spec
+    regular, init = len(spec.containers), len(spec.init_containers)
+    records = [
+        *(
+            ContainerRecord(plan, Role.SIDECAR if container.is_sidecar else Role.INIT)
+            for plan, container in zip(plans[regular : regular + init], spec.init_containers, strict=True)
+        ),
+        *(ContainerRecord(plan, Role.REGULAR) for plan in plans[:regular]),
+        *(ContainerRecord(plan, Role.EPHEMERAL) for plan in plans[regular + init :]),
+    ]
+    return tuple(_advanced(records))
+
+
+def plans_in(record: PodRecord, stage: ContainerStage) -> tuple[ContainerPlan, ...]:
+    """Return how the containers in a stage are to run."""
+    return tuple(container.plan for container in record.containers if container.stage is stage)
+
+
+def all_started(record: PodRecord) -> PodRecord:
+    """Return a pod whose first containers run."""
+    return replace(
+        record,
+        containers=tuple(
+            replace(container, stage=ContainerStage.RUNNING)
+            if container.stage is ContainerStage.STARTING
+            else container
+            for container in record.containers
+        ),
+    )
+
+
+def started(turn: Turn, uid: str, name: str) -> None:
+    """Note that a container runs, for the first time or again."""
+    record = turn.state.pods.get(uid)
+    index = None if record is None else _index(record, name)
+    if record is None or index is None:
+        return
+    container = record.containers[index]
+    if container.stage is not ContainerStage.STARTING:
+        return
+    if container.restarts:
+        because = RestartedAfter(
+            container.exit_code, container.restarts, container.waited_seconds, container.oom_killed
+        )
+        turn.note(Kind.RESTARTED, pod=record.pod.key, container=name, because=because)
+    else:
+        turn.note(Kind.STARTED, pod=record.pod.key, container=name)
+    turn.put(_with(record, index, replace(container, stage=ContainerStage.RUNNING)))
+
+
+def exited(turn: Turn, event: ContainerExited) -> Phase | None:
+    """Decide what becomes of a container that ended; return how its pod ends, if that was the last of it."""
+    record = turn.state.pods.get(event.uid)
+    index = None if record is None else _index(record, event.container)
+    if record is None or index is None or record.containers[index].stage not in _ALIVE:
+        return None
+    because = ExitedWith(event.exit_code, event.oom_killed)
+    turn.note(Kind.EXITED, pod=record.pod.key, container=event.container, because=because, by=None)
+    ended = replace(
+        record.containers[index],
+        stage=ContainerStage.ENDED,
+        exit_code=event.exit_code,
+        oom_killed=event.oom_killed,
+    )
+    if record.stage not in {Stage.STARTING, Stage.RUNNING}:
+        turn.put(_with(record, index, ended))
+        return None
+    if _is_restarted(record.pod, ended):
+        finished_us = turn.now_us if event.finished_us is None else event.finished_us
+        _put_off(turn, record, index, ended, finished_us)
+        return None
+    record = _with(record, index, ended)
+    if ended.role is Role.INIT and ended.exit_code == 0:
+        _go_on(turn, record)
+        return None
+    turn.put(record)
+    return _phase(record)
+
+
+def woken(turn: Turn) -> None:
+    """Restart the containers whose time has come."""
+    due = [restart for restart in turn.state.restarts if restart.wake_us <= turn.now_us]
+    if not due:
+        return
+    turn.change(restarts=turn.state.restarts[len(due) :])
+    for restart in due:
+        record = turn.state.pods.get(restart.uid)
+        index = None if record is None else _index(record, restart.container)
+        if record is None or index is None or record.stage not in {Stage.STARTING, Stage.RUNNING}:
+            continue
+        container = record.containers[index]
+        longer = min(2 * container.back_off_seconds, LONGEST_BACK_OFF_SECONDS)
+        _restart(turn, record, index, replace(container, back_off_seconds=longer))
+
+
+def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, finished_us: int) -> None:
+    """Restart a container now, or when its back-off is over."""
+    is_stable = finished_us - ended.restarted_us > _FORGOTTEN_AFTER_US
+    if not ended.back_off_seconds or is_stable:
+        _restart(turn, record, index, replace(ended, back_off_seconds=FIRST_BACK_OFF_SECONDS, waited_seconds=0))
+        return
+    due_us = max(turn.now_us, finished_us + ended.back_off_seconds * _SECOND_US)
+    waiting = replace(ended, stage=ContainerStage.BACKING_OFF, waited_seconds=ended.back_off_seconds)
+    turn.put(_with(record, index, waiting))
+    restarts = list(turn.state.restarts)
+    insort(restarts, Restart(due_us, record.pod.metadata.uid, ended.plan.name))
+    turn.change(restarts=tuple(restarts))
+
+
+def _restart(turn: Turn, record: PodRecord, index: int, container: ContainerRecord) -> None:
+    again = replace(
+        container,
+        stage=ContainerStage.STARTING,
+        restarts=container.restarts + 1,
+        restarted_us=turn.now_us,
+    )
+    turn.put(_with(record, index, again))
+    turn.ask(StartContainer(record.pod, again.plan, again.restarts))
+
+
+def _go_on(turn: Turn, record: PodRecord) -> None:
+    """Start what an init container kept waiting."""
+    after = tuple(_advanced(record.containers))
+    turn.put(replace(record, containers=after))
+    for before, now in zip(record.containers, after, strict=True):
+        if now.stage is not before.stage:
+            turn.ask(StartContainer(record.pod, now.plan, now.restarts))
+
+
+def _advanced(containers: Sequence[ContainerRecord]) -> Iterator[ContainerRecord]:
+    """Yield the containers, with those starting that may: up to the first init container that has not ended."""
+    blocked = False
+    for container in containers:
+        waits = container.stage is ContainerStage.WAITING
+        yield replace(container, stage=ContainerStage.STARTING) if waits and not blocked else container
+        blocked = blocked or (container.role is Role.INIT and container.stage is not ContainerStage.ENDED)
+
+
+def _is_restarted(pod: Pod, ended: ContainerRecord) -> bool:
+    """Whether a container that ended runs again; what the pod does not say is ``Always``."""
+    policy = pod.spec.restart_policy or "Always"
+    match ended.role:
+        case Role.SIDECAR:
+            return True
+        case Role.EPHEMERAL:
+            return False
+        case Role.INIT:
+            return policy != "Never" and ended.exit_code != 0
+        case Role.REGULAR:
+            return policy == "Always" or (policy == "OnFailure" and ended.exit_code != 0)
+
+
+def _phase(record: PodRecord) -> Phase | None:
+    """Return how a pod ends of which a container ended for good; None if others are to run."""
+    if any(_failed_to_begin(container) for container in record.containers):
+        return Phase.FAILED
+    regular = [container for container in record.containers if container.role is Role.REGULAR]
+    if any(container.stage is not ContainerStage.ENDED for container in regular):
+        return None
+    return Phase.FAILED if any(container.exit_code for container in regular) else Phase.SUCCEEDED
+
+
+def _failed_to_begin(container: ContainerRecord) -> bool:
+    return container.role is Role.INIT and container.stage is ContainerStage.ENDED and container.exit_code != 0
+
+
+def _index(record: PodRecord, name: str) -> int | None:
+    for index, container in enumerate(record.containers):
+        if container.plan.name == name:
+            return index
+    return None
+
+
+def _with(record: PodRecord, index: int, container: ContainerRecord) -> PodRecord:
+    containers = record.containers
+    return replace(record, containers=(*containers[:index], container, *containers[index + 1 :]))

@@ -1,0 +1,164 @@
+"""Amounts over time: piecewise linear functions from whole microseconds to whole numbers.
+
+What a container wants of memory, CPU or disk is a curve. A curve is data, so that ten thousand pods can share one, and
+piecewise linear, so that the moment at which a sum of curves reaches a threshold can be computed instead of searched
+for in small steps. All arithmetic is exact.
+
+Where curves come from (ramps, leaks, samples) is the business of ``shapes``; whose they are, of ``demand``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from enum import StrEnum
+from operator import itemgetter
+
+from msgspec import Struct
+
+Knot = tuple[int, int]
+"""Time in microseconds, value."""
+
+_time_of = itemgetter(0)
+
+
+class Clock(StrEnum):
+    """What the time of a curve counts from."""
+
+    SCENARIO = "scenario"
+    """The beginning of the scenario."""
+    CONTAINER = "container"
+    """The start of the container: one that is started again begins again, as a leak does."""
+
+
+class Piece(Struct, frozen=True, gc=False):
+    """A stretch of a curve without a bend: from ``start_us`` up to, and without, ``end_us``.
+
+    Within it the curve is ``start_value + (end_value − start_value) × (t − start_us) ÷ (end_us − start_us)``, rounded
+    down. ``end_value`` is what the piece heads for; where the next one begins elsewhere, the curve steps.
+    """
+
+    start_us: int
+    start_value: int
+    end_us: int | None
+    """None where it never ends; it is constant then."""
+    end_value: int
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it neither rises nor falls."""
+        return self.start_value == self.end_value
+
+    def at(self, time_us: int) -> int:
+        """Return the value at a time within the piece."""
+        if self.end_us is None or self.start_value == self.end_value:
+            return self.start_value
+        rise = (self.end_value - self.start_value) * (time_us - self.start_us)
+        return self.start_value + rise // (self.end_us - self.start_us)
+
+    def reaches(self, level: int, after_us: int) -> int | None:
+        """Return the first microsecond of the piece, not before ``after_us``, with at least ``level``."""
+        begin_us = max(after_us, self.start_us)
+        if self.end_us is not None and begin_us >= self.end_us:
+            return None
+        if self.at(begin_us) >= level:
+            return begin_us
+        rise = self.end_value - self.start_value
+        if self.end_us is None or rise <= 0:
+            return None
+        # ⌊rise × t ÷ length⌋ reaches a whole number at t = ⌈number × length ÷ rise⌉.
+        reach_us = self.start_us + -(-(level - self.start_value) * (self.end_us - self.start_us) // rise)
+        return reach_us if reach_us < self.end_us else None
+
+
+class Curve(Struct, frozen=True, gc=False):
+    """A piecewise linear function of time.
+
+    Two knots at one time are a step, whose later knot counts. Before the first knot the curve has its value, after the
+    last one likewise. With a period, the times of the knots lie between 0 and the period, and the curve repeats.
+    """
+
+    knots: tuple[Knot, ...]
+    """At least one; times never fall."""
+    period_us: int | None = None
+    clock: Clock = Clock.SCENARIO
+
+    def __post_init__(self) -> None:
+        assert self.knots, "a curve has at least one knot"
+        times = [time_us for time_us, _ in self.knots]
+        assert all(map(int.__le__, times, times[1:])), "the times of knots never fall"
+        if self.period_us is not None:
+            assert times[0] >= 0 < self.period_us >= times[-1], "knots lie within the period"
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it has one value for all time."""
+        return len(self.knots) == 1
+
+    def at(self, time_us: int) -> int:
+        """Return the exact value, rounded down; at a step the value after it."""
+        if len(self.knots) == 1:
+            return self.knots[0][1]
+        return self.piece(time_us).at(time_us)
+
+    def piece(self, time_us: int) -> Piece:
+        """Return the piece that a time lies in, and that holds from there on."""
+        knots, period_us = self.knots, self.period_us
+        if period_us is None:
+            return _piece(knots, time_us, 0, None)
+        return _piece(knots, time_us % period_us, time_us // period_us * period_us, period_us)
+
+    def pieces(self, from_us: int, until_us: int | None) -> Iterator[Piece]:
+        """Yield the pieces from the one at ``from_us`` to the one at ``until_us``, which may be without end."""
+        piece = self.piece(from_us)
+        while True:
+            yield piece
+            if piece.end_us is None or (until_us is not None and piece.end_us > until_us):
+                return
+            piece = self.piece(piece.end_us)
+
+    def first_reach(self, level: int, after_us: int, until_us: int | None = None) -> int | None:
+        """Return the first microsecond from ``after_us`` to ``until_us`` (both included) with at least ``level``."""
+        if until_us is None and self.period_us is not None:
+            until_us = after_us + self.period_us
+        for piece in self.pieces(after_us, until_us):
+            found_us = piece.reaches(level, after_us)
+            if found_us is not None:
+                return found_us if until_us is None or found_us <= until_us else None
+        return None
+
+    def peak(self, from_us: int, until_us: int) -> int:
+        """Return the largest value from ``from_us`` to ``until_us``, both included."""
+        return max(max(_ends(piece, from_us, until_us)) for piece in self.pieces(from_us, until_us))
+
+    def lowest(self, from_us: int, until_us: int) -> int:
+        """Return the smallest value from ``from_us`` to ``until_us``, both included."""
+        return min(min(_ends(piece, from_us, until_us)) for piece in self.pieces(from_us, until_us))
+
+
+def _piece(knots: tuple[Knot, ...], time_us: int, offset_us: int, period_us: int | None) -> Piece:
+    """Return the piece around a time of the first period; ``offset_us`` is where the period in question begins."""
+    after = bisect_right(knots, time_us, key=_time_of)
+    end_us = None if period_us is None else offset_us + period_us
+    if after == 0:
+        next_us, value = knots[0]
+        return Piece(offset_us, value, offset_us + next_us, value)
+    start_us, start_value = knots[after - 1]
+    if after == len(knots):
+        return Piece(offset_us + start_us, start_value, end_us, start_value)
+    next_us, next_value = knots[after]
+    return Piece(offset_us + start_us, start_value, offset_us + next_us, next_value)
+
+
+def _ends(piece: Piece, from_us: int, until_us: int) -> tuple[int, int]:
+    """Return the values at the two ends of what lies in a span; between them there is nothing higher or lower."""
+    last_us = until_us if piece.end_us is None else min(until_us, piece.end_us - 1)
+    return piece.at(max(from_us, piece.start_us)), piece.at(last_us)
+
+
+def constant(value: int, clock: Clock = Clock.SCENARIO) -> Curve:
+    """Return a curve with one value for all time."""
+    return Curve(((0, value),), clock=clock)
+
+
+ZERO = constant(0)

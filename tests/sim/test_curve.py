@@ -1,0 +1,113 @@
+"""Curves are exact: what is computed from their pieces is what looking at every microsecond would find."""
+
+from fractions import Fraction
+from math import floor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podqos.sim.curve import ZERO, Curve, Piece, constant
+
+STEP = Curve(((0, 10), (5, 10), (5, 30), (9, 30)))
+RAMP = Curve(((2, 0), (5, 10)))
+SAW = Curve(((0, 0), (4, 8)), period_us=6)
+
+
+@pytest.mark.parametrize(
+    ("curve", "values"),
+    [
+        pytest.param(constant(7), {-5: 7, 0: 7, 10**15: 7}, id="a constant has its value for all time"),
+        pytest.param(STEP, {0: 10, 4: 10, 5: 30, 9: 30, 99: 30}, id="at a step the later value counts"),
+        pytest.param(RAMP, {0: 0, 2: 0, 3: 3, 4: 6, 5: 10, 6: 10}, id="between knots the value is rounded down"),
+        pytest.param(Curve(((0, 0), (3, -10))), {1: -4, 2: -7}, id="down, also below zero"),
+        pytest.param(SAW, {0: 0, 3: 6, 4: 8, 5: 8, 6: 0, 9: 6, 6 * 10**9 + 3: 6}, id="with a period it repeats"),
+    ],
+)
+def test_values(curve, values):
+    assert {time: curve.at(time) for time in values} == values
+
+
+def test_a_piece_knows_where_it_ends_and_what_it_heads_for():
+    assert STEP.piece(2) == Piece(0, 10, 5, 10)
+    assert STEP.piece(5) == Piece(5, 30, 9, 30)
+    assert STEP.piece(9) == Piece(9, 30, None, 30)
+    assert SAW.piece(8) == Piece(6, 0, 10, 8)
+    assert SAW.piece(11) == Piece(10, 8, 12, 8)
+
+
+def test_a_constant_never_reaches_more_than_it_is():
+    assert ZERO.first_reach(1, 0) is None
+    assert ZERO.first_reach(0, 17) == 17
+
+
+def test_a_periodic_curve_is_searched_for_one_period_when_no_end_is_given():
+    assert SAW.first_reach(8, 5) == 5
+    assert SAW.first_reach(7, 6) == 10
+    assert SAW.first_reach(9, 0) is None
+
+
+def test_the_end_of_a_search_is_part_of_it():
+    assert RAMP.first_reach(10, 0, 5) == 5
+    assert RAMP.first_reach(10, 0, 4) is None
+
+
+TIMES = st.integers(min_value=0, max_value=60)
+VALUES = st.integers(min_value=-50, max_value=50)
+
+
+@st.composite
+def curves(draw):
+    times = sorted(draw(st.lists(TIMES, min_size=1, max_size=6)))
+    knots = tuple((time, draw(VALUES)) for time in times)
+    period = draw(st.none() | st.integers(min_value=max(1, times[-1]), max_value=80))
+    return Curve(knots, period)
+
+
+def exact(curve, time):
+    """Return the value by definition: find the knots around the time, draw the line."""
+    if curve.period_us is not None:
+        time %= curve.period_us
+    before = [knot for knot in curve.knots if knot[0] <= time]
+    after = [knot for knot in curve.knots if knot[0] > time]
+    if not before:
+        return after[0][1]
+    (start, value) = before[-1]
+    if not after:
+        return value
+    (end, target) = after[0]
+    return floor(value + Fraction(target - value) * (time - start) / (end - start))
+
+
+@given(curves(), st.integers(min_value=0, max_value=200))
+def test_the_value_is_the_line_between_the_knots_rounded_down(curve, time):
+    assert curve.at(time) == exact(curve, time)
+
+
+@given(curves(), st.integers(min_value=0, max_value=200))
+def test_a_piece_holds_from_its_time_to_its_end(curve, time):
+    piece = curve.piece(time)
+    assert piece.start_us <= time
+    end = time + 40 if piece.end_us is None else piece.end_us
+    assert time < end
+    assert [piece.at(each) for each in range(time, end)] == [curve.at(each) for each in range(time, end)]
+
+
+@given(curves(), st.integers(-60, 60), st.integers(0, 120), st.integers(0, 120))
+def test_first_reach_is_the_first_microsecond_at_or_above_the_level(curve, level, after, length):
+    until = after + length
+    found = next((time for time in range(after, until + 1) if curve.at(time) >= level), None)
+    assert curve.first_reach(level, after, until) == found
+
+
+@given(curves(), st.integers(-60, 60), st.integers(0, 120))
+def test_without_an_end_first_reach_finds_what_there_ever_is(curve, level, after):
+    horizon = after + (curve.period_us or 60) + 60
+    assert curve.first_reach(level, after) == curve.first_reach(level, after, horizon)
+
+
+@given(curves(), st.integers(0, 120), st.integers(0, 120))
+def test_peak_and_lowest_are_those_of_every_microsecond(curve, start, length):
+    values = [curve.at(time) for time in range(start, start + length + 1)]
+    assert curve.peak(start, start + length) == max(values)
+    assert curve.lowest(start, start + length) == min(values)
