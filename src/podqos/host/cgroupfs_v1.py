@@ -28,6 +28,7 @@ from podqos.host.cgroupfs import (
     read_text,
     remove_folders,
     subfolders,
+    subtree,
     write_text,
 )
 from podqos.host.procfs import Procfs
@@ -104,8 +105,6 @@ class CgroupsV1:
 
     def processes(self, path: str) -> list[int]:
         """Return the processes as the memory controller has them."""
-        from podqos.host.cgroupfs import subtree
-
         return listed_processes(subtree(self._mounts["memory"] / path[1:]))
 
     def holds(self, path: str, pid: int) -> bool:

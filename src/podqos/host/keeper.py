@@ -116,6 +116,7 @@ class Keeper:
         self._selector = selectors.DefaultSelector()
         self._exits_path = os.path.join(os.path.dirname(path), "exits")
         self._running: dict[int, str] = {}
+        self._labels: dict[str, object] = {}
         self._ended: dict[str, int] = {}
         self._client: socket.socket | None = None
         self._idle_since = time.monotonic()
@@ -169,10 +170,14 @@ class Keeper:
             case "start":
                 return self._start(request)
             case "list":
-                running = [{"id": name, "pid": pid} for pid, name in self._running.items()]
-                return {"running": running, "ended": self._ended}
+                running = [
+                    {"id": name, "pid": pid, "label": self._labels[name]} for pid, name in self._running.items()
+                ]
+                ended = [{"id": name, "code": code, "label": self._labels[name]} for name, code in self._ended.items()]
+                return {"running": running, "ended": ended}
             case "forget":
-                self._ended.pop(str(request["id"]), None)
+                if self._ended.pop(str(request["id"]), None) is not None:
+                    del self._labels[str(request["id"])]
                 return {}
             case "end":
                 self._over = True
@@ -218,6 +223,7 @@ class Keeper:
                 log.close()
             return {"error": problem}
         self._running[pid] = name
+        self._labels[name] = request.get("label", "")
         open_streams = [out, err]
         for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
             os.set_blocking(descriptor, False)
@@ -261,16 +267,16 @@ class Keeper:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 128 - code
             self._ended[name] = code
-            self._record(name, code)
+            self._record(name, code, self._labels[name])
             self._send({"exited": name, "code": code})
 
-    def _record(self, name: str, code: int) -> None:
+    def _record(self, name: str, code: int, label: object) -> None:
         try:
             file = os.open(self._exits_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError:
             return  # the agent is told anyway
         try:
-            os.write(file, json.dumps({"id": name, "code": code}).encode() + b"\n")
+            os.write(file, json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
         except OSError:
             return
         finally:

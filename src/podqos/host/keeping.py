@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
@@ -41,15 +42,26 @@ class Program(Struct, frozen=True, kw_only=True):
     log: str | None = None
     log_bytes: int = 10 << 20
     log_files: int = 5
+    label: str = ""
+    """What the keeper gives back with the id."""
+
+
+class KeptProgram(Struct, frozen=True):
+    """A process that was started."""
+
+    id: str
+    label: str
+    pid: int | None = None
+    code: int | None = None
+    """None while it runs."""
 
 
 class Kept(Struct, frozen=True):
     """Everything a keeper knows of."""
 
-    running: dict[str, int]
-    """id → process id."""
-    ended: dict[str, int]
-    """id → exit code."""
+    running: dict[str, KeptProgram]
+    ended: dict[str, KeptProgram]
+    """By id."""
 
 
 class Exit(Struct, frozen=True, gc=False):
@@ -90,6 +102,7 @@ class Keeping:
                 "log": program.log,
                 "logBytes": program.log_bytes,
                 "logFiles": program.log_files,
+                "label": program.label,
             }
         )
         if "error" in answer:
@@ -99,10 +112,9 @@ class Keeping:
     def kept(self) -> Kept:
         """Return what runs and what has ended, also under a keeper before this one."""
         answer = self._ask({"do": "list"})
-        running, ended = answer["running"], answer["ended"]
-        assert isinstance(running, list)
-        assert isinstance(ended, dict)
-        return Kept({item["id"]: item["pid"] for item in running}, {**self._recorded(), **ended})
+        running, ended = (msgspec.convert(answer[name], list[KeptProgram]) for name in ("running", "ended"))
+        by_id = {program.id: program for program in ended}
+        return Kept({program.id: program for program in running}, {**self._recorded(), **by_id})
 
     def forget(self, name: str) -> None:
         """Have an end forgotten that has been dealt with."""
@@ -198,16 +210,16 @@ class Keeping:
             raise HostError(f"{name} is too long for a socket: choose a shorter --state-dir")
         return name
 
-    def _recorded(self) -> dict[str, int]:
+    def _recorded(self) -> dict[str, KeptProgram]:
         try:
-            lines = (self._folder / "exits").read_text().splitlines()
+            lines = (self._folder / "exits").read_bytes().splitlines()
         except OSError:
             return {}
         found = {}
         for line in lines:
             try:
-                record = json.loads(line)
-            except ValueError:
+                record = msgspec.json.decode(line, type=KeptProgram)
+            except msgspec.DecodeError:
                 continue  # cut off by a full disk
-            found[record["id"]] = record["code"]
+            found[record.id] = record
         return found

@@ -126,7 +126,7 @@ class Runtime(Protocol):
     def kill(self, container: ContainerId) -> None:
         """End a container at once, with everything in it."""
 
-    def execute(self, container: ContainerId, command: Sequence[str], token: str) -> None:
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
         """Run a command inside a container; ``exec_results`` tells how it ended, under this token."""
 
     def stop_execution(self, token: str) -> None:
