@@ -37,6 +37,8 @@ class MachineMemory(Struct, frozen=True, gc=False):
     """The machine's own figures."""
 
     total_bytes: int
+    free_bytes: int
+    inactive_file_bytes: int
     available_bytes: int
     swap_total_bytes: int
     swap_free_bytes: int
@@ -102,6 +104,8 @@ class Procfs:
         kib = self._kib("meminfo")
         return MachineMemory(
             kib.get("MemTotal", 0) << 10,
+            kib.get("MemFree", 0) << 10,
+            kib.get("Inactive(file)", 0) << 10,
             kib.get("MemAvailable", 0) << 10,
             kib.get("SwapTotal", 0) << 10,
             kib.get("SwapFree", 0) << 10,
