@@ -45,6 +45,7 @@ class HostStage:
 @pytest.mark.slow
 class TestHostWorld(WorldContract):
     patience_seconds = 1
+
     @pytest.fixture
     def stage(self):
         share = Share()

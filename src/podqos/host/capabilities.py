@@ -115,6 +115,7 @@ def detect(procfs: Procfs | None = None) -> Capabilities:
     mounts = find_mounts(procfs)
     held = procfs.capabilities()
     is_v1 = "memory" in mounts.v1
+    controllers: tuple[str, ...]
     if is_v1:
         controllers = tuple(name for name in ("memory", "cpu", "cpuacct", "pids", "freezer") if name in mounts.v1)
     else:

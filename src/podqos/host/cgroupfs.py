@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -51,6 +52,27 @@ class Unwritten(Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         """Return one line: where, what was wanted, why not."""
         return f"{self.path}: {self.file} = {self.wanted} not written: {self.why}"
+
+
+class KernelSignal:
+    """A descriptor on which the kernel tells something about a cgroup, again and again."""
+
+    def __init__(self, descriptor: int, events: int) -> None:
+        self.descriptor = descriptor
+        self.events = events
+        """What to wait for, in epoll's terms."""
+
+    def take(self) -> None:
+        """Take note of what was told, so that only something new is told again."""
+        with contextlib.suppress(OSError):
+            if self.events & select.EPOLLIN:
+                os.read(self.descriptor, 8)
+            else:
+                os.pread(self.descriptor, 4096, 0)
+
+    def close(self) -> None:
+        """Listen no more."""
+        os.close(self.descriptor)
 
 
 class Cgroups(Protocol):
@@ -108,15 +130,14 @@ class Cgroups(Protocol):
     def oom_kills(self, path: str) -> int:
         """Return how many processes of this very cgroup the kernel's OOM killer has ended."""
 
-    def hold(self, path: str) -> int | None:
-        """Stop a cgroup from growing, but let it run; return a descriptor to wait on, None where that failed.
+    def hold(self, path: str) -> KernelSignal | None:
+        """Stop a cgroup from growing, but let it run; None where that failed.
 
-        The descriptor becomes readable (or has an exceptional condition) when somebody in there wants more all the
-        same: those wait, and can be killed.
+        The signal comes when somebody in there wants more all the same: those wait, and can be killed.
         """
 
-    def watch_memory(self, path: str, level_bytes: int) -> int | None:
-        """Return a descriptor that reports when usage crosses a level; None where the kernel has none to offer."""
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
+        """Return a signal that comes when usage crosses a level; None where the kernel has none to offer."""
 
 
 def below(own: str, path: str) -> str:

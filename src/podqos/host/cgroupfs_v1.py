@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from podqos.errors import HostError
 from podqos.host.cgroupfs import (
     CgroupMemory,
     Gauges,
+    KernelSignal,
     Unwritten,
     below,
     kill_verified,
@@ -127,9 +129,7 @@ class CgroupsV1:
         if read is None:
             return None
         usage, stat = read
-        return CgroupMemory(
-            int(usage), number_after(stat, b"total_inactive_file"), number_after(stat, b"total_rss")
-        )
+        return CgroupMemory(int(usage), number_after(stat, b"total_inactive_file"), number_after(stat, b"total_rss"))
 
     def memory_limit(self, path: str) -> int | None:
         """Return the limit; the kernel shows an absurd number for none."""
@@ -161,7 +161,7 @@ class CgroupsV1:
         text = read_text(self._mounts["memory"] / path[1:] / "memory.oom_control")
         return number_after((text or "").encode(), b"oom_kill")
 
-    def hold(self, path: str) -> int | None:
+    def hold(self, path: str) -> KernelSignal | None:
         """Lower the limit to what is used now, switch the OOM killer off, and listen for who wants more."""
         below(self.own, path)
         folder = self._mounts["memory"] / path[1:]
@@ -173,14 +173,14 @@ class CgroupsV1:
             for margin in _HOLD_MARGINS_BYTES:
                 usage = read_number(folder / "memory.usage_in_bytes") or 0
                 if not self._write(path, [("memory.limit_in_bytes", str(usage + margin))]):
-                    return event
+                    return KernelSignal(event, select.EPOLLIN)
         except OSError:
             pass
         if event >= 0:
             os.close(event)
         return None
 
-    def watch_memory(self, path: str, level_bytes: int) -> int | None:
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Have the kernel tell when usage crosses a level, upwards or downwards."""
         event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
@@ -188,7 +188,7 @@ class CgroupsV1:
         except OSError:
             os.close(event)
             return None
-        return event
+        return KernelSignal(event, select.EPOLLIN)
 
     def _listen(self, folder: Path, file: str, event: int, arguments: str) -> None:
         watched = os.open(folder / file, os.O_RDONLY | os.O_CLOEXEC)

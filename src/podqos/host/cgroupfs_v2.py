@@ -11,6 +11,7 @@ Source: Documentation/admin-guide/cgroup-v2.rst of Linux.
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from podqos.errors import HostError
 from podqos.host.cgroupfs import (
     CgroupMemory,
     Gauges,
+    KernelSignal,
     Unwritten,
     below,
     kill_verified,
@@ -155,12 +157,12 @@ class CgroupsV2:
         text = read_text(folder / "memory.events.local") or read_text(folder / "memory.events")
         return number_after((text or "").encode(), b"oom_kill")
 
-    def hold(self, path: str) -> int | None:
+    def hold(self, path: str) -> KernelSignal | None:
         """Set ``memory.high`` to what is used now, and wait on ``memory.events``."""
         usage = read_number(self._root / path[1:] / "memory.current")
         return None if usage is None else self.watch_memory(below(self.own, path), usage)
 
-    def watch_memory(self, path: str, level_bytes: int) -> int | None:
+    def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Set ``memory.high``; the descriptor has an exceptional condition whenever it was exceeded."""
         below(self.own, path)
         events = -1
@@ -173,7 +175,8 @@ class CgroupsV2:
             if events >= 0:
                 os.close(events)
             return None
-        return events
+        # The file can always be read, so only the exceptional condition says something.
+        return KernelSignal(events, select.EPOLLPRI)
 
     def _enable(self, folder: Path) -> None:
         """Hand the controllers down one level; one that cannot be is missed when its files are written."""

@@ -146,8 +146,6 @@ def _entries(folder: str) -> Iterator[_Entry]:
                     about = item.stat(follow_symlinks=False)
                 except OSError:
                     continue
-                yield _Entry(
-                    item.path, about.st_dev, about.st_ino, about.st_mode, about.st_nlink, about.st_blocks
-                )
+                yield _Entry(item.path, about.st_dev, about.st_ino, about.st_mode, about.st_nlink, about.st_blocks)
     except OSError:
         return

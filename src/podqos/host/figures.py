@@ -73,9 +73,7 @@ class Figures:
             return MemoryStats(now, machine.total_bytes - working, usage, working)
         found = self._cgroups.memory(self._cgroups.own) or CgroupMemory(0, 0, 0)
         working = found.working_set_bytes
-        return MemoryStats(
-            now, max(0, self._capacity_bytes - working), found.usage_bytes, working, found.anon_bytes
-        )
+        return MemoryStats(now, max(0, self._capacity_bytes - working), found.usage_bytes, working, found.anon_bytes)
 
     def quick(self, pods: Iterable[HostPod]) -> Summary:
         """Return fresh memory figures, and the rest as it was last seen."""
@@ -122,9 +120,7 @@ class Figures:
         last = self._last.get(pod.uid)
         if last is None:
             return PodStats(_reference(pod), (), memory)
-        return PodStats(
-            last.pod_ref, last.containers, memory, last.volumes, last.ephemeral_storage, last.process_stats
-        )
+        return PodStats(last.pod_ref, last.containers, memory, last.volumes, last.ephemeral_storage, last.process_stats)
 
     def _full_pod(self, pod: HostPod, now: datetime) -> PodStats:
         containers = tuple(self._container(run, now) for run in pod.runs.values() if run.is_running)

@@ -13,6 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from podqos.agent.commands import ContainerPlan
+from podqos.host.cgroupfs import KernelSignal
 from podqos.host.loop import Loop, Timer
 from podqos.host.runtime import ContainerId, ContainerStart, Runtime
 from podqos.host.state import PodState
@@ -54,8 +55,8 @@ class HostPod:
         self.dead: list[ContainerRun] = []
         """Ended runs of which files are still there."""
         self.is_stopping = False
-        self.held: int | None = None
-        """A descriptor that tells when a pod that must not grow tries to."""
+        self.held: KernelSignal | None = None
+        """Comes when a pod that must not grow tries to."""
         self._deadline: Timer | None = None
 
     @property

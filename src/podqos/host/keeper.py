@@ -170,9 +170,7 @@ class Keeper:
             case "start":
                 return self._start(request)
             case "list":
-                running = [
-                    {"id": name, "pid": pid, "label": self._labels[name]} for pid, name in self._running.items()
-                ]
+                running = [{"id": name, "pid": pid, "label": self._labels[name]} for pid, name in self._running.items()]
                 ended = [{"id": name, "code": code, "label": self._labels[name]} for name, code in self._ended.items()]
                 return {"running": running, "ended": ended}
             case "forget":
@@ -227,9 +225,7 @@ class Keeper:
         open_streams = [out, err]
         for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
             os.set_blocking(descriptor, False)
-            self._selector.register(
-                descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams)
-            )
+            self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
         return {"pid": pid}
 
     def _pump(self, descriptor: int, stream: Stream, log: Log | None, still_open: list[int]) -> Callable[[], None]:

@@ -5,8 +5,10 @@ Source of the protocol: ``keeper``, whose docstring has it in full.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -81,11 +83,16 @@ class Keeping:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._exits: deque[Exit] = deque()
+        # Ends that arrive while an answer is awaited leave the socket; this keeps them from being overlooked.
+        self._overheard = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._ready = select.epoll()
+        self._ready.register(self._overheard, select.EPOLLIN)
         self._socket = self._connect() or self._launch()
+        self._ready.register(self._socket, select.EPOLLIN)
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when something has ended."""
-        return self._socket.fileno()
+        return self._ready.fileno()
 
     def start(self, program: Program) -> int:
         """Start a process in its cgroups and return its id."""
@@ -125,6 +132,8 @@ class Keeping:
         self._socket.setblocking(False)
         while self._receive() is not None:
             pass
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._overheard)
         heard = list(self._exits)
         self._exits.clear()
         return heard
@@ -136,16 +145,20 @@ class Keeping:
     def end(self) -> None:
         """End the keeper; what it keeps should have ended before."""
         self._ask({"do": "end"})
-        self._socket.close()
+        self.close()
 
     def close(self) -> None:
         """Let go of the keeper; it goes on."""
         self._socket.close()
+        self._ready.close()
+        os.close(self._overheard)
 
     def reconnect(self) -> None:
         """Find or start a keeper again after it was lost."""
+        self._ready.unregister(self._socket)
         self._socket.close()
         self._socket = self._connect() or self._launch()
+        self._ready.register(self._socket, select.EPOLLIN)
 
     def _ask(self, request: dict[str, object]) -> dict[str, object]:
         self._socket.settimeout(_ANSWER_SECONDS)
@@ -156,6 +169,8 @@ class Keeping:
         while True:
             answer = self._receive()
             if answer is not None:
+                if self._exits:
+                    os.eventfd_write(self._overheard, 1)
                 return answer
 
     def _receive(self) -> dict[str, object] | None:

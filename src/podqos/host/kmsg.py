@@ -70,7 +70,7 @@ class KernelLog:
 
     def kills(self) -> list[KernelKill]:
         """Return the kills since last asked."""
-        found = []
+        found: list[KernelKill] = []
         while True:
             try:
                 record = os.read(self._descriptor, _RECORD_BYTES)

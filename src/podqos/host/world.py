@@ -11,7 +11,6 @@ up has its second. The kubelet does neither: it lets a victim grow until the ker
 from __future__ import annotations
 
 import os
-import select
 import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -163,7 +162,9 @@ class HostWorld:
 
     # ---- adoption ------------------------------------------------------------------------------------------------
 
-    def adopt(self, stored: PodState, cgroup: str, plans: Sequence[ContainerPlan], found: Sequence[ContainerId]) -> None:
+    def adopt(
+        self, stored: PodState, cgroup: str, plans: Sequence[ContainerPlan], found: Sequence[ContainerId]
+    ) -> None:
         """Take over a pod of before; ``found`` are its runs that have not ended."""
         pod = HostPod(stored, cgroup, self.state.data(stored.pod.metadata.uid))
         self.pods[pod.uid] = pod
@@ -311,7 +312,7 @@ class HostWorld:
         self._reacting[pod.uid] = reaction = Reaction(pod.pod.key, self.noticed, now, now)
         self.reactions.append(reaction)
         if pod.held is not None:
-            self._loop.watch(pod.held, lambda: self.kill(pod), select.EPOLLIN | select.EPOLLPRI)
+            self._loop.watch(pod.held.descriptor, lambda: self.kill(pod), pod.held.events)
 
     def kill(self, pod: HostPod) -> None:
         """Kill what is left of a pod."""
@@ -324,8 +325,8 @@ class HostWorld:
 
     def _release(self, pod: HostPod) -> None:
         if pod.held is not None:
-            self._loop.unwatch(pod.held)
-            os.close(pod.held)
+            self._loop.unwatch(pod.held.descriptor)
+            pod.held.close()
             pod.held = None
 
     def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
