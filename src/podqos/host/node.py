@@ -106,6 +106,7 @@ class Node:
             logs=settings.logs,
         )
         self.driver = Driver(self.config, self.world, self.journal.write)
+        self.world.phase_of = self._phase_of
         self.folder = ManifestFolder(settings.manifests, self.note, settings.profile)
         self.refused: dict[str, Refused] = {}
         """Pods that admission did not let in, by uid."""
@@ -243,6 +244,10 @@ class Node:
             seconds = max(0.0, (wake_us - time.time_ns() // 1000) / 1e6)
             self._timer = self.loop.call_after(seconds, lambda: self.deliver(Woken()))
 
+    def _phase_of(self, uid: str) -> str | None:
+        record = self.driver.state.pods.get(uid)
+        return None if record is None or record.phase is None else record.phase.value
+
     # ---- memory on disk ------------------------------------------------------------------------------------------
 
     def _save(self) -> None:
@@ -261,8 +266,6 @@ class Node:
                 },
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )
-            if record.phase is not None:
-                changed = replace(changed, phase=record.phase.value, ended_us=changed.ended_us or self._clock_us)
             pod.state = changed
             self.state.save(changed)
         for uid in [uid for uid in self._saved if uid not in records]:

@@ -114,6 +114,8 @@ class HostWorld:
         """Pods that have ended for good or were turned away, by uid."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
+        self.phase_of: Callable[[str], str | None] = lambda _uid: None
+        """How a pod ended that is being stopped because nothing of it is left to run."""
         self.is_hurried = False
         """Whether the next look is one in a hurry."""
         self.noticed: float | None = None
@@ -283,10 +285,15 @@ class HostWorld:
 
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         host_pod = self.pods.get(pod.metadata.uid)
-        if host_pod is None or not host_pod.running:
-            return (self._stopped(pod.metadata.uid),)
+        if host_pod is None:
+            return (PodStopped(pod.metadata.uid),)
+        phase = self.phase_of(host_pod.uid)
         host_pod.state = msgspec.structs.replace(host_pod.state, is_stopping=True)
+        if phase is not None:
+            host_pod.state = msgspec.structs.replace(host_pod.state, phase=phase, ended_us=_now_us())
         self.state.save(host_pod.state)
+        if not host_pod.running:
+            return (self._stopped(host_pod.uid),)
         host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
         return ()
 
