@@ -1,4 +1,4 @@
-"""A share of the real machine for tests: a cgroup and a state directory of their own, gone afterwards whatever happens."""
+"""A share of the real machine for tests: a cgroup and a state directory of its own, gone afterwards in any case."""
 
 from __future__ import annotations
 
@@ -83,7 +83,13 @@ class Machine:
         self.notes: list[str] = []
         self.state = StateDirectory(share.folder, self.notes.append)
         self.runtime = ProcessRuntime(share.folder, share.cgroups, share.capabilities, self.notes.append)
-        self.figures = Figures("n", share.cgroups, self.state, share.memory_bytes, f"{share.own}/kubepods")
+        self.figures = Figures(
+            "n",
+            cgroups=share.cgroups,
+            state=self.state,
+            capacity_bytes=share.memory_bytes,
+            kubepods=f"{share.own}/kubepods",
+        )
         self.world = HostWorld(
             node="n",
             cgroups=share.cgroups,

@@ -1,7 +1,7 @@
 """Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
 
-`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet would,
-only faster. With --memory the whole node is confined to a share of the machine, so that it can be tried anywhere.
+`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
+would, only faster. With --memory the whole node is confined to a share of the machine, to be tried anywhere.
 """
 
 from __future__ import annotations

@@ -160,8 +160,7 @@ def write_text(file: Path | str, text: str) -> None:
 def read_text(file: Path | str) -> str | None:
     """Return what a control file says; None where it is gone."""
     try:
-        with open(file, "rb") as opened:
-            return opened.read().decode()
+        return Path(file).read_text()
     except OSError:
         return None
 

@@ -40,7 +40,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "hugetlb")
 _UNLIMITED_BYTES = 1 << 60
 # Between reading what is used and writing the limit an allocator gets so far; more only if that was not enough.
-_HOLD_MARGINS_BYTES = (2 << 20, 16 << 20, 64 << 20)
+_HOLD_MARGINS_BYTES = (512 << 10, 4 << 20, 32 << 20)
 
 
 class CgroupsV1:
@@ -98,7 +98,8 @@ class CgroupsV1:
         """Remove the directories of all controllers."""
         below(self.own, path)
         self._gauges.forget(path)
-        return all([remove_folders(root / path[1:]) for root in self._roots])
+        gone = [remove_folders(root / path[1:]) for root in self._roots]
+        return all(gone)
 
     def entrances(self, path: str) -> list[str]:
         """Return one file per controller; memory first, so that everything is charged from the start."""

@@ -41,6 +41,7 @@ class Figures:
     def __init__(
         self,
         node: str,
+        *,
         cgroups: Cgroups,
         state: StateDirectory,
         capacity_bytes: int | None,

@@ -5,7 +5,7 @@ how it ended and holds the other end of its output. The agent can be killed at a
 asking the keeper. So the keeper does as little as possible: no decisions, nothing but the standard library, a few
 megabytes. It runs as a program of its own (``python keeper.py SOCKET``) in a session of its own.
 
-One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; every request has one answer.
+One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
 ``{"exited": id, "code": n}`` comes unasked. Every end is appended to ``exits`` beside the socket as well, in case the
 keeper itself ends. Logs are written in CRI's format and rotated by size.
 """

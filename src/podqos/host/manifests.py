@@ -1,8 +1,8 @@
 """The directory of manifests: which pods it asks for, as the API server would have stored them.
 
 Files come and go, are renamed into place, and are seen half written. A file that cannot be read keeps what it last
-said; only a file that is gone takes its pods with it. LimitRanges, PriorityClasses, RuntimeClasses and Namespaces in the
-directory decide about the pods beside them, when those are first seen: an API server does not admit a pod again either.
+said; only a file that is gone takes its pods with it. LimitRanges, PriorityClasses, RuntimeClasses and Namespaces in
+the directory decide about the pods beside them, when those are first seen: an API server admits a pod once, too.
 
 A pod's uid is made of its name and what its manifest says, as the kubelet does for files: a changed manifest is another
 pod. Unlike the kubelet's own, these pods are not static: they can be evicted, unless they say otherwise themselves

@@ -35,16 +35,15 @@ from podqos.agent.events import (
     Remembered,
     Woken,
 )
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.state import ContainerStage, PodRecord, Resting, Stage
+from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Resting, Stage
 from podqos.errors import HostError
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
-from podqos.host.capabilities import detect, open_cgroups
+from podqos.host.capabilities import detect, find_mounts, open_cgroups
 from podqos.host.figures import Figures
 from podqos.host.journal_file import JournalFile
-from podqos.host.kernel_kills import oom_kill_entry
 from podqos.host.keeping import LOST_CODE
+from podqos.host.kernel_kills import oom_kill_entry
 from podqos.host.kmsg import KernelLog
 from podqos.host.loop import Loop, Timer
 from podqos.host.manifests import ManifestFolder, Refused, Wanted
@@ -91,7 +90,14 @@ class Node:
         self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
         self.runtime = make_runtime(self)
         kubepods = node_path(self.config.cgroups)
-        self.figures = Figures(settings.node, self.cgroups, self.state, settings.memory_bytes, kubepods, self.procfs)
+        self.figures = Figures(
+            settings.node,
+            cgroups=self.cgroups,
+            state=self.state,
+            capacity_bytes=settings.memory_bytes,
+            kubepods=kubepods,
+            procfs=self.procfs,
+        )
         self.figures.image_folder = self.runtime.image_folder()
         self._waiting: deque[Event] = deque()
         self.world = HostWorld(
@@ -419,8 +425,6 @@ class Node:
 
     def _protect_memory(self) -> None:
         """Live beside the node's cgroup, in one whose memory is not reclaimed."""
-        from podqos.host.capabilities import find_mounts
-
         root = find_mounts(self.procfs).v2
         assert root is not None
         folder = root / f"{self.cgroups.own.strip('/').replace('/', '-')}-agent"
@@ -479,10 +483,7 @@ class Node:
 _CAN_STOP = (Stage.STARTING, Stage.RUNNING)
 
 
-def _remembered(container: object, due_us: int) -> Remembered:
-    from podqos.agent.state import ContainerRecord
-
-    assert isinstance(container, ContainerRecord)
+def _remembered(container: ContainerRecord, due_us: int) -> Remembered:
     return Remembered(
         container.stage.value,
         container.restarts,
@@ -493,6 +494,3 @@ def _remembered(container: object, due_us: int) -> Remembered:
         container.oom_killed,
         due_us,
     )
-
-
-__all__ = ["By", "Entry", "Kind", "Node"]

@@ -252,5 +252,5 @@ def _amount(pod: Pod, container: ContainerRunSpec, wanted: ResourceFieldRef) -> 
     kind, _, resource = wanted.resource.partition(".")
     amounts = found.resources.limits if kind == "limits" else found.resources.requests
     amount = amounts.get(resource, ZERO)
-    divisor = wanted.divisor if wanted.divisor else Quantity.of_units(1)
+    divisor = wanted.divisor or Quantity.of_units(1)
     return str(-(-amount.nanos // divisor.nanos))

@@ -42,7 +42,7 @@ class Prober:
     """Asks all containers that have probes."""
 
     def __init__(self, loop: Loop, world: Probed) -> None:
-        self._loop = loop
+        self.loop = loop
         self._world = world
         self._tokens = count()
         self._workers: dict[ContainerId, list[_Worker]] = {}
@@ -121,7 +121,7 @@ class Prober:
             self._world.runtime.stop_execution(token)
             self.answered(token, good=False)
 
-        timer = self._loop.call_after(probe.timeout_seconds, too_late)
+        timer = self.loop.call_after(probe.timeout_seconds, too_late)
 
         def in_time(good: bool) -> None:
             timer.cancel()
@@ -146,7 +146,7 @@ class Prober:
 
         def close(good: bool) -> None:
             timer.cancel()
-            self._loop.unwatch(descriptor)
+            self.loop.unwatch(descriptor)
             connection.close()
             answer(good)
 
@@ -156,13 +156,13 @@ class Prober:
             elif not request:
                 close(True)
             else:
-                self._loop.unwatch(descriptor)
+                self.loop.unwatch(descriptor)
                 try:
                     connection.send(request)
                 except OSError:
                     close(False)
                     return
-                self._loop.watch(descriptor, received)
+                self.loop.watch(descriptor, received)
 
         def received() -> None:
             try:
@@ -171,7 +171,7 @@ class Prober:
                 head = []
             close(len(head) > 1 and head[1].isdigit() and 200 <= int(head[1]) < 400)
 
-        timer = self._loop.call_after(timeout_seconds, lambda: close(False))
+        timer = self.loop.call_after(timeout_seconds, lambda: close(False))
         try:
             failed = connection.connect_ex(target)
         except OSError:
@@ -179,7 +179,7 @@ class Prober:
         if failed not in {0, errno.EINPROGRESS}:
             close(False)
             return
-        self._loop.watch(descriptor, connected, select.EPOLLOUT)
+        self.loop.watch(descriptor, connected, select.EPOLLOUT)
 
 
 class _Worker:
@@ -201,7 +201,7 @@ class _Worker:
 
     def begin(self) -> None:
         """Ask for the first time after the initial delay."""
-        self._timer = self._prober._loop.call_after(self._probe.initial_delay_seconds, self._ask)
+        self._timer = self._prober.loop.call_after(self._probe.initial_delay_seconds, self._ask)
 
     def end(self) -> None:
         """Ask no more."""
@@ -210,7 +210,7 @@ class _Worker:
             self._timer.cancel()
 
     def _ask(self) -> None:
-        self._timer = self._prober._loop.call_after(max(1, self._probe.period_seconds), self._ask)
+        self._timer = self._prober.loop.call_after(max(1, self._probe.period_seconds), self._ask)
         self._prober.ask(self._run, self._spec, self._probe, self._hear)
 
     def _hear(self, good: bool) -> None:

@@ -134,8 +134,7 @@ class Procfs:
 
     def _text(self, name: str) -> str | None:
         try:
-            with open(self.root / name, "rb") as file:
-                return file.read().decode(errors="replace")
+            return (self.root / name).read_bytes().decode(errors="replace")
         except OSError:
             return None
 

@@ -10,7 +10,6 @@ up has its second. The kubelet does neither: it lets a victim grow until the ker
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -277,7 +276,7 @@ class HostWorld:
                 continue
             source = volume.host_path.path if volume.host_path else str(self.state.volume(pod.uid, mount.name))
             if mount.sub_path:
-                source = os.path.join(source, mount.sub_path)
+                source = f"{source}/{mount.sub_path}"
             found.append(Mount(mount.name, source, mount.mount_path, mount.read_only))
         return found
 

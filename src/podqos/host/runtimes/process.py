@@ -227,7 +227,7 @@ class ProcessRuntime:
         """Return what can be shown at its place; for the rest there are the variables."""
         shown = []
         for mount in container.mounts:
-            if self._capabilities.can_mount and os.path.exists(mount.target):
+            if self._capabilities.can_mount and Path(mount.target).exists():
                 shown.append((mount.source, mount.target, mount.read_only))
             else:
                 self._note(
