@@ -40,6 +40,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     allocatable: ResourceList
     """What pods may request together."""
     max_pods: int = DEFAULT_MAX_PODS
+    shadow: bool = False
+    """Decide and write down whom to evict, but evict nobody."""
     profile: Profile = LATEST
 
 
