@@ -15,6 +15,7 @@ from podqos.agent.reasons import (
     ExitedWith,
     LimitReached,
     LocalStorageExceeded,
+    NodesRefusing,
     NoPlace,
     NotAdmitted,
     OOMKill,
@@ -148,6 +149,17 @@ CASES = {
         Kind.REPLACED,
         ReplacementFor("ns/old", "Evicted"),
         "web created by its controller: for ns/old, Evicted",
+    ),
+    "no place and why": (
+        Kind.PENDING,
+        NoPlace(
+            nodes=3,
+            refusing=(
+                NodesRefusing("UntoleratedTaint", 2, "node.kubernetes.io/memory-pressure"),
+                NodesRefusing("Insufficient", 1, "memory"),
+            ),
+        ),
+        "web waits for a place: none of 3 nodes takes it (2 × taint memory-pressure, 1 × too little memory is left)",
     ),
     "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a place: 0/3 nodes are available"),
 }

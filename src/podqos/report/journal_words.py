@@ -157,10 +157,36 @@ def _short(because: Because | None) -> str:
                 else f"requests {amount(left.requested, left.resource)} {left.resource}; "
                 f"{amount(left.used, left.resource)} of {amount(left.capacity, left.resource)} are taken"
             )
-        case NotAdmitted(message=message) | NoPlace(message=message):
+        case NotAdmitted(message=message):
             return message
+        case NoPlace() as nowhere:
+            return nowhere.message or _nowhere(nowhere)
         case WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
+
+
+_REFUSALS = {
+    "Insufficient": "too little {what} is left",
+    "UntoleratedTaint": "taint {what}",
+    "UnderPressure": "{what}",
+    "SelectorMismatch": "label {what} differs",
+    "AffinityMismatch": "its node affinity",
+    "NotNamed": "its node affinity",
+    "Unschedulable": "cordoned",
+    "PortTaken": "a host port is taken",
+}
+
+
+def _nowhere(nowhere: NoPlace) -> str:
+    """Return why no node takes a pod."""
+    reasons = [
+        f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
+        for each in nowhere.refusing
+    ]
+    nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
+    if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
+        return "others make room for it"
+    return f"none of {nodes} takes it ({', '.join(reasons)})"
 
 
 def _threshold(figures: ThresholdFigures) -> str:
