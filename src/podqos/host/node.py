@@ -150,11 +150,12 @@ class Node:
         gc.collect()
         gc.freeze()
 
-    def run(self) -> None:
-        """Be a node until told to stop."""
+    def run(self, at_end: Callable[[], None] = lambda: None) -> None:
+        """Be a node until told to stop; ``at_end`` is called before the node lets go of its cgroups."""
         self._signals()
         self.start()
         self.loop.run()
+        at_end()
         self.close()
 
     def stop(self) -> None:
