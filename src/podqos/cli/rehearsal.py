@@ -137,7 +137,7 @@ class Rehearsal:
         self._filler: subprocess.Popen[bytes] | None = None
         self._node: Node | None = None
         self._deadline = 0.0
-        self._was_ready = False
+        self._is_done = self._gave_up = False
 
     def run(self) -> Rehearsed:
         """Run the scenario from beginning to end; nothing of it stays behind, whatever happens."""
@@ -172,8 +172,10 @@ class Rehearsal:
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         node.loop.call_after(_LOOK_SECONDS, self._await_readiness)
         node.run(at_end=self._end_filler)
-        if not self._was_ready:
+        if self._gave_up:
             raise HostError("the containers did not come to hold what they should; is there enough memory?")
+        if not self._is_done:
+            raise KeyboardInterrupt
         data = (settings.state_dir / "journal.jsonl").read_bytes()
         entries = tuple(
             replace(entry, time_us=entry.time_us - self._begin_us)
@@ -199,6 +201,7 @@ class Rehearsal:
             self._begin_scenario(node)
         elif time.monotonic() > self._deadline:
             self._say(f"held {held >> 20} MiB of {wanted >> 20} MiB, {runs} containers run")
+            self._gave_up = True
             node.stop()
         else:
             node.loop.call_after(_LOOK_SECONDS, self._await_readiness)
@@ -215,13 +218,17 @@ class Rehearsal:
             begin_us += _INTERVAL_US
         wait_us = begin_us - now_us
         self._begin_us = begin_us
-        self._was_ready = True
         temporary = self._begin.with_suffix(".new")
         temporary.write_text(str(time.monotonic_ns() + wait_us * 1000))
         temporary.rename(self._begin)
         seconds = self._scenario.duration_us / _SECOND_US
         self._say(f"the scenario begins in {wait_us / _SECOND_US:.0f} s and takes {seconds:.0f} s")
-        node.loop.call_after(wait_us / _SECOND_US + seconds + 0.5, node.stop)
+        node.loop.call_after(wait_us / _SECOND_US + seconds + 0.5, self._end_scenario)
+
+    def _end_scenario(self) -> None:
+        assert self._node is not None
+        self._is_done = True
+        self._node.stop()
 
     # ---- pods as manifests -------------------------------------------------------------------------------------------
 

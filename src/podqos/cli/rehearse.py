@@ -14,12 +14,14 @@ import os
 import sys
 from fractions import Fraction
 
+from msgspec.structs import replace
+
 from podqos.cli.options import add_schema_option
 from podqos.cli.output import print_schema, print_value
 from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.cli.written_files import write_file
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError, InputError, InvalidOption
 from podqos.report.rehearsal import RehearsalReport, rehearsal_report, table
 
 _MEMORY_SHARE = Fraction(3, 4)
@@ -32,6 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
     parser.add_argument(
         "--scale", metavar="1/N", default="1/32", help="how much of the scenario's memory to use (default: 1/32)"
+    )
+    parser.add_argument(
+        "--speed",
+        metavar="N",
+        default="1",
+        help="let demands change N times as fast; the kubelet's own times stay as they are (default: 1)",
+    )
+    parser.add_argument(
+        "--until", metavar="DURATION", help="how long to run, such as 90s (default: the scenario's time)"
     )
     parser.add_argument(
         "--fast-path",
@@ -51,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.scenario is None:
         raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
-    scale = _scale(arguments.scale)
+    scale, speed = _scale(arguments.scale), _speed(arguments.speed)
     from podqos.agent.journal import encode
     from podqos.cli.rehearsal import Rehearsal, on_this_machine, unrehearsable
     from podqos.host.capabilities import open_cgroups
@@ -62,7 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = load_scenario(arguments.scenario)
     left_out = unrehearsable(scenario)
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    small = scaled(scenario, Scale(scale, min(Fraction(1), cores)))
+    small = scaled(scenario, Scale(scale, min(Fraction(1), cores), 1 / speed))
+    if arguments.until is not None:
+        small = replace(small, duration_us=_until_us(arguments.until))
     memory_bytes = small.nodes[0].spec.memory_bytes
     _refuse_too_large(memory_bytes)
     small = on_this_machine(small, open_cgroups("/podqos-rehearsal").version)
@@ -97,6 +110,28 @@ def _scale(text: str) -> Fraction:
     if not 0 < scale <= 1:
         raise InvalidOption(f"{text!r} is no part of one", where="--scale", fix="for example 1/32")
     return scale
+
+
+def _speed(text: str) -> Fraction:
+    try:
+        speed = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        speed = Fraction(0)
+    if speed <= 0:
+        raise InvalidOption(f"{text!r} is no speed", where="--speed", fix="for example 10")
+    return speed
+
+
+def _until_us(text: str) -> int:
+    from podqos.sim.shape_text import parse_duration_us
+
+    try:
+        until_us = parse_duration_us(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where="--until", fix=error.fix) from error
+    if until_us <= 0:
+        raise InvalidOption(f"{text} is no time at all", where="--until", fix="for example 90s")
+    return until_us
 
 
 def _refuse_too_large(memory_bytes: int) -> None:

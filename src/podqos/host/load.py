@@ -1,7 +1,8 @@
 """A process that holds as much memory as a curve says: what a container of a rehearsal runs.
 
 It is started as a program of its own, ``python -I -S load.py FILE``, and imports next to nothing (not even pathlib):
-its own memory counts, and a log collector of a scenario in small has little of it. FILE has a line per setting, words apart by spaces::
+its own memory counts, and a log collector of a scenario in small has little of it. FILE has a line per setting, words
+apart by spaces::
 
     memory    TIME:BYTES …    the curve: times in microseconds, straight lines in between, a step where a time is twice
     period    TIME            after which the curve repeats; 0: never

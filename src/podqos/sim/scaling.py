@@ -1,4 +1,4 @@
-"""A scenario in small: every amount of memory times one factor, every amount of CPU times another, the rest as it is.
+"""A scenario in small: every amount of memory, of CPU, and if need be of time, times a factor of its own.
 
 Shares stay what they are: a request keeps its part of the node and with it its ``oom_score_adj``; growth keeps its
 time. That is what makes a scenario of 16 cores and 64Gi one that can be rehearsed on two cores in 2Gi.
@@ -6,7 +6,7 @@ time. That is what makes a scenario of 16 cores and 64Gi one that can be rehears
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -26,10 +26,16 @@ _MEMORY_SIGNALS = ("memory.available", "allocatableMemory.available")
 
 
 class Scale(Struct, frozen=True, gc=False):
-    """The two factors."""
+    """The factors."""
 
     memory: Fraction
     cpu: Fraction = Fraction(1)
+    time: Fraction = Fraction(1)
+    """Of what demands do when; the kubelet's own times stay as they are."""
+
+    def moment(self, time_us: int) -> int:
+        """Return a time in small."""
+        return int(time_us * self.time)
 
     def size(self, amount_bytes: int) -> int:
         """Return an amount of memory in small, in whole pages."""
@@ -44,6 +50,8 @@ def scaled(scenario: Scenario, scale: Scale) -> Scenario:
     """Return the scenario in small. What the kernel keeps of a machine stays in proportion, too."""
     return replace(
         scenario,
+        duration_us=scale.moment(scenario.duration_us),
+        happenings=tuple(replace(each, at_us=scale.moment(each.at_us)) for each in scenario.happenings),
         nodes=tuple(_group(group, scale) for group in scenario.nodes),
         workloads=tuple(_workload(workload, scale) for workload in scenario.workloads),
     )
@@ -116,7 +124,13 @@ def _workload(workload: ScenarioWorkload, scale: Scale) -> ScenarioWorkload:
     demands = tuple(
         {name: _demand(demand, scale) for name, demand in containers.items()} for containers in workload.demands
     )
-    return replace(workload, pod=_pod(workload.pod, scale), demands=demands)
+    return replace(
+        workload,
+        pod=_pod(workload.pod, scale),
+        demands=demands,
+        arrives_us=scale.moment(workload.arrives_us),
+        deleted_us=None if workload.deleted_us is None else scale.moment(workload.deleted_us),
+    )
 
 
 def _demand(demand: ContainerDemand, scale: Scale) -> ContainerDemand:
@@ -130,11 +144,16 @@ def _demand(demand: ContainerDemand, scale: Scale) -> ContainerDemand:
 
 
 def _curve(curve: Curve, scale: Scale) -> Curve:
-    return replace(curve, knots=tuple((time_us, int(value * scale.memory)) for time_us, value in curve.knots))
+    return _timed(curve, scale, lambda value: int(value * scale.memory))
 
 
 def _cpu_curve(curve: Curve, scale: Scale) -> Curve:
-    return replace(curve, knots=tuple((time_us, scale.milli(value)) for time_us, value in curve.knots))
+    return _timed(curve, scale, scale.milli)
+
+
+def _timed(curve: Curve, scale: Scale, amount: Callable[[int], int]) -> Curve:
+    knots = tuple((scale.moment(time_us), amount(value)) for time_us, value in curve.knots)
+    return replace(curve, knots=knots, period_us=None if curve.period_us is None else scale.moment(curve.period_us))
 
 
 def _pod(pod: Pod, scale: Scale) -> Pod:
