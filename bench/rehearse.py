@@ -1,4 +1,4 @@
-"""Ten rehearsals each of the race, the accidental-Burstable incident and the questions: does the kernel do as predicted?
+"""How often the kernel does as predicted: ten rehearsals each of the race, the incident and the questions.
 
 python bench/rehearse.py [--times 10]
 """

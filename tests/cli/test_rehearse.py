@@ -80,7 +80,7 @@ def test_a_scenario_of_several_nodes_is_refused():
 
 
 def test_what_is_not_rehearsed_is_named():
-    assert "page cache" in unrehearsable(load_scenario(str(ROOT / "scenarios" / "page-cache.yaml")))
+    assert "cpu" in unrehearsable(load_scenario(str(ROOT / "scenarios" / "race.yaml")))
 
 
 BAD = {
