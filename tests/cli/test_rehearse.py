@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -60,17 +59,12 @@ def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(n
 @needs_node
 def test_an_interrupted_rehearsal_leaves_nothing_behind():
     before = set(_left_behind())
-    process = subprocess.Popen([*COMMAND, "question-1", "--scale", "1/64"], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    lines: list[str] = []
-    reader = threading.Thread(target=lambda: lines.extend(process.stderr))
-    reader.start()
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not any("the scenario begins" in line for line in lines):
-        time.sleep(0.05)
-    process.send_signal(2)
-    assert process.wait(timeout=60) == 130
-    reader.join()
+    with subprocess.Popen([*COMMAND, "question-1", "--scale", "1/64"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        heard = iter(process.stderr)
+        assert any("the scenario begins" in line for line in heard)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
     assert set(_left_behind()) <= before
 
 
