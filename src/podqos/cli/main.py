@@ -44,6 +44,8 @@ COMMANDS = {
     ),
     "blast": ("blast", "what every pod can do to its neighbours: if it leaks, who else dies, how soon, by whom"),
     "sweep": ("sweep", "a scenario under many values and seeds: how every workload fares under each"),
+    "rehearse": ("rehearse", "a scenario on this machine's kernel, beside what the simulation predicts"),
+    "node": ("node", "run pods on this machine with these very rules: real cgroups, real eviction"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }

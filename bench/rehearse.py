@@ -1,0 +1,50 @@
+"""How often the kernel does as predicted: ten rehearsals each of the race, the incident and the questions.
+
+python bench/rehearse.py [--times 10]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+REHEARSALS = {
+    "race": ["--until", "8s"],
+    "question-1": ["--until", "5s", "--scale", "1/16"],
+    "question-1-variant": ["--until", "5s", "--scale", "1/16"],
+    "question-2": ["--until", "9s", "--scale", "1/16"],
+    "question-3": ["--until", "5s", "--scale", "1/16"],
+    "accidental-burstable": ["--until", "100s"],
+    "accidental-burstable-fixed": ["--until", "140s"],
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=10)
+    times = parser.parse_args().times
+    failed = 0
+    for name, options in REHEARSALS.items():
+        same, shifts, started = 0, [], time.perf_counter()
+        for _ in range(times):
+            command = [sys.executable, "-m", "podqos", "rehearse", name, *options, "-o", "json"]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            report = json.loads(done.stdout)
+            same += report["sameVictims"] and report["sameOrder"]
+            shifts += [
+                abs(each["real"]["atSeconds"] - each["predicted"]["atSeconds"])
+                for each in report["victims"]
+                if each["real"] and each["predicted"]
+            ]
+        failed += times - same
+        late = f", at most {max(shifts):.2f} s apart" if shifts else ""
+        seconds = time.perf_counter() - started
+        print(f"{name:>26}: {same} of {times} the same victims in the same order{late} ({seconds:.0f} s)", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

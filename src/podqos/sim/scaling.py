@@ -1,0 +1,184 @@
+"""A scenario in small: every amount of memory, of CPU, and if need be of time, times a factor of its own.
+
+Shares stay what they are: a request keeps its part of the node and with it its ``oom_score_adj``; growth keeps its
+time. That is what makes a scenario of 16 cores and 64Gi one that can be rehearsed on two cores in 2Gi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.memory import Watermarks, machine
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import Container, Pod
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
+from podqos.sim.curve import Curve
+from podqos.sim.demand import ContainerDemand
+from podqos.sim.scenario import NodeGroup, Scenario, ScenarioWorkload
+
+_MEMORY_SIGNALS = ("memory.available", "allocatableMemory.available")
+
+
+class Scale(Struct, frozen=True, gc=False):
+    """The factors."""
+
+    memory: Fraction
+    cpu: Fraction = Fraction(1)
+    time: Fraction = Fraction(1)
+    """Of what demands do when; the kubelet's own times stay as they are."""
+
+    def moment(self, time_us: int) -> int:
+        """Return a time in small."""
+        return int(time_us * self.time)
+
+    def size(self, amount_bytes: int) -> int:
+        """Return an amount of memory in small, in whole pages."""
+        return int(amount_bytes * self.memory) // PAGE_BYTES * PAGE_BYTES
+
+    def milli(self, amount_milli: int) -> int:
+        """Return an amount of CPU in small; something stays something."""
+        return max(1, int(amount_milli * self.cpu)) if amount_milli else 0
+
+
+def scaled(scenario: Scenario, scale: Scale) -> Scenario:
+    """Return the scenario in small. What the kernel keeps of a machine stays in proportion, too."""
+    return replace(
+        scenario,
+        duration_us=scale.moment(scenario.duration_us),
+        happenings=tuple(replace(each, at_us=scale.moment(each.at_us)) for each in scenario.happenings),
+        nodes=tuple(_group(group, scale) for group in scenario.nodes),
+        workloads=tuple(_workload(workload, scale) for workload in scenario.workloads),
+    )
+
+
+def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
+    spec = group.spec
+    marks = spec.watermarks or machine(spec.memory_bytes).watermarks
+    system = spec.system
+    return replace(
+        group,
+        spec=replace(
+            spec,
+            memory_bytes=scale.size(spec.memory_bytes),
+            swap_bytes=scale.size(spec.swap_bytes),
+            cpu_milli=scale.milli(spec.cpu_milli),
+            watermarks=_watermarks(marks, scale),
+            system=replace(
+                system,
+                anon_bytes=_curve(system.anon_bytes, scale),
+                active_file_bytes=_curve(system.active_file_bytes, scale),
+                inactive_file_bytes=_curve(system.inactive_file_bytes, scale),
+                cpu_milli=_cpu_curve(system.cpu_milli, scale),
+            ),
+            config=_config(spec.config, scale),
+        ),
+    )
+
+
+def _watermarks(marks: Watermarks, scale: Scale) -> Watermarks:
+    return Watermarks(
+        min_bytes=scale.size(marks.min_bytes),
+        low_bytes=scale.size(marks.low_bytes),
+        high_bytes=scale.size(marks.high_bytes),
+        zone_low_bytes=scale.size(marks.zone_low_bytes),
+        total_reserve_bytes=scale.size(marks.total_reserve_bytes),
+    )
+
+
+def _config(config: KubeletConfiguration, scale: Scale) -> KubeletConfiguration:
+    """Scale reservations and thresholds; percentages are of what is scaled already."""
+
+    def reserved(amounts: Mapping[str, str]) -> dict[str, str]:
+        return {name: str(_amount(name, Quantity.parse(value), scale)) for name, value in amounts.items()}
+
+    def thresholds(amounts: Mapping[str, str]) -> dict[str, str]:
+        return {
+            name: str(scale.size(Quantity.parse(value).value)) if _is_memory(name, value) else value
+            for name, value in amounts.items()
+        }
+
+    # The kubelet's own default is an amount, too.
+    hard = {"memory.available": "100Mi"} if config.eviction_hard is None else config.eviction_hard
+    return replace(
+        config,
+        kube_reserved=reserved(config.kube_reserved),
+        system_reserved=reserved(config.system_reserved),
+        eviction_hard=thresholds(hard),
+        merge_default_eviction_settings=config.merge_default_eviction_settings or config.eviction_hard is None,
+        eviction_soft=thresholds(config.eviction_soft),
+        eviction_minimum_reclaim=thresholds(config.eviction_minimum_reclaim),
+    )
+
+
+def _is_memory(signal: str, value: str) -> bool:
+    return signal in _MEMORY_SIGNALS and not value.endswith("%")
+
+
+def _workload(workload: ScenarioWorkload, scale: Scale) -> ScenarioWorkload:
+    demands = tuple(
+        {name: _demand(demand, scale) for name, demand in containers.items()} for containers in workload.demands
+    )
+    return replace(
+        workload,
+        pod=_pod(workload.pod, scale),
+        demands=demands,
+        arrives_us=scale.moment(workload.arrives_us),
+        deleted_us=None if workload.deleted_us is None else scale.moment(workload.deleted_us),
+    )
+
+
+def _demand(demand: ContainerDemand, scale: Scale) -> ContainerDemand:
+    return replace(
+        demand,
+        anon_bytes=_curve(demand.anon_bytes, scale),
+        active_file_bytes=_curve(demand.active_file_bytes, scale),
+        inactive_file_bytes=_curve(demand.inactive_file_bytes, scale),
+        cpu_milli=_cpu_curve(demand.cpu_milli, scale),
+    )
+
+
+def _curve(curve: Curve, scale: Scale) -> Curve:
+    return _timed(curve, scale, lambda value: int(value * scale.memory))
+
+
+def _cpu_curve(curve: Curve, scale: Scale) -> Curve:
+    return _timed(curve, scale, scale.milli)
+
+
+def _timed(curve: Curve, scale: Scale, amount: Callable[[int], int]) -> Curve:
+    knots = tuple((scale.moment(time_us), amount(value)) for time_us, value in curve.knots)
+    return replace(curve, knots=knots, period_us=None if curve.period_us is None else scale.moment(curve.period_us))
+
+
+def _pod(pod: Pod, scale: Scale) -> Pod:
+    def container(each: Container) -> Container:
+        return replace(each, resources=_resources(each.resources, scale))
+
+    spec = replace(
+        pod.spec,
+        containers=tuple(map(container, pod.spec.containers)),
+        init_containers=tuple(map(container, pod.spec.init_containers)),
+        resources=None if pod.spec.resources is None else _resources(pod.spec.resources, scale),
+        overhead=_amounts(pod.spec.overhead, scale),
+    )
+    return replace(pod, spec=spec)
+
+
+def _resources(resources: ResourceRequirements, scale: Scale) -> ResourceRequirements:
+    return replace(resources, requests=_amounts(resources.requests, scale), limits=_amounts(resources.limits, scale))
+
+
+def _amounts(amounts: ResourceList, scale: Scale) -> ResourceList:
+    return {name: _amount(name, amount, scale) for name, amount in amounts.items()}
+
+
+def _amount(name: str, amount: Quantity, scale: Scale) -> Quantity:
+    if name == MEMORY:
+        return Quantity.of_units(scale.size(amount.value), "BinarySI")
+    return Quantity.of_milli(scale.milli(-(-amount.nanos // 1_000_000))) if name == CPU else amount

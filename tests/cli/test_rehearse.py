@@ -1,0 +1,121 @@
+"""``podqos rehearse``: the prediction holds on the real kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from host.machine import needs_node
+from podqos.cli.main import main
+from podqos.cli.rehearsal import unrehearsable
+from podqos.cli.scenario_files import load_scenario
+from podqos.errors import InputError
+from podqos.host.load import Holding, value_at
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "podqos", "rehearse"]
+
+REHEARSALS = {
+    "race": (["--until", "8s"], ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]),
+    "question-1": (["--until", "5s", "--scale", "1/16"], ["default/pod3"]),
+    "question-1-variant": (["--until", "5s", "--scale", "1/16"], ["default/pod2"]),
+    "question-2": (["--until", "9s", "--scale", "1/16"], ["default/pod2", "default/pod2"]),
+    "question-3": (["--until", "5s", "--scale", "1/16"], ["default/small-request"]),
+    "accidental-burstable": (["--until", "75s", "--speed", "1.4"], ["production/article-service-0"]),
+}
+
+
+def _left_behind() -> list[str]:
+    found = [str(path) for root in Path("/sys/fs/cgroup").glob("*") for path in root.glob("podqos-rehearsal-*")]
+    return found + [str(path) for path in Path("/tmp").glob("podqos-rehearsal-*")]  # noqa: S108 - where they would be
+
+
+@pytest.mark.slow
+@needs_node
+@pytest.mark.parametrize(("name", "expected"), REHEARSALS.items(), ids=REHEARSALS)
+def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(name, expected):
+    options, victims = expected
+    done = subprocess.run(
+        [*COMMAND, str(ROOT / "scenarios" / f"{name}.yaml"), *options, "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert [each["predicted"]["pod"] for each in report["victims"]] == victims
+    assert [each["real"]["pod"] for each in report["victims"]] == victims
+    assert (report["sameVictims"], report["sameOrder"]) == (True, True)
+
+
+@pytest.mark.slow
+@needs_node
+def test_an_interrupted_rehearsal_leaves_nothing_behind():
+    before = set(_left_behind())
+    with subprocess.Popen([*COMMAND, "question-1", "--scale", "1/64"], stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        heard = iter(process.stderr)
+        assert any("the scenario begins" in line for line in heard)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+    assert set(_left_behind()) <= before
+
+
+def test_a_scenario_of_several_nodes_is_refused():
+    with pytest.raises(InputError, match="a rehearsal has one node"):
+        unrehearsable(load_scenario(str(ROOT / "scenarios" / "slow-leak.yaml")))
+
+
+def test_what_is_not_rehearsed_is_named():
+    assert "cpu" in unrehearsable(load_scenario(str(ROOT / "scenarios" / "race.yaml")))
+
+
+BAD = {
+    "nothing": (["rehearse"], "nothing to rehearse"),
+    "no scale": (["rehearse", "race", "--scale", "2"], "'2' is no part of one"),
+    "no speed": (["rehearse", "race", "--speed", "0"], "'0' is no speed"),
+    "no time": (["rehearse", "race", "--until", "soon"], "--until"),
+}
+
+
+@pytest.mark.parametrize(("command", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, command, message):
+    assert main(command) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert message in err
+
+
+def test_the_published_schema_is_that_of_the_output(capsys):
+    assert main(["rehearse", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs/schema/rehearse.json").read_text())
+
+
+# ---- what the containers of a rehearsal run ------------------------------------------------------------------------
+
+CURVE = [(0, 100), (10, 200), (10, 50), (20, 50)]
+
+
+@pytest.mark.parametrize(("now", "value"), [(0, 100), (5, 150), (9, 190), (10, 50), (15, 50), (99, 50)])
+def test_a_load_follows_its_curve(now, value):
+    assert value_at(CURVE, 0, now) == value
+
+
+def test_a_load_repeats_its_curve():
+    assert value_at(CURVE, 20, 45) == value_at(CURVE, 0, 5)
+
+
+def test_a_load_holds_as_much_as_it_should_and_gives_back_the_rest():
+    page = os.sysconf("SC_PAGE_SIZE")
+    holding = Holding()
+    for wanted in (10 * page, (3 << 20) + page, 1 << 20, 0):
+        holding.become(wanted)
+        assert 0 <= holding.size - wanted < 1 << 20 or holding.size == wanted
+    assert (holding.size, holding.chunks) == (0, [])
