@@ -36,7 +36,15 @@ from podqos.agent.events import (
     Remembered,
     Woken,
 )
-from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Resting, Stage
+from podqos.agent.state import (
+    AwaitingCleanUp,
+    ContainerRecord,
+    ContainerStage,
+    Evicting,
+    PodRecord,
+    Resting,
+    Stage,
+)
 from podqos.errors import HostError
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -52,7 +60,7 @@ from podqos.host.procfs import Procfs
 from podqos.host.runtime import ContainerId, FoundContainer, Runtime
 from podqos.host.settings import NodeSettings, agent_config
 from podqos.host.state import PodState, StateDirectory
-from podqos.host.watch import MemoryWatch
+from podqos.host.watch import MemoryWatch, is_memory_short
 from podqos.host.world import HostWorld
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_paths import node_path
@@ -131,6 +139,7 @@ class Node:
         self._clock_us = 0
         self._timer: Timer | None = None
         self._is_delivering = False
+        self._was_evicting = False
         self._stops = 0
         self._inotify: INotify | None = None
         self._kernel_log: KernelLog | None = None
@@ -243,16 +252,24 @@ class Node:
     def _after_events(self) -> None:
         self._save()
         self._set_timer()
-        if self.settings.fast_path and isinstance(self.driver.state.loop, Resting):
-            self._arm()
+        loop, was_evicting = self.driver.state.loop, self._was_evicting
+        self._was_evicting = isinstance(loop, Evicting | AwaitingCleanUp)
+        if self.settings.fast_path and isinstance(loop, Resting):
+            self._arm(was_evicting=was_evicting)
 
-    def _arm(self) -> None:
-        """Set the kernel's level by figures of now; if it is crossed already, look again."""
+    def _arm(self, *, was_evicting: bool) -> None:
+        """Set the kernel's level by figures of now.
+
+        The kernel tells of crossings only. If an eviction has just ended and did not bring usage below the level, the
+        next look follows at once, where the kubelet waits for up to a second.
+        """
         state = self.driver.state.manager
         thresholds = self.config.eviction.thresholds if state.thresholds is None else state.thresholds
         seen = observe(self.figures.quick(())).signals
         if not self.watch.arm(thresholds, seen):
             self.note("the kernel has no signal for memory thresholds: pressure is seen within ten seconds only")
+        if was_evicting and is_memory_short(thresholds, seen):
+            self.loop.call_after(0, self.crossed)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
