@@ -189,7 +189,7 @@ class Node:
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
-        if self.cgroups.version is CgroupVersion.V2:
+        if self._has_own_cgroup():
             self._leave_cgroup()
         if self._inotify is not None:
             self._inotify.close()
@@ -447,7 +447,7 @@ class Node:
             self.note(f"agent: oom_score_adj: {lack}")
         else:
             (self.procfs.root / "self" / "oom_score_adj").write_text(str(score))
-        if self.cgroups.version is CgroupVersion.V2:
+        if self._has_own_cgroup():
             self._protect_memory()
         if self.settings.realtime:
             self._be_realtime()
@@ -461,6 +461,10 @@ class Node:
             (folder / "cgroup.procs").write_text("0")
         except OSError as error:
             self.note(f"agent: memory.min: {error.strerror}")
+
+    def _has_own_cgroup(self) -> bool:
+        """Whether the agent lives in a cgroup that it made itself; where systemd runs, its unit says ``MemoryMin``."""
+        return self.cgroups.version is CgroupVersion.V2 and not self.settings.is_delegated
 
     def _agent_cgroup(self) -> Path:
         root = find_mounts(self.procfs).v2
