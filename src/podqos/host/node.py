@@ -322,6 +322,7 @@ class Node:
         for unknown in found.values():
             self._discard(unknown)
         self._remove_strays()
+        self.state.remove_data_except(self.driver.state.pods)
 
     def _adopt_pod(self, stored: PodState, there: list[FoundContainer]) -> None:
         uid = stored.pod.metadata.uid
