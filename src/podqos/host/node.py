@@ -68,6 +68,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 
 MakeRuntime = Callable[["Node"], Runtime]
 _AGENT_SCORE = -999
+_AGENT_NICE = -15
 _AGENT_MEMORY_BYTES = 64 << 20
 _REALTIME_PRIORITY = 50
 _MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
@@ -450,6 +451,10 @@ class Node:
             (self.procfs.root / "self" / "oom_score_adj").write_text(str(score))
         if self._has_own_cgroup():
             self._protect_memory()
+        try:
+            os.setpriority(os.PRIO_PROCESS, 0, _AGENT_NICE)
+        except OSError as error:
+            self.note(f"agent: nice {_AGENT_NICE}: {error.strerror}: it reacts later on a busy machine")
         if self.settings.realtime:
             self._be_realtime()
 
