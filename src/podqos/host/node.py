@@ -267,7 +267,8 @@ class Node:
         state = self.driver.state.manager
         thresholds = self.config.eviction.thresholds if state.thresholds is None else state.thresholds
         seen = observe(self.figures.quick(())).signals
-        if not self.watch.arm(thresholds, seen):
+        known = {threshold.signal for threshold in state.first_observed_us}
+        if not self.watch.arm(thresholds, seen, known):
             self.note("the kernel has no signal for memory thresholds: pressure is seen within ten seconds only")
         if was_evicting and is_memory_short(thresholds, seen):
             self.loop.call_after(0, self.crossed)
