@@ -151,6 +151,7 @@ class Keeper:
         client, _ = self._listener.accept()
         self._drop()
         self._client = client
+        client.setblocking(False)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
         self._selector.register(client, selectors.EVENT_READ, self._serve)
 
@@ -158,6 +159,8 @@ class Keeper:
         assert self._client is not None
         try:
             data = self._client.recv(PACKET_BYTES)
+        except BlockingIOError:
+            return  # it was for the one before
         except OSError:
             data = b""
         if not data:
@@ -371,6 +374,8 @@ def _read_some(descriptor: int) -> None:
 def main() -> None:
     """Become a keeper: of its own session, deaf to the terminal, parent of whoever loses its own."""
     os.setsid()
+    # What the agent claims for itself is not for the pods.
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
