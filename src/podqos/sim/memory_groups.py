@@ -195,7 +195,8 @@ class NodeMemory:
         """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
         marks = self.machine.watermarks
         memory = self.laid_out(time_us)
-        self._take(reclaim(memory, ROOT, marks.high_bytes - memory.free_bytes), time_us)
+        wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
+        self._take(reclaim(memory, ROOT, wanted), time_us)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
 

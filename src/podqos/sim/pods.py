@@ -114,7 +114,7 @@ class SimContainer:
         swapped = self.swap_bytes() // PAGE_BYTES // count
         adj, pid, path = self.plan.oom_score_adj, self.first_pid, self.path
         for index in range(count):
-            yield Process(pid + index, path, whole + (index < rest), swapped, 0, adj, self.name)
+            yield Process(pid + index, path, whole + (index >= count - rest), swapped, 0, adj, self.name)
 
 
 class SimPod:
