@@ -5,17 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from eviction.nodes import guaranteed, pod, pod_of
 from admission.pods import container
-from podqos.agent.reasons import LimitReached, OOMKill, OOMLevel
+from eviction.nodes import guaranteed, pod, pod_of
+from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, Volume
 from podqos.sim.curve import Clock, Curve
 from podqos.sim.demand import SystemDemand, VolumeDemand
-from podqos.sim.curve import constant
 from podqos.sim.scenario import Filesystem
-from sim.worlds import GI, MI, NO_MARKS, SECOND_US, lines, node, ramp, run, using, workload
+from sim.worlds import GI, MI, SECOND_US, lines, node, ramp, run, using, workload
 
 
 def kills(done) -> list[tuple[float, str, OOMKill]]:
@@ -109,7 +108,7 @@ def test_memory_that_may_be_swapped_out_is_before_anybody_dies():
     )
     spec = node(swap_bytes=1000 * MI, config=config)
     done = run(workload(pod("a", "memory=500Mi"), using(once(0, 2000 * MI, 20))), spec=spec)
-    seconds, _, because = first_kill(done)
+    seconds, *_ = first_kill(done)
     assert seconds == pytest.approx(15.0, abs=0.1)
 
 
@@ -125,9 +124,7 @@ def test_on_cgroup_v1_one_process_dies_and_the_container_lives_on_without_its_me
 
 
 def test_on_cgroup_v1_the_end_of_the_main_process_is_that_of_the_container():
-    done = run(
-        workload(pod("a", limits="memory=100Mi"), using(once(0, 150 * MI, 15))), spec=node(cgroup_version=1)
-    )
+    done = run(workload(pod("a", limits="memory=100Mi"), using(once(0, 150 * MI, 15))), spec=node(cgroup_version=1))
     assert [kind for _, kind, _ in lines(done, "OOMKilled", "Exited", "Restarted")][:2] == ["OOMKilled", "Exited"]
 
 
@@ -169,10 +166,17 @@ def test_a_pod_cannot_have_more_process_ids_than_its_limit():
 
 
 def test_cpu_beyond_a_quota_is_throttled_and_the_journal_says_when_that_ends():
-    busy = using(1, cpu_milli=Curve(((0, 500), (5 * SECOND_US, 500), (5 * SECOND_US, 2000), (9 * SECOND_US, 2000), (9 * SECOND_US, 100))))
+    busy = using(
+        1,
+        cpu_milli=Curve(
+            ((0, 500), (5 * SECOND_US, 500), (5 * SECOND_US, 2000), (9 * SECOND_US, 2000), (9 * SECOND_US, 100))
+        ),
+    )
     done = run(workload(pod("a", limits="cpu=1"), busy))
     entries = [entry for entry in done.entries if entry.kind == "Throttled"]
-    assert [(entry.time_us / SECOND_US, entry.because.granted_milli, entry.because.throttled_by) for entry in entries] == [
+    assert [
+        (entry.time_us / SECOND_US, entry.because.granted_milli, entry.because.throttled_by) for entry in entries
+    ] == [
         (5.0, 1000, "quota"),
         (9.0, 100, "nothing"),
     ]
@@ -193,5 +197,5 @@ def test_a_volume_in_memory_counts_against_the_limit():
     base = pod("a", limits="memory=100Mi")
     made = replace(base, spec=replace(base.spec, volumes=(Volume(name="cache", empty_dir=EmptyDir(medium="Memory")),)))
     demand = using(10 * MI, volumes={"cache": VolumeDemand(once(0, 180 * MI, 10))})
-    seconds, _, because = first_kill(run(workload(made, demand)))
+    seconds, *_ = first_kill(run(workload(made, demand)))
     assert seconds == pytest.approx(5.0, abs=1e-4)

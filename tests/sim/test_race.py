@@ -1,4 +1,4 @@
-"""The race of kernel and kubelet, as physics has it: the kernel acts twice before the kubelet looks for the first time."""
+"""The race of kernel and kubelet, as physics has it: the kernel acts twice before the kubelet looks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROWTH = 250 * MI * 10 // 11  # a second
 
 @pytest.fixture(scope="module")
 def race() -> Run:
-    """Return 64Gi with 50Mi that the kernel keeps; analytics-pipeline takes the last of it at 1.0 s, and again at 2.1 s."""
+    """Return 64Gi of which the kernel keeps 50Mi; analytics-pipeline takes the last at 1.0 s, and again at 2.1 s."""
     at_one = 64 * GI - 50 * MI - OTHERS - 250 * MI
     burst = Curve(((0, at_one - GROWTH + 1), (3 * SECOND_US, at_one + 2 * GROWTH + 1), (3 * SECOND_US, 4 * GI)))
     return run(

@@ -16,6 +16,9 @@ CLUSTER = -1
 
 NEVER_US = 1 << 62
 
+MOST_AT_ONCE = 50_000_000
+"""So many things at one time are a mistake in the simulation, not a busy moment."""
+
 Action = Callable[[int], None]
 """Told the time."""
 
@@ -32,7 +35,7 @@ class Turn(IntEnum):
 class Agenda:
     """What happens next."""
 
-    __slots__ = ("_heap", "_sequence", "done", "now_us", "until_us")
+    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "until_us")
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
@@ -41,6 +44,7 @@ class Agenda:
         """How many things have happened."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
+        self._at_once = 0
 
     def plan(self, time_us: int, node: int, turn: Turn, action: Action) -> None:
         """Let something happen at a time, unless that is after the end."""
@@ -58,6 +62,8 @@ class Agenda:
     def step(self) -> None:
         """Do what is next."""
         time_us, _, _, _, action = heappop(self._heap)
+        self._at_once = self._at_once + 1 if time_us == self.now_us else 0
+        assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.now_us = time_us
         self.done += 1
         action(time_us)

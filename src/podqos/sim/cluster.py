@@ -1,4 +1,4 @@
-"""A simulated cluster around its nodes: pods arrive and are deleted, controllers replace what is lost, nodes come and go.
+"""A simulated cluster: pods arrive and are deleted, controllers replace what is lost, nodes come and go.
 
 Controllers here keep a number of pods running and know nothing else: a pod that was evicted, failed, was turned away,
 displaced or lost with its node is replaced after a delay, by a pod with a name of its own and the same demand.
@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import NoPlace, PlacedOn, PreemptedFor, ReplacementFor
+from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor, ReplacementFor
 from podqos.agent.state import Phase
 from podqos.eviction.signals import NodeCondition
 from podqos.model.node import Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Toleration, Workload
 from podqos.placement.taints import NO_EXECUTE
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of
-from podqos.sim.agenda import CLUSTER, Agenda, Turn
-from podqos.sim.node import SimNode
+from podqos.sim.agenda import CLUSTER, Action, Agenda, Turn
+from podqos.sim.node import Place, SimNode
 from podqos.sim.node_settings import NodeSettings, node_settings
 from podqos.sim.pods import DemandOf
 from podqos.sim.scenario import SECOND_US, NodeAdded, NodeLost, Scenario, ScenarioWorkload
@@ -54,8 +54,8 @@ class SimCluster:
         """Those that are there, in the order of the scenario."""
         self._agenda = agenda
         self._settings: dict[str, NodeSettings] = {}
-        self._places: dict[str, tuple[int, int]] = {}
-        """Per name of a node: its number, and when its eviction loop runs first."""
+        self._places: dict[str, Place] = {}
+        """By name, whether the node is there or not."""
         self._names: list[str] = []
         self._replicas: dict[str, Replica] = {}
         """By uid: the pods that are there."""
@@ -80,7 +80,7 @@ class SimCluster:
             for number in range(group.count):
                 name = group.name_of(number)
                 self._settings[name] = settings
-                self._places[name] = len(self._places), group.loop_phase_us(number)
+                self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
                 self._names.append(name)
                 if name not in kept_back:
                     self._add_node(name)
@@ -94,14 +94,12 @@ class SimCluster:
             else:
                 self._plan(happening.at_us, lambda _, name=happening.node: self._join(name))
 
-    def _plan(self, time_us: int, action: object) -> None:
+    def _plan(self, time_us: int, action: Action) -> None:
         self._agenda.plan(time_us, CLUSTER, Turn.LIFE, action)
 
     def _add_node(self, name: str) -> None:
-        index, phase_us = self._places[name]
-        options = self.scenario.options
-        settings = self._settings[name]
-        self.nodes[name] = SimNode(index, name, settings, options, self._agenda, self, self.entries.append, phase_us)
+        place, options = self._places[name], self.scenario.options
+        self.nodes[name] = SimNode(place, self._settings[name], options, self._agenda, self)
 
     def _join(self, name: str) -> None:
         self._add_node(name)
@@ -179,6 +177,10 @@ class SimCluster:
         self._why.pop(uid, None)
         self._pending.discard(uid)
         return self._replicas.pop(uid)
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry into the journal."""
+        self.entries.append(entry)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 
@@ -299,7 +301,7 @@ class SimCluster:
                 self._pending.add(view.pod.metadata.uid)
                 self._note(Kind.PENDING, view.pod, None, By.SCHEDULER, NoPlace("no node has room for it"))
 
-    def _note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: object = None) -> None:
+    def _note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         self.entries.append(Entry(self._agenda.now_us, node or "", kind, pod.key, None, by, because))
 
 

@@ -6,7 +6,6 @@ Nobody is killed for want of either. Whoever wants more is refused, and stays at
 from __future__ import annotations
 
 from collections.abc import Callable
-
 from typing import TYPE_CHECKING
 
 from podqos.eviction.signals import CleanUp
@@ -25,7 +24,7 @@ BYTES, INODES, PIDS = "bytes", "inodes", "pids"
 
 
 class Supply:
-    """Something of which there is only so much: bytes or inodes of a filesystem, process ids of a pod or of the node."""
+    """Something of which there is only so much: bytes or inodes of a filesystem, process ids of a pod or node."""
 
     __slots__ = ("_refused", "_takers", "gauge", "limit", "mark", "resource")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from heapq import nlargest
 
+from msgspec.structs import replace
+
 from podqos.agent.reasons import OOMKill, WouldEvict
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.memcg import oom_total_pages
@@ -32,17 +34,13 @@ class Killed:
         self.has_ended = has_ended
 
 
-def next_kill(
-    memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None
-) -> Killed | None:
+def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None) -> Killed | None:
     """Say whom the kernel kills to make room in ``group``; None where there is nobody it could kill."""
     total_pages = oom_total_pages(memory.machine, group.settings)
     members = memory.members(group)
     cuts = _cuts(members, group, time_us)
     finalists = _finalists(members, total_pages, time_us, cuts)
-    processes = {
-        container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists
-    }
+    processes = {container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists}
     selection = select((each for own in processes.values() for each in own), total_pages, group.path)
     if selection is None:
         return None
@@ -65,24 +63,24 @@ def next_kill(
         as_group=done.group is not None,
         freed_bytes=freed,
         would_evict=would_evict,
-        **_runner_up(selection, others),
     )
-    return Killed(victim, because, has_ended=has_ended)
+    return Killed(victim, _with_runner_up(because, selection, others), has_ended=has_ended)
 
 
-def _runner_up(selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> dict[str, object]:
-    """Return who would have died if not this container."""
+def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> OOMKill:
+    """Return the reasons with who would have died if not this container."""
     second = select((each for own in others.values() for each in own), selection.total_pages, selection.domain)
     if second is None:
-        return {}
+        return because
     pid, points = second.victim.process.pid, second.victim.points
     container = next(container for container, own in others.items() if any(each.pid == pid for each in own))
-    return {
-        "runner_up_pod": container.pod.key,
-        "runner_up_container": container.name,
-        "runner_up_points": points,
-        "margin_bytes": (selection.victim.points - points) * PAGE_BYTES,
-    }
+    return replace(
+        because,
+        runner_up_pod=container.pod.key,
+        runner_up_container=container.name,
+        runner_up_points=points,
+        margin_bytes=(selection.victim.points - points) * PAGE_BYTES,
+    )
 
 
 def _finalists(

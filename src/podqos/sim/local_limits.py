@@ -1,6 +1,6 @@
 """When a pod passes a limit of local storage of its own: what makes the eviction loop look.
 
-Whether it then has to go is for the eviction manager to say (``eviction.local_storage``); here only the moment is found.
+Whether it then has to go is for the eviction manager to say (``eviction.local_storage``); here is only the moment.
 """
 
 from __future__ import annotations

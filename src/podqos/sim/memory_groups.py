@@ -162,7 +162,7 @@ class NodeMemory:
     # ---- what is full --------------------------------------------------------------------------------------------
 
     def _full(self, group: MemoryGroup, time_us: int) -> None:
-        """Note a cgroup that has passed its limit; which of several is short first is seen when all of them are known."""
+        """Note a cgroup that has passed its limit; which of several comes first is seen when all are known."""
         if not self._passed:
             self._planner(time_us, Turn.KERNEL, self._make_room)
         self._passed.append(group)

@@ -7,9 +7,9 @@ gauge that passes raises the alarm; the loop then goes on at the next of its own
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.agent import is_quiet, skip_quiet_passes
@@ -39,6 +39,9 @@ class Outside(Protocol):
 
     requests: MemoryRequests
 
+    def write(self, entry: Entry) -> None:
+        """Write an entry into the journal."""
+
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
 
@@ -52,28 +55,34 @@ class Outside(Protocol):
         """Hear that a machine has died."""
 
 
+class Place(Struct, frozen=True, gc=False):
+    """What tells a node from those that are equal to it."""
+
+    index: int
+    name: str
+    loop_phase_us: int
+    """When its eviction loop runs first, counted from when it joins."""
+
+
 class SimNode:
     """One node."""
 
     def __init__(
         self,
-        index: int,
-        name: str,
+        place: Place,
         settings: NodeSettings,
         options: Options,
         agenda: Agenda,
         outside: Outside,
-        write: Callable[[Entry], object],
-        loop_phase_us: int = 0,
     ) -> None:
-        self.index = index
-        self.name = name
+        self.index = place.index
+        self.name = name = place.name
         self.settings = settings
         self.is_lost = False
         self._agenda = agenda
         self._options = options
         self._outside = outside
-        self._write = write
+        self._write = outside.write
         self._age_us = settings.spec.statistics_age_us
         self._sample: tuple[int, Summary] | None = None
         self._sampled_us = -1
@@ -81,10 +90,10 @@ class SimNode:
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self.world = NodeWorld(name, settings, options, self)
-        self.driver = Driver(replace(settings.agent, node=name), self, write)
+        self.driver = Driver(replace(settings.agent, node=name), self, self._write)
         self.driver.start(self.now_us)
         self.alarms = Alarms(self)
-        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + loop_phase_us))
+        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + place.loop_phase_us))
         self._plan_wake()
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------

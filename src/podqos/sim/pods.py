@@ -16,7 +16,7 @@ from podqos.sim.memory_groups import MemoryGroup
 from podqos.sim.want import Want
 
 LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]
-"""By container and part (``rootfs``, ``logs``, ``volume/name``): the limits of local storage that its bytes count for."""
+"""By container and part (``rootfs``, ``logs``, ``volume/name``): the limited sums that its bytes count for."""
 
 DemandOf = Callable[[str], ContainerDemand]
 """What a container of a pod wants, by its name."""
@@ -65,8 +65,8 @@ class SimContainer:
         self.tmpfs: list[Want] = []
         """Volumes in memory: charged to it, but no part of any process."""
         self.disk: dict[tuple[str, str], Want] = {}
-        """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when the
-        container ends, until it is started again or its pod is gone."""
+        """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
+        the container ends, until it is started again or its pod is gone."""
 
     @property
     def memory(self) -> Iterator[Want]:

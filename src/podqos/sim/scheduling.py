@@ -1,7 +1,7 @@
 """The scheduler of a simulated cluster: who waits, who is placed where, who has to make room.
 
-All decisions are ``placement``'s; here they get a time. A pod that others have to leave for is tried again when they have
-gone. What the scheduler knows of a node's conditions is as old as the node's last status.
+All decisions are ``placement``'s; here they get a time. A pod that others have to leave for is tried again when they
+have gone. What the scheduler knows of a node's conditions is as old as the node's last status.
 """
 
 from __future__ import annotations

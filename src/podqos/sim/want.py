@@ -53,10 +53,6 @@ class Want(Flow):
         """Return what the curve asks for, in whole units."""
         return self.curve.at(time_us - self._offset_us) * self._lived // self._parts
 
-    def wanted_slope(self, time_us: int) -> int:
-        """Return how fast what the curve asks for grows, per microsecond in 2⁻⁴⁰ units."""
-        return _slope(self.curve.piece(time_us - self._offset_us)) * self._lived // self._parts
-
     def follow(self, time_us: int) -> None:
         """Go on with the curve, from where it is now."""
         self.is_capped = False
@@ -104,7 +100,7 @@ class Want(Flow):
         piece = self.curve.piece(local_us)
         amount, slope = _fine(piece, local_us), _slope(piece)
         if self._lived != self._parts:
-            amount, slope = amount * self._lived // self._parts, slope * self._lived // self._parts
+            amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
         if self.debt:
             self.debt = min(self.debt, amount)
             amount -= self.debt
@@ -152,4 +148,10 @@ def _fine(piece: Piece, time_us: int) -> int:
 def _slope(piece: Piece) -> int:
     if piece.end_us is None or piece.start_value == piece.end_value:
         return 0
-    return ((piece.end_value - piece.start_value) << FRACTION_BITS) // (piece.end_us - piece.start_us)
+    return _towards_zero((piece.end_value - piece.start_value) << FRACTION_BITS, piece.end_us - piece.start_us)
+
+
+def _towards_zero(numerator: int, denominator: int) -> int:
+    """Divide so that a slope never leads beyond the end of its piece."""
+    quotient = abs(numerator) // denominator
+    return quotient if numerator >= 0 else -quotient
