@@ -35,13 +35,15 @@ class Turn(IntEnum):
 class Agenda:
     """What happens next."""
 
-    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "until_us")
+    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "reached", "until_us")
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
         self.until_us = until_us
         self.done = 0
         """How many things have happened."""
+        self.reached = CLUSTER
+        """The highest number of a node on which something has happened at the present time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
         self._at_once = 0
@@ -61,9 +63,21 @@ class Agenda:
 
     def step(self) -> None:
         """Do what is next."""
-        time_us, _, _, _, action = heappop(self._heap)
-        self._at_once = self._at_once + 1 if time_us == self.now_us else 0
-        assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
-        self.now_us = time_us
+        time_us, node, _, _, action = heappop(self._heap)
+        if time_us != self.now_us:
+            self.now_us, self.reached, self._at_once = time_us, node, 0
+        else:
+            self._at_once += 1
+            assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
+            if node > self.reached:
+                self.reached = node
         self.done += 1
         action(time_us)
+
+    def take_over(self, other: Agenda) -> None:
+        """Let what has been planned elsewhere happen here: what would have happened by now at once, the rest later."""
+        while other.next is not None and other.next <= (self.now_us, self.reached):
+            other.step()
+        self.done += other.done
+        for time_us, node, turn, _, action in sorted(other._heap, key=lambda each: each[:4]):
+            self.plan(time_us, node, Turn(turn), action)

@@ -6,10 +6,7 @@ displaced or lost with its node is replaced after a delay, by a pod with a name 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from msgspec import Struct
-from msgspec.structs import replace
+from collections.abc import Callable, Iterable, Iterator
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
@@ -19,11 +16,13 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.node import Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Toleration, Workload
 from podqos.placement.taints import NO_EXECUTE
-from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.placement.workloads import DAEMON_SET, pods_of
 from podqos.sim.agenda import CLUSTER, Action, Agenda, Turn
+from podqos.sim.cold import ColdNode, Part, cold_nodes, first_pods, is_there_first
 from podqos.sim.node import Place, SimNode
 from podqos.sim.node_settings import NodeSettings, node_settings
 from podqos.sim.pods import DemandOf
+from podqos.sim.replicas import Replica, named, pod_name
 from podqos.sim.scenario import SECOND_US, NodeAdded, NodeLost, Scenario, ScenarioWorkload
 from podqos.sim.scheduling import Scheduler
 from podqos.sim.would_evict import MemoryRequests
@@ -35,28 +34,36 @@ _UNREACHABLE = "node.kubernetes.io/unreachable"
 _DEFAULT_TOLERATION_SECONDS = 300
 
 
-class Replica(Struct, frozen=True, gc=False):
-    """A pod and where it comes from."""
-
-    workload: ScenarioWorkload
-    number: int
-    generation: int = 0
+def _always(_: str) -> bool:
+    return True
 
 
 class SimCluster:
     """All nodes of a scenario, and everything that is not a node's own business."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda) -> None:
+    def __init__(
+        self, scenario: Scenario, agenda: Agenda, *, is_watched: Callable[[str], bool] = _always
+    ) -> None:
+        """Set the cluster up; nodes that are not watched, by name, are simulated only if something can happen there."""
         self.scenario = scenario
         self.entries: list[Entry] = []
         self.requests = MemoryRequests(scenario.profile)
         self.nodes: dict[str, SimNode] = {}
-        """Those that are there, in the order of the scenario."""
+        """Those that are there and simulated, in the order of the scenario."""
+        self.cold: dict[str, ColdNode] = {}
+        """Those that are there and on which nothing has happened."""
+        self._is_watched = is_watched
+        self._present: dict[str, None] = {}
+        """The names of all that are there."""
         self._agenda = agenda
         self._settings: dict[str, NodeSettings] = {}
         self._places: dict[str, Place] = {}
         """By name, whether the node is there or not."""
         self._names: list[str] = []
+        self._first: dict[int, list[tuple[str, Part]]] = {}
+        """By place of the workload: its pods at the beginning, on nodes that are simulated."""
+        self._later = 0
+        """How many pods came to be after the beginning."""
         self._replicas: dict[str, Replica] = {}
         """By uid: the pods that are there."""
         self._pods: dict[str, tuple[Pod, str | None]] = {}
@@ -83,14 +90,24 @@ class SimCluster:
                 self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
                 self._names.append(name)
                 if name not in kept_back:
-                    self._add_node(name)
-        for workload in scenario.workloads:
-            self._plan(workload.arrives_us, lambda _, workload=workload: self._arrive(workload))
+                    self._present[name] = None
+        parts = first_pods(scenario, self._names)
+        there = {name: self._settings[name] for name in self._present}
+        self.cold = cold_nodes(scenario, parts, there, self.requests, self._is_watched)
+        for name in self._present:
+            if name not in self.cold:
+                self._add_node(name)
+        for name, own in parts.items():
+            if name not in self.cold:
+                for part in own:
+                    self._first.setdefault(part.workload, []).append((name, part))
+        for index, workload in enumerate(scenario.workloads):
+            self._plan(workload.arrives_us, lambda _, index=index, workload=workload: self._arrive(index, workload))
             if workload.deleted_us is not None:
                 self._plan(workload.deleted_us, lambda _, workload=workload: self._delete(workload))
         for happening in scenario.happenings:
             if isinstance(happening, NodeLost):
-                self._plan(happening.at_us, lambda now_us, name=happening.node: self.nodes[name].lost(now_us))
+                self._plan(happening.at_us, lambda now_us, name=happening.node: self._node(name).lost(now_us))
             else:
                 self._plan(happening.at_us, lambda _, name=happening.node: self._join(name))
 
@@ -101,7 +118,31 @@ class SimCluster:
         place, options = self._places[name], self.scenario.options
         self.nodes[name] = SimNode(place, self._settings[name], options, self._agenda, self)
 
+    def _node(self, name: str) -> SimNode:
+        """Return a node to which something is done; if it is cold, nothing has happened there up to now."""
+        cold = self.cold.pop(name, None)
+        if cold is not None:
+            own = Agenda(self.scenario.duration_us)
+            node = self.nodes[name] = SimNode(
+                self._places[name], self._settings[name], self.scenario.options, own, self
+            )
+            for pod, replica in self._made(cold.parts):
+                self._replicas[pod.metadata.uid] = replica
+                self._pods[pod.metadata.uid] = pod, name
+                node.report(PodBound(pod))
+            self._agenda.take_over(own)
+            node.go_on(self._agenda)
+        return self.nodes[name]
+
+    def _made(self, parts: Iterable[Part]) -> Iterator[tuple[Pod, Replica]]:
+        """Yield pods that are there from the beginning."""
+        for part in parts:
+            workload = self.scenario.workloads[part.workload]
+            for number in part.numbers:
+                yield named(workload.pod, pod_name(workload, number)), Replica(workload, number, (part.workload, number))
+
     def _join(self, name: str) -> None:
+        self._present[name] = None
         self._add_node(name)
         if self._scheduler is not None:
             self._scheduler.add_node(name)
@@ -116,34 +157,45 @@ class SimCluster:
 
     # ---- pods ----------------------------------------------------------------------------------------------------
 
-    def _arrive(self, workload: ScenarioWorkload) -> None:
-        names = tuple(self._places)
+    def _arrive(self, index: int, workload: ScenarioWorkload) -> None:
+        if is_there_first(workload):
+            self._bind_first(index)
+            return
+        names = workload.nodes or (self._names if workload.spread else ())
         for number, pod in enumerate(self._pods_of(workload)):
-            replica = Replica(workload, number)
-            if workload.nodes:
-                self._bind(pod, workload.nodes[number % len(workload.nodes)], replica)
-            elif workload.spread:
+            order = self._next_order() if self._agenda.now_us else (index, number)
+            replica = Replica(workload, number, order)
+            if names:
                 self._bind(pod, names[number % len(names)], replica)
             else:
                 self._queue(pod, replica)
 
+    def _bind_first(self, index: int) -> None:
+        """Bind the pods that a workload has at the beginning, on nodes that are simulated."""
+        mine = [(made, name) for name, part in self._first.pop(index, ()) for made in self._made((part,))]
+        for (pod, replica), name in sorted(mine, key=lambda each: each[0][1].order):
+            self._bind(pod, name, replica)
+
+    def _next_order(self) -> tuple[int, int]:
+        self._later += 1
+        return len(self.scenario.workloads), self._later
+
     def _pods_of(self, workload: ScenarioWorkload) -> Iterable[Pod]:
         pod = workload.pod
         if workload.kind == DAEMON_SET:
-            nodes = [self._api_node(name) for name in self.nodes]
+            nodes = [self._api_node(name) for name in self._present]
             made = pods_of(Workload(DAEMON_SET, pod.metadata, pod), nodes, profile=self.scenario.profile)
-            return (_named(each, each.metadata.name) for each in made)
-        if workload.kind == POD and workload.replicas == 1:
-            return (_named(pod, workload.name),)
-        return (_named(pod, f"{workload.name}-{number}") for number in range(workload.replicas))
+            return (named(each, each.metadata.name) for each in made)
+        return (named(pod, pod_name(workload, number)) for number in range(workload.replicas))
 
     def _bind(self, pod: Pod, node: str, replica: Replica) -> None:
         uid = pod.metadata.uid
+        bound_to = self._node(node)
         self._replicas[uid] = replica
         self._pods[uid] = pod, node
         if self._scheduler is not None:
             self._scheduler.bound(pod, node)
-        self.nodes[node].report(PodBound(pod))
+        bound_to.report(PodBound(pod))
 
     def _queue(self, pod: Pod, replica: Replica) -> None:
         uid = pod.metadata.uid
@@ -153,20 +205,29 @@ class SimCluster:
         self._place_soon()
 
     def _delete(self, workload: ScenarioWorkload) -> None:
-        for uid, replica in tuple(self._replicas.items()):
+        for name in [name for name, cold in self.cold.items() if self._runs(workload, cold)]:
+            self._node(name)
+        for uid, replica in self._in_order():
             if replica.workload is workload:
                 pod, node = self._pods[uid]
                 self._why[uid] = "Deleted"
                 self._note(Kind.DELETED, pod, node, By.USER)
                 self._remove(uid)
 
+    def _runs(self, workload: ScenarioWorkload, cold: ColdNode) -> bool:
+        return any(self.scenario.workloads[part.workload] is workload for part in cold.parts)
+
+    def _in_order(self) -> list[tuple[str, Replica]]:
+        """Return the pods in the order in which they came to be; those of cold nodes are not among them."""
+        return sorted(self._replicas.items(), key=lambda each: each[1].order)
+
     def _remove(self, uid: str) -> None:
         """Tell a pod to go; one that waits is gone at once."""
         pod, node = self._pods[uid]
         if node is None:
             self._forget(pod)
-        elif node in self.nodes:
-            self.nodes[node].report(PodDeleted(uid))
+        elif node in self._present:
+            self._node(node).report(PodDeleted(uid))
 
     def _forget(self, pod: Pod) -> Replica:
         uid = pod.metadata.uid
@@ -215,10 +276,12 @@ class SimCluster:
     def lost(self, node: SimNode) -> None:
         """Let the control plane find out that a node is gone, and evict its pods when they have waited long enough."""
         del self.nodes[node.name]
+        del self._present[node.name]
         self._conditions.pop(node.name, None)
         now_us = self._agenda.now_us
         self._plan(now_us + NOTICED_AFTER_US, lambda _: self._notice(node.name))
-        for uid, (pod, name) in self._pods.items():
+        for uid, _ in self._in_order():
+            pod, name = self._pods[uid]
             if name == node.name:
                 seconds = _unreachable_seconds(pod.spec.tolerations)
                 if seconds is not None:
@@ -226,7 +289,7 @@ class SimCluster:
                     self._plan(due_us, lambda _, uid=uid: self._lost_pod(uid))
 
     def _notice(self, name: str) -> None:
-        if self._scheduler is not None and name not in self.nodes:
+        if self._scheduler is not None and name not in self._present:
             self._scheduler.remove_node(name)
 
     def _lost_pod(self, uid: str) -> None:
@@ -240,11 +303,12 @@ class SimCluster:
             return
         if workload.deleted_us is not None and self._agenda.now_us >= workload.deleted_us:
             return
-        again = replace(replica, generation=replica.generation + 1)
+        generation = replica.generation + 1
 
         def make(_: int) -> None:
+            again = Replica(workload, replica.number, self._next_order(), generation)
             base = pod.metadata.name.rpartition("-r")[0] if replica.generation else pod.metadata.name
-            made = _named(pod, f"{base}-r{again.generation}")
+            made = named(pod, f"{base}-r{generation}")
             self._note(Kind.REPLACED, made, None, By.CONTROLLER, ReplacementFor(pod.key, why))
             self._queue(made, again)
 
@@ -256,14 +320,22 @@ class SimCluster:
         if self._scheduler is None:
             self._scheduler = Scheduler((self._api_node(name) for name in self._places), self.scenario.profile)
             for name in self._places:
-                if name not in self.nodes:
+                if name not in self._present:
                     self._scheduler.remove_node(name)
                 elif name in self._conditions:
                     self._scheduler.report(name, sorted(self._conditions[name]))
-            for pod, node in self._pods.values():
-                if node is not None:
-                    self._scheduler.bound(pod, node)
+            for _, pod, node in sorted(self._bound(), key=lambda each: each[0]):
+                self._scheduler.bound(pod, node)
         return self._scheduler
+
+    def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
+        """Yield all pods that have a node, with their place in the order in which they came to be."""
+        for uid, (pod, node) in self._pods.items():
+            if node is not None:
+                yield self._replicas[uid].order, pod, node
+        for name, cold in self.cold.items():
+            for pod, replica in self._made(cold.parts):
+                yield replica.order, pod, name
 
     def _api_node(self, name: str) -> Node:
         settings = self._settings[name]
@@ -289,8 +361,8 @@ class SimCluster:
                 self._pending.discard(uid)
                 self._pods[uid] = pod, node
                 self._note(Kind.PLACED, pod, node, By.SCHEDULER, PlacedOn())
-                if node in self.nodes:
-                    self.nodes[node].report(PodBound(pod))
+                if node in self._present:
+                    self._node(node).report(PodBound(pod))
             for victim in displaced:
                 because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
                 self._why[victim.metadata.uid] = "Preempted"
@@ -303,11 +375,6 @@ class SimCluster:
 
     def _note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
         self.entries.append(Entry(self._agenda.now_us, node or "", kind, pod.key, None, by, because))
-
-
-def _named(pod: Pod, name: str) -> Pod:
-    namespace = pod.metadata.namespace or "default"
-    return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=f"{namespace}_{name}"))
 
 
 def _unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:

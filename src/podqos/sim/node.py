@@ -124,6 +124,10 @@ class SimNode:
         """What the agent remembers."""
         return self.driver.state
 
+    def go_on(self, agenda: Agenda) -> None:
+        """Live by another clock from now on, which shows the same time."""
+        self._agenda = agenda
+
     def plan(self, time_us: int, turn: Turn, action: Action) -> None:
         """Let something happen on this node, unless the machine is gone by then."""
 

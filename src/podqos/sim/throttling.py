@@ -77,6 +77,11 @@ class NodeCpu:
         for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
             del self._settings[each]
 
+    def quota_milli(self, path: str) -> int | None:
+        """Return how much a cgroup may use at most; None is as much as there is."""
+        setting = self._settings.get(path)
+        return None if setting is None else setting.quota_milli
+
     def start(self, container: SimContainer, now_us: int) -> None:
         """Give a container that starts what it wants, as far as there is."""
         gauges = [self.wanted]

@@ -49,6 +49,11 @@ class Want(Flow):
         self._version = 0
         self._follow(started_us)
 
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """The sums that it is part of."""
+        return self._gauges
+
     def wanted(self, time_us: int) -> int:
         """Return what the curve asks for, in whole units."""
         return self.curve.at(time_us - self._offset_us) * self._lived // self._parts

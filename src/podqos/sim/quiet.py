@@ -1,0 +1,247 @@
+"""Whether anything can happen on a node at all: a bound that needs no simulation.
+
+On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids what
+there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and where
+their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of all
+that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet; if
+all are, so is the node.
+
+The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.journal import Entry, Kind
+from podqos.agent.reasons import OOMLevel
+from podqos.eviction.signals import NodeCondition
+from podqos.model.pod import Pod
+from podqos.sim.agenda import Agenda
+from podqos.sim.curve import Curve
+from podqos.sim.demand import IDLE, ContainerDemand
+from podqos.sim.gauge import FRACTION_BITS, Gauge
+from podqos.sim.node import Place, SimNode
+from podqos.sim.node_settings import NodeSettings
+from podqos.sim.node_world import NodeWorld
+from podqos.sim.peaks import Peaks
+from podqos.sim.pods import DemandOf, SimPod
+from podqos.sim.scenario import SECOND_US, Options
+from podqos.sim.want import Want
+from podqos.sim.would_evict import MemoryRequests
+
+Demands = Mapping[str, ContainerDemand]
+"""What a pod wants, by container."""
+
+BEGINNING = frozenset({Kind.ADMITTED, Kind.STARTED, Kind.EXITED})
+"""What the journal says of a pod that is taken in and runs."""
+
+_NOT_AT_ZERO_US = 10 * SECOND_US - 1
+
+
+class Load(Struct, frozen=True):
+    """What one pod adds to the sums of a node."""
+
+    peaks: Mapping[str, int]
+    """In whole units: the sum of the peaks of its curves."""
+    curves: Mapping[str, tuple[Curve, ...]]
+
+
+class Trial:
+    """A node outside of time, to try pods on: it lives at 0 and talks to nobody."""
+
+    def __init__(self, settings: NodeSettings, requests: MemoryRequests) -> None:
+        self.requests = requests
+        self.written: list[Entry] = []
+        self.is_disturbed = False
+        """Whether it said something that only a cluster could answer."""
+        self._demands: Demands = {}
+        self._agenda = Agenda(0)
+        place = Place(0, settings.spec.name, _NOT_AT_ZERO_US)
+        self.node = SimNode(place, settings, Options(), self._agenda, self)
+
+    def bind(self, pod: Pod, demands: Demands) -> None:
+        """Let a pod run, as it does at the beginning."""
+        self._demands = demands
+        self.node.report(PodBound(pod))
+
+    def settle(self) -> bool:
+        """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
+        while self._agenda.next is not None:
+            self._agenda.step()
+        return not self.is_disturbed and all(entry.kind in BEGINNING for entry in self.written)
+
+    def remove(self, pod: Pod) -> None:
+        """Be as before."""
+        self.node.report(PodDeleted(pod.metadata.uid))
+        while self._agenda.next is not None:
+            self._agenda.step()
+        self.written.clear()
+        self.is_disturbed = False
+
+    # ---- what a node says ----------------------------------------------------------------------------------------
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry."""
+        self.written.append(entry)
+
+    def demand_of(self, pod: Pod) -> DemandOf:
+        """Return what the pod wants that is being tried."""
+        demands = self._demands
+        return lambda container: demands.get(container, IDLE)
+
+    def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
+        """Hear that a pod does not run."""
+        self.is_disturbed = True
+
+    def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
+        """Hear of a condition."""
+        self.is_disturbed = True
+
+    def lost(self, node: SimNode) -> None:
+        """Hear that the machine has died."""
+        self.is_disturbed = True
+
+
+class Bounds:
+    """The bounds of equal machines."""
+
+    def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
+        self._peaks = peaks
+        self._trial = Trial(settings, requests)
+        self._is_usable = self._trial.settle()
+        world = self._trial.node.world
+        system = Load({}, {}) if not self._is_usable else self._added(world, _system_wants(world))
+        self._system = system
+        self._fixed = {
+            name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
+            for name, gauge in _shared(world).items()
+        }
+        """What is in use without being anybody's, such as images on the disk."""
+
+    def load(self, pod: Pod, demands: Demands) -> Load | None:
+        """Return what a pod adds to the node; None where something can happen to it by itself."""
+        inits = [each.name for each in pod.spec.init_containers if not each.is_sidecar]
+        if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
+            return None
+        if any(demands.get(name, IDLE) != IDLE for name in inits):
+            return None
+        self._trial.bind(pod, demands)
+        tried = self._trial.node.world.pods.get(pod.metadata.uid)
+        load = None
+        if self._trial.settle() and tried is not None:
+            load = self._of_pod(tried)
+        self._trial.remove(pod)
+        if load is None:
+            return None
+        # Init containers have been there for a moment.
+        return Load(Counter(load.peaks) + Counter(pids=len(inits)), load.curves) if inits else load
+
+    def are_kept(self, world: NodeWorld, loads: Sequence[Load]) -> bool:
+        """Whether nothing can happen on a node with these pods; ``world`` is such a node, for its limits."""
+        levels = {name: _lowest_mark(gauge) for name, gauge in _shared(world).items()}
+        if not self._is_usable or not levels.keys() <= self._fixed.keys():
+            return False
+        peaks: Counter[str] = Counter(self._system.peaks)
+        for load in loads:
+            peaks.update(load.peaks)
+        return all(
+            level is None
+            or self._fixed[name] + (peaks[name] << FRACTION_BITS) < level
+            or self._is_below(name, level, loads)
+            for name, level in levels.items()
+        )
+
+    def _is_below(self, name: str, level: int, loads: Iterable[Load]) -> bool:
+        curves = [curve for load in (self._system, *loads) for curve in load.curves.get(name, ())]
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and self._fixed[name] + peak < level
+
+    def _of_pod(self, pod: SimPod) -> Load | None:
+        """Return what a pod adds, if it stays below its own limits."""
+        wants = list(_pod_wants(pod))
+        world = self._trial.node.world
+        shared = {id(gauge) for gauge in _shared(world).values()}
+        own: dict[Gauge, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) not in shared:
+                    own.setdefault(gauge, []).append(want.curve)
+        for gauge, curves in own.items():
+            if not self._fits(curves, _lowest_mark(gauge)):
+                return None
+        quota = world.cpu.quota_milli(pod.group.path)
+        cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
+        if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
+            return None
+        return self._added(world, wants)
+
+    def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:
+        if level is None or sum(map(self._peaks.ceiling, curves)) << FRACTION_BITS < level:
+            return True
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and peak < level
+
+    def _added(self, world: NodeWorld, wants: Iterable[Want]) -> Load:
+        names = {id(gauge): name for name, gauge in _shared(world).items()}
+        curves: dict[str, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) in names:
+                    curves.setdefault(names[id(gauge)], []).append(want.curve)
+        return Load(
+            {name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()},
+            {name: tuple(each) for name, each in curves.items()},
+        )
+
+
+def _shared(world: NodeWorld) -> dict[str, Gauge]:
+    """Return the sums that several pods add to, by names that are the same on equal nodes; each once."""
+    found: dict[str, Gauge] = {}
+    for path, group in world.memory.groups.items():
+        if group.gauge is not None and group.level not in {OOMLevel.POD, OOMLevel.CONTAINER}:
+            found[f"memory{path}"] = group.gauge
+    for path, supply in world.pid_limits.items():
+        group = world.memory.groups.get(path)
+        if group is None or group.level is not OOMLevel.POD:
+            found[f"pids{path}"] = supply.gauge
+    for name, filesystem in (
+        ("nodefs", world.disks.nodefs),
+        ("imagefs", world.disks.imagefs),
+        ("containerfs", world.disks.containerfs),
+    ):
+        found |= {f"{name}.{unit}": supply.gauge for unit, supply in filesystem.items()}
+    found |= {"working set": world.working_set, "working set of pods": world.pods_working_set}
+    found |= {"pids": world.pids.gauge, "cpu": world.cpu.wanted}
+    first = {id(gauge): name for name, gauge in reversed(found.items())}
+    return {name: gauge for name, gauge in found.items() if first[id(gauge)] == name}
+
+
+def _lowest_mark(gauge: Gauge) -> int | None:
+    """Return the least amount at which anything happens, in fine units."""
+    return min((mark.level for mark in gauge.marks if mark.is_rising), default=None)
+
+
+def _system_wants(world: NodeWorld) -> Iterator[Want]:
+    yield from world.memory.system.values()
+    if world.cpu.system is not None:
+        yield world.cpu.system
+    disks = world.disks
+    filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
+    supplies = (supply for each in filesystems.values() for supply in each.values())
+    for supply in (*supplies, world.pids):
+        yield from (want for want, container in supply.takers.items() if container is None)
+
+
+def _pod_wants(pod: SimPod) -> Iterator[Want]:
+    for container in pod.running:
+        yield from container.memory
+        yield from container.disk.values()
+        if container.pids is not None:
+            yield container.pids
+        if container.cpu is not None:
+            yield container.cpu
