@@ -94,6 +94,29 @@ def test_a_bare_pod_is_not_replaced_unless_the_file_says_so(reads):
     assert workload(reads("workloads: [{workload: pair, recreate: true}]"), "pair").recreate is True
 
 
+LIVE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: live, uid: "1"}
+spec:
+  nodeName: NODE
+  priority: 5
+  containers: [{name: a, image: a, resources: {requests: {memory: 1Gi}}}]
+"""
+
+
+def test_what_comes_from_an_api_server_is_taken_as_it_is_and_runs_where_it_is_bound_to(reads, tmp_path):
+    (tmp_path / "pods.yaml").write_text(LIVE.replace("NODE", "node"))
+    live = workload(reads(), "live")
+    assert (live.nodes, live.pod.spec.priority, live.replicas) == (("node",), 5, 1)
+
+
+def test_a_pod_bound_to_a_node_that_is_not_there_is_an_error_unless_it_is_put_elsewhere(reads, tmp_path):
+    (tmp_path / "pods.yaml").write_text(LIVE.replace("NODE", "other"))
+    assert "default/live is bound to the node other" in str(reads().problems)
+    assert workload(reads("workloads: [{workload: live, nodes: [node]}]"), "live").nodes == ("node",)
+
+
 def test_the_demand_of_the_only_container(reads):
     demand = workload(
         reads("""
@@ -365,6 +388,18 @@ def test_shipped_scenarios_are_valid_and_found_by_name(path, capsys, tmp_path, m
     monkeypatch.chdir(tmp_path)
     assert main(["scenario", "validate", path.stem]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_directory_of_the_same_name_does_not_hide_a_shipped_scenario(monkeypatch):
+    monkeypatch.chdir(ROOT / "scenarios")
+    assert load_scenario("question-2").name == "question-2"
+
+
+@pytest.mark.parametrize(("name", "fix"), [("raec", "did you mean race?"), ("other", "podqos scenario list")])
+def test_a_name_that_is_none_is_refused_with_help(name, fix, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (problem,) = read_scenario(name).problems
+    assert fix in problem.fix
 
 
 def test_the_shipped_scenarios_are_listed(capsys):

@@ -15,6 +15,7 @@ from podqos.agent.reasons import (
     ExitedWith,
     LimitReached,
     LocalStorageExceeded,
+    NodesRefusing,
     NoPlace,
     NotAdmitted,
     OOMKill,
@@ -149,6 +150,17 @@ CASES = {
         ReplacementFor("ns/old", "Evicted"),
         "web created by its controller: for ns/old, Evicted",
     ),
+    "no place and why": (
+        Kind.PENDING,
+        NoPlace(
+            nodes=3,
+            refusing=(
+                NodesRefusing("UntoleratedTaint", 2, "node.kubernetes.io/memory-pressure"),
+                NodesRefusing("Insufficient", 1, "memory"),
+            ),
+        ),
+        "web waits for a place: none of 3 nodes takes it (2 × taint memory-pressure, 1 × too little memory is left)",
+    ),
     "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a place: 0/3 nodes are available"),
 }
 
@@ -180,7 +192,7 @@ def test_a_container_is_named_where_its_pod_does_not_say_it():
 
 def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would_have_evicted():
     assert reasons(_entry(Kind.OOM_KILLED, KILL)) == (
-        "The machine had no memory left of 64Gi.",
+        "The machine had nothing left of its 64Gi.",
         "The kernel saw a process of ns/web with 250Mi and oom_score_adj 1000: a badness of 64.2Gi, the highest.",
         "2 processes died as a whole and gave back 250Mi.",
         "The runner-up was batch/analytics with 64Gi; 250Mi lay between them.",

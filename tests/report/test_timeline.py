@@ -40,9 +40,11 @@ def test_a_kill_is_followed_by_its_reasons_and_by_what_would_have_saved_the_pod(
     ]
 
 
-def test_memory_is_that_of_just_before_a_kill():
-    assert "nothing left" in _line("killed by the kernel (", _lines())
-    assert "90Mi left" in _line("evicted by the kubelet (", _lines())
+def test_memory_is_told_once_a_time_and_at_a_kill_as_it_was_just_before():
+    lines = _lines()
+    assert "nothing left" in _line("killed by the kernel (", lines)
+    assert "90Mi left" in _line("MemoryPressure begins", lines)
+    assert "left" not in _line("evicted by the kubelet (", lines)
 
 
 def test_pods_that_start_together_share_a_line_and_housekeeping_has_none():
@@ -84,7 +86,13 @@ def test_a_node_without_a_recording_still_tells_what_happened():
 
 @pytest.mark.parametrize(
     ("time_us", "text"),
-    [(1_000_000, "1.000 s"), (119_999_000, "119.999 s"), (125_500_000, "2 min 5.5 s"), (12_000_000_000, "3 h 20 min")],
+    [
+        (1_000_000, "1.000 s"),
+        (119_999_000, "119.999 s"),
+        (120_000_000, "2 min"),
+        (125_500_000, "2 min 5.5 s"),
+        (12_000_000_000, "3 h 20 min"),
+    ],
 )
 def test_times_are_for_people(time_us, text):
     assert seconds(time_us) == text

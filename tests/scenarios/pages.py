@@ -26,7 +26,13 @@ _SHOWN = (
 )
 BEGIN, END = "<!-- timeline -->", "<!-- end of timeline -->"
 
-NODES = {"disk-pressure": "tidy", "soft-eviction": "flapping", "cpu-burst": "wide", "pid-exhaustion": "unlimited"}
+NODES = {
+    "cpu-burst": "wide",
+    "disk-pressure": "tidy",
+    "pid-exhaustion": "unlimited",
+    "slow-leak": "worker-1",
+    "soft-eviction": "flapping",
+}
 """Of several nodes, the one in the picture; absent: where most is killed."""
 
 

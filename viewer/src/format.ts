@@ -38,7 +38,7 @@ export function time(us: number, stepUs = 1000): string {
     const rest = Math.round(seconds % 60);
     return `${hours} h ${pad(minutes)}${stepUs < 6e7 && rest > 0 ? `:${pad(rest)}` : ""}`;
   }
-  if (seconds >= 120) {
+  if (seconds >= 120 || (seconds >= 60 && stepUs >= 1e7)) {
     const rest = seconds % 60;
     return `${Math.floor(seconds / 60)} min${rest >= 0.05 ? ` ${trim(Math.round(rest * 10) / 10)} s` : ""}`;
   }

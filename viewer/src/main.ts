@@ -16,7 +16,7 @@ function start(): void {
   const app = document.getElementById("app");
   if (app === null) return;
   const run = readRun();
-  const node = run?.nodes[0];
+  const node = run?.nodes.find((each) => run.kills.some((kill) => kill.node === each.name)) ?? run?.nodes[0];
   if (run === null || run === undefined || node === undefined) {
     app.replaceChildren(h("main", { class: "bare" }, h("h1", {}, "podqos"), h("p", {}, "This page shows a run. Make one with: podqos simulate SCENARIO --html FILE")));
     return;
@@ -51,7 +51,7 @@ function nodeSelector(state: State): HTMLElement | null {
   if (run.nodes.length < 2) return null;
   const options = run.nodes.map((node, index) => {
     const kills = run.kills.filter((kill) => kill.node === node.name).length;
-    return h("option", { value: index }, kills > 0 ? `${node.name} (${plural(kills, "kill")})` : node.name);
+    return h("option", { value: index, selected: node === state.now.node }, kills > 0 ? `${node.name} (${plural(kills, "kill")})` : node.name);
   });
   const select = h("select", { id: "node" }, ...options);
   select.addEventListener("change", () => {
@@ -66,7 +66,7 @@ function page(state: State): HTMLElement {
   const charts = h("div", { class: "charts" });
   const orders = h("div", { "aria-live": "polite" });
   const kills = h("div");
-  const journal = h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Journal" });
+  const journal = h("div");
   const element = h(
     "main",
     {},

@@ -45,7 +45,8 @@ function content(state: State, orders: Orders): HTMLElement[] {
   const kernel = firstOfPods(orders.kernel);
   const rows = Math.min(MOST, orders.kubelet.length);
   const more = orders.kubelet.length - rows;
-  const verdict = orders.reversedPairs === 0 ? "Both orders agree." : `They disagree about ${plural(orders.reversedPairs, "pair")} of pods.`;
+  const verdict = orders.reversedPairs === 0 ? "Both orders agree" : `They disagree about ${plural(orders.reversedPairs, "pair")} of pods`;
+  const aside = crossings(orders.kubelet, kernel) > orders.reversedPairs ? "; other lines cross between pods that are equal to one of the two." : ".";
   return [
     h(
       "p",
@@ -63,7 +64,7 @@ function content(state: State, orders: Orders): HTMLElement[] {
       bridge(run, orders.kubelet.slice(0, rows), kernel.slice(0, rows)),
       h("ol", { class: "order", "aria-label": "The order in which the kernel would kill" }, ...kernel.slice(0, rows).map((rank, place) => kernelRow(state, run.pods[rank.pod], rank, place))),
     ),
-    h("p", { class: "quiet" }, more > 0 ? `${verdict} ${plural(more, "pod")} further down are not shown.` : verdict),
+    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down are not shown.` : `${verdict}${aside}`),
   ];
 }
 
@@ -71,6 +72,11 @@ function content(state: State, orders: Orders): HTMLElement[] {
 function firstOfPods(kernel: readonly KernelRank[]): KernelRank[] {
   const seen = new Set<number>();
   return kernel.filter((rank) => !seen.has(rank.pod) && seen.add(rank.pod));
+}
+
+function crossings(kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): number {
+  const places = kubelet.map((rank) => kernel.findIndex((each) => each.pod === rank.pod));
+  return places.reduce((sum, place, index) => sum + places.slice(index + 1).filter((other) => other < place).length, 0);
 }
 
 function evictionRow(state: State, pod: Pod | undefined, rank: EvictionRank, place: number): HTMLElement {

@@ -38,7 +38,7 @@ interface Layer {
 
 export function memoryPanel(plot: Plot): Panel {
   const { node, run } = plot;
-  const height = 300;
+  const height = 2 * Math.min(...node.availableBytes) < node.memoryBytes ? 300 : 160;
   return {
     name: "memory",
     title: "Memory by pod",
@@ -66,7 +66,7 @@ export function memoryPanel(plot: Plot): Panel {
       body.append(s("line", { class: "capacity", x1: plot.left, x2: plot.right, y1: 0, y2: 0 }));
       if (node.podsLimitBytes !== null) {
         const at = y(node.podsLimitBytes);
-        body.append(s("line", { class: "threshold pods", x1: plot.left, x2: plot.right, y1: at, y2: at }), label(plot, at - 4, `limit of all pods ${bytes(node.podsLimitBytes)}`, "pods"));
+        body.append(s("line", { class: "threshold pods", x1: plot.left, x2: plot.right, y1: at, y2: at }), label(plot, at < 16 ? at + 13 : at - 4, `limit of all pods ${bytes(node.podsLimitBytes)}`, "pods"));
       }
     },
   };
@@ -91,7 +91,7 @@ export function leftPanel(plot: Plot): Panel {
       if (node.kernelMinBytes > 0) {
         const at = y(node.kernelMinBytes);
         body.append(s("rect", { class: "killing", x: plot.left, y: at, width: plot.right - plot.left, height: Math.max(0, height - at) }));
-        body.append(label(plot, Math.min(height - 4, at + 12), `the kernel kills at ${bytes(node.kernelMinBytes)}`, "kernel"));
+        body.append(s("text", { class: "label kernel", x: plot.left + 6, y: Math.min(height - 4, at + 12) }, `the kernel kills at ${bytes(node.kernelMinBytes)}`));
       }
       for (const threshold of thresholds) {
         const at = y(threshold.amount);

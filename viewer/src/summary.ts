@@ -7,6 +7,7 @@ import type { Run, Summary } from "./run";
 import type { State } from "./state";
 
 const MOST_EVENTS = 500;
+const HOUSEKEEPING = new Set(["Placed", "Admitted", "Stopped", "CleanedUp", "Exited"]);
 
 export function headline(summary: Summary): string {
   const kernel = summary.oomKills === 0 ? "The kernel killed nobody" : `The kernel killed ${plural(summary.oomKills, "container")}`;
@@ -65,13 +66,18 @@ function none(value: number): string {
 }
 
 export function journalView(state: State, element: HTMLElement): void {
+  let all = false;
   const draw = () => {
-    const events = state.run.events.filter((event) => event.node === state.now.node.name || event.node === "");
+    const own = state.run.events.filter((event) => event.node === state.now.node.name || event.node === "");
+    const events = all ? own : own.filter((event) => !HOUSEKEEPING.has(event.kind));
     const shown = events.slice(0, MOST_EVENTS);
+    const toggle = h("input", { type: "checkbox", change: () => ((all = !all), draw()) });
+    toggle.checked = all;
     element.replaceChildren(
+      h("label", { class: "quiet" }, toggle, " with housekeeping: placed, admitted, exited, stopped, cleaned up"),
       h(
         "ol",
-        { class: "journal" },
+        { class: "journal scroll tall", tabindex: 0, "aria-label": "Journal" },
         ...shown.map((event) =>
           h(
             "li",

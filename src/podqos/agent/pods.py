@@ -21,7 +21,7 @@ from podqos.agent.commands import (
 )
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Promised
-from podqos.agent.state import ContainerStage, Phase, PodRecord, Stage
+from podqos.agent.state import AgentConfig, ContainerStage, Phase, PodRecord, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod, QOSClass
 from podqos.qos.cgroup import Level, pod_cgroups, tier_cgroups
@@ -53,8 +53,15 @@ def started(turn: Turn, uid: str) -> None:
     """Note that a pod's containers run."""
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
-        turn.note(Kind.STARTED, pod=record.pod.key, because=_promised(turn, record.pod))
+        turn.note(Kind.STARTED, pod=record.pod.key, because=promised(turn.config, record.pod))
         turn.put(containers.all_started(replace(record, stage=Stage.RUNNING)))
+
+
+def promised(config: AgentConfig, pod: Pod) -> Promised:
+    """Return what a pod starts with."""
+    qos_class = pod_qos_class(pod, classify(pod, config.profile).qos_class)
+    scores = oom_scores(pod, qos_class, config.cgroups.node_memory_bytes, config.profile)
+    return Promised(qos_class, {score.container: score.value for score in scores})
 
 
 def delete(turn: Turn, uid: str) -> None:
@@ -151,9 +158,3 @@ def _sum(tiers: TierRequests, tier: TierRequests, sign: int) -> TierRequests:
 
 def _qos_class(turn: Turn, pod: Pod) -> QOSClass:
     return pod_qos_class(pod, classify(pod, turn.config.profile).qos_class)
-
-
-def _promised(turn: Turn, pod: Pod) -> Promised:
-    qos_class = _qos_class(turn, pod)
-    scores = oom_scores(pod, qos_class, turn.config.cgroups.node_memory_bytes, turn.config.profile)
-    return Promised(qos_class, {score.container: score.value for score in scores})

@@ -223,10 +223,24 @@ class ReplacementFor(Reason, frozen=True):
     why: str
 
 
+class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """How many nodes refuse a pod for the same reason."""
+
+    reason: str
+    """The name of the reason in ``placement.reasons``."""
+    nodes: int
+    what: str = ""
+    """The resource, taint or label that it is about."""
+
+
 class NoPlace(Reason, frozen=True):
     """A pod that fits nowhere for now."""
 
-    message: str
+    message: str = ""
+    """In the words of a scheduler, where one has spoken."""
+    nodes: int = 0
+    refusing: tuple[NodesRefusing, ...] = ()
+    """By the first filter that refuses a node, the most common reason first."""
 
 
 class WaitedTooLong(Reason, frozen=True):

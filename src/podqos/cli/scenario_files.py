@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from difflib import get_close_matches
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,7 +23,7 @@ from podqos.manifest.documents import plain_documents
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
-from podqos.model.pod import Workload
+from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.sim.samples import Series, read_samples
 from podqos.sim.scenario import Scenario, ScenarioWorkload
@@ -64,7 +65,7 @@ def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
     try:
         data = read_bytes(path)
     except InputError as error:
-        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
+        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
         return ScenarioReading(path, None, (problem,))
     file = read_file(path, data)
     if file.document is None:
@@ -82,11 +83,23 @@ def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
 
 def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
-    if path == STDIN or os.path.exists(path) or os.sep in path:
+    if path == STDIN or os.path.isfile(path) or os.sep in path:
         return path
     from podqos.cli.scenarios import shipped_scenario
 
     return shipped_scenario(path.removesuffix(".yaml")) or path
+
+
+def _how_to_find(path: str, error: InputError) -> str:
+    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
+    if os.path.exists(path) or os.sep in path:
+        return error.fix
+    from podqos.cli.scenarios import shipped_scenarios
+
+    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
+    return (
+        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
+    )
 
 
 class _Fetched:
@@ -118,6 +131,10 @@ class _Fetched:
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
                 own = _in_namespace(workload, self._spec.namespace)
+                if own.is_live:
+                    # An API server has stored it already.
+                    workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))
+                    continue
                 admitted = self._admitted(admissions.create(own), source, place)
                 if admitted is not None:
                     workloads.append(admitted)
@@ -142,7 +159,6 @@ class _Fetched:
             return LATEST  # reported when the scenario is put together
 
     def _admitted(self, admission: WorkloadAdmission, source: Source, place: Place) -> ScenarioWorkload | None:
-        workload, pod = admission.workload, admission.first.pod
         if admission.refusal is not None:
             refused = admission.pods - admission.admitted
             what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
@@ -150,14 +166,7 @@ class _Fetched:
             return None
         if admission.pods == 0:
             return None
-        return ScenarioWorkload(
-            kind=workload.kind,
-            namespace=workload.metadata.namespace,
-            name=workload.metadata.name or workload.metadata.generate_name,
-            pod=pod,
-            replicas=admission.pods,
-            recreate=workload.kind not in _NOT_RECREATED,
-        )
+        return _scenario_workload(admission.workload, admission.first.pod, admission.pods)
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
         configs: dict[str, KubeletConfiguration] = {}
@@ -176,6 +185,17 @@ class _Fetched:
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
         path = self._path(samples.file)
         return read_samples(path, read_bytes(path), column=samples.column, match=samples.match)
+
+
+def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:
+    return ScenarioWorkload(
+        kind=workload.kind,
+        namespace=workload.metadata.namespace,
+        name=workload.metadata.name or workload.metadata.generate_name,
+        pod=pod,
+        replicas=replicas,
+        recreate=workload.kind not in _NOT_RECREATED,
+    )
 
 
 def _kubelet(path: str) -> KubeletConfiguration:

@@ -157,10 +157,36 @@ def _short(because: Because | None) -> str:
                 else f"requests {amount(left.requested, left.resource)} {left.resource}; "
                 f"{amount(left.used, left.resource)} of {amount(left.capacity, left.resource)} are taken"
             )
-        case NotAdmitted(message=message) | NoPlace(message=message):
+        case NotAdmitted(message=message):
             return message
+        case NoPlace() as nowhere:
+            return nowhere.message or _nowhere(nowhere)
         case WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
+
+
+_REFUSALS = {
+    "Insufficient": "too little {what} is left",
+    "UntoleratedTaint": "taint {what}",
+    "UnderPressure": "{what}",
+    "SelectorMismatch": "label {what} differs",
+    "AffinityMismatch": "its node affinity",
+    "NotNamed": "its node affinity",
+    "Unschedulable": "cordoned",
+    "PortTaken": "a host port is taken",
+}
+
+
+def _nowhere(nowhere: NoPlace) -> str:
+    """Return why no node takes a pod."""
+    reasons = [
+        f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
+        for each in nowhere.refusing
+    ]
+    nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
+    if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
+        return "others make room for it"
+    return f"none of {nodes} takes it ({', '.join(reasons)})"
 
 
 def _threshold(figures: ThresholdFigures) -> str:
@@ -212,7 +238,7 @@ def _badness(kill: OOMKill) -> str:
 
 
 def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
-    yield _sentence(f"{where(kill)} had no memory left of {mebibytes(kill.limit_bytes)}")
+    yield _sentence(f"{where(kill)} had nothing left of its {_size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
         f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
@@ -225,10 +251,8 @@ def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
         yield f"It gave back {mebibytes(kill.freed_bytes)}."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
         margin = "nothing" if not kill.margin_bytes else mebibytes(kill.margin_bytes)
-        yield (
-            f"The runner-up was {kill.runner_up_pod} with {_size(kill.runner_up_points * PAGE_BYTES)}; "
-            f"{margin} lay between them."
-        )
+        other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
+        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}; {margin} lay between them."
     if kill.would_evict is not None:
         yield _would_evict(entry, kill.would_evict)
 
@@ -261,7 +285,7 @@ def _decided(pressure: UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
     used = amount(pressure.usage, resource)
     if Signal.PID is pressure.signal:
-        return f"{used} processes, priority {pressure.priority}"
+        return f"has {used} processes, priority {pressure.priority}"
     over = "over its request of" if pressure.over_request else "within its request of"
     request = f"{over} {amount(pressure.request, resource)}" if pressure.request else "without a request"
     return f"uses {used} {request}, priority {pressure.priority}"

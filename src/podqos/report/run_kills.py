@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry
 from podqos.agent.reasons import Because, OOMKill, OOMLevel, UnderPressure
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.snapshot import Snapshot
+from podqos.model.snapshot import ContainerUsage, Snapshot
 from podqos.report.journal_words import is_kill, reasons, subject, verb
 from podqos.report.rescue_words import kubelet_in_time, saving
 from podqos.report.run_node import ShownNode
@@ -24,6 +25,7 @@ from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
 from podqos.survival.rescue import kernel_rescues, kubelet_place, kubelet_rescues
 
 _MIB = 1 << 20
+_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 
 def kills(entries: Sequence[Entry], nodes: Mapping[str, ShownNode]) -> Iterator[Kill]:
@@ -101,10 +103,10 @@ def _without(snapshot: Snapshot, gone: set[tuple[str, str | None]]) -> Snapshot:
 def _kernel(
     entry: Entry, because: OOMKill, snapshot: Snapshot, uid: str, node: ShownNode
 ) -> tuple[int | None, tuple[Saving, ...]]:
-    settings = node.settings.agent
+    settings, victim = node.settings.agent, (uid, entry.container or "")
     domain = OOMDomain(because.total_pages * PAGE_BYTES, because.domain)
-    found = kernel_rescues(snapshot, settings.cgroups, domain, (uid, entry.container or ""), settings.profile)
-    if found is None:
+    found = kernel_rescues(_at_the_kill(snapshot, victim, because), settings.cgroups, domain, victim, settings.profile)
+    if found is None or found.place > 1:
         return None, ()
     savings = [saving(each, By.KERNEL) for each in found.rescues]
     if because.level is OOMLevel.NODE:
@@ -112,10 +114,26 @@ def _kernel(
     return found.place, tuple(savings)
 
 
+def _at_the_kill(snapshot: Snapshot, victim: tuple[str, str], because: OOMKill) -> Snapshot:
+    """Return a snapshot in which the victim holds what the kernel saw; a moment is recorded before a demand jumps."""
+    uid, name = victim
+
+    def container(usage: ContainerUsage) -> ContainerUsage:
+        if usage.name != name:
+            return usage
+        return replace(usage, anon_bytes=max(usage.anon_bytes, because.used_pages * PAGE_BYTES * usage.processes))
+
+    pods = (
+        replace(used, containers=tuple(map(container, used.containers))) if used.pod.metadata.uid == uid else used
+        for used in snapshot.pods
+    )
+    return replace(snapshot, pods=tuple(pods))
+
+
 def _in_time(entry: Entry, because: OOMKill, node: ShownNode) -> Iterator[Saving]:
     """Yield the threshold that would have made the kubelet act first, if memory fell steadily before the kill."""
     fall = _fall(node.record.moments, entry.time_us)
-    if fall is None or entry.pod is None:
+    if fall is None or entry.pod is None or not fall[1]:
         return
     start, growth = fall
     settings = node.settings
@@ -134,15 +152,18 @@ def _in_time(entry: Entry, because: OOMKill, node: ShownNode) -> Iterator[Saving
 
 
 def _fall(moments: Sequence[Moment], time_us: int) -> tuple[Moment, int] | None:
-    """Return where the last steady fall of memory before a time began, and how fast it was in bytes per second."""
-    found = None
-    for one, other in pairwise(moments):
-        if other.time_us > time_us:
+    """Return since when memory fell before a time, hardly longer than the kubelet rests, and its loss per second."""
+    at = bisect_left(moments, time_us, key=lambda moment: moment.time_us)
+    if at == len(moments) or moments[at].time_us > time_us:
+        at -= 1
+    last = start = moments[at]
+    for moment in reversed(moments[:at]):
+        if moment.available_bytes < start.available_bytes or time_us - start.time_us > _INTERVAL_US:
             break
-        lost = one.available_bytes - other.available_bytes
-        if other.time_us > one.time_us:
-            found = (one, lost * SECOND_US // (other.time_us - one.time_us)) if lost > 0 else None
-    return found if found is not None and found[1] > 0 else None
+        start = moment
+    if start.time_us == last.time_us or start.available_bytes <= last.available_bytes:
+        return None
+    return start, (start.available_bytes - last.available_bytes) * SECOND_US // (last.time_us - start.time_us)
 
 
 def _before(entry: Entry, pod: str, moments: Sequence[Moment]) -> Moment | None:

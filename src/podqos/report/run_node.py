@@ -236,7 +236,7 @@ def _kernel_rank(place: KillPlace, places: Mapping[str, int]) -> KernelRank:
 def _spread(moments: Sequence[Moment], kill_times: set[int]) -> list[Moment]:
     """Return the moments whose orders are kept: those of kills, and as many others as there is room for."""
     finer = [each for one, other in pairwise(moments) for each in (one, *_between(one, other))] + list(moments[-1:])
-    most = max(40, _MOST_RANKS // max((2 * len(moment.pods) for moment in finer), default=1))
+    most = max(40, _MOST_RANKS // max(1, *(2 * len(moment.pods) for moment in finer)))
     step = max(1, -(-len(finer) // most))
     return [moment for index, moment in enumerate(finer) if index % step == 0 or moment.time_us in kill_times]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import Entry
 from podqos.eviction.ranking import Policy
 from podqos.model.effective import pod_limits, pod_requests
@@ -42,7 +44,7 @@ def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
         name=scenario.name,
         description=scenario.description,
         seed=scenario.seed,
-        end_us=run.end_us,
+        end_us=int(run.end_us),
         kubernetes_version=".".join(map(str, scenario.profile.version)),
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
         summary=run_summary(run),
@@ -85,6 +87,9 @@ def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, NodeSetti
 
 def _shown(record: NodeRecord, settings: NodeSettings, pods: Sequence[PodView]) -> ShownNode:
     own = {pod.key: index for index, pod in enumerate(pods) if pod.node == record.name}
+    # What is there from the beginning is not drawn as a step.
+    beginning = sum(moment.time_us == 0 for moment in record.moments)
+    record = replace(record, moments=record.moments[max(0, beginning - 1) :])
     return ShownNode(record, settings, own, {key: pods[index].qos_class for key, index in own.items()})
 
 

@@ -31,8 +31,8 @@ class Owner(Struct, frozen=True, gc=False):
 def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: int, end_us: int) -> Summary:
     """Count a run. ``owners`` are by key of the pod, in the order in which to list their workloads."""
     tallies: dict[str, _Tally] = {}
-    for pod, owner in owners.items():
-        tallies.setdefault(owner.workload, _Tally(owner)).pods.add(pod)
+    for owner in owners.values():
+        tallies.setdefault(owner.workload, _Tally(owner))
     levels: Counter[str] = Counter()
     signals: Counter[str] = Counter()
     for entry in entries:
@@ -67,7 +67,7 @@ class _Tally:
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
-        self.pods: set[str] = set()
+        self._pods: set[str] = set()
         self._touched: set[str] = set()
         self._kinds: Counter[Kind] = Counter()
         self._waits: dict[tuple[str, str | None], int] = {}
@@ -82,6 +82,8 @@ class _Tally:
         """Count an entry."""
         assert entry.pod is not None
         self._kinds[entry.kind] += 1
+        if entry.kind in _TAKEN or entry.kind is Kind.STARTED:
+            self._pods.add(entry.pod)
         if entry.kind in _TAKEN:
             self._touched.add(entry.pod)
             self._taken(entry.pod, entry.container, entry.time_us)
@@ -101,8 +103,8 @@ class _Tally:
             workload=self._owner.workload,
             qos_class=self._owner.qos_class,
             priority=self._owner.priority,
-            pods=len(self.pods),
-            untouched=len(self.pods - self._touched),
+            pods=len(self._pods),
+            untouched=len(self._pods - self._touched),
             oom_kills=kinds[Kind.OOM_KILLED],
             evictions=kinds[Kind.EVICTED],
             restarts=kinds[Kind.RESTARTED],

@@ -207,7 +207,7 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     pods: int
-    """How many pods it had during the run, replacements included."""
+    """How many of its pods ran during the run or were turned away, replacements included."""
     untouched: int
     """Of those: neither killed nor evicted nor turned away."""
     oom_kills: int

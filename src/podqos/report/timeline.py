@@ -19,6 +19,7 @@ _BAR_COLUMNS = 16
 _MOST_LINES = 400
 _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
+_KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
 
 CSV_COLUMNS = (
@@ -68,6 +69,8 @@ def seconds(time_us: int, digits: int = 3) -> str:
     if time_us < 120_000_000:
         return f"{time_us / 1_000_000:.{digits}f} s"
     minutes, rest_us = divmod(time_us, 60_000_000)
+    if minutes < 120 and rest_us == 0:
+        return f"{minutes} min"
     if minutes < 120:
         return f"{minutes} min {rest_us / 1_000_000:.{min(digits, 1)}f} s"
     hours, minutes = divmod(minutes, 60)
@@ -109,18 +112,19 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
     width = max((len(seconds(event.time_us)) for event in events), default=0)
     for time_us, together in groupby(events, key=lambda event: event.time_us):
-        for index, texts in enumerate(_told(list(together), kills, style)):
-            before = "killed" if len(texts) > 1 else "now"
-            when = seconds(time_us).rjust(width) if index == 0 else " " * width
-            start = f"{when}  {_memory(node, time_us, before, style)}  "
+        each = list(together)
+        is_kill = any(event.kind in _KILLS for event in each)
+        start = f"{seconds(time_us).rjust(width)}  {_memory(node, time_us, style, before=is_kill)}  "
+        for texts in _told(each, kills, style):
             yield _block(start, texts, " " * (width + 4), style)
+            start = " " * visible_length(start)
 
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
     """Yield what happened at one time; each is a line with those that explain it."""
     for kind, alike in groupby(events, key=lambda event: event.kind):
         each = list(alike)
-        if kind in {Kind.OOM_KILLED, Kind.EVICTED}:
+        if kind in _KILLS:
             yield from (_killed(next(kills), style) for _ in each)
         elif kind in _TOGETHER and len(each) > 1:
             names = dict.fromkeys(event.pod.partition("/")[2] for event in each if event.pod is not None)
@@ -154,12 +158,12 @@ def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[
     return [first.rstrip(), *(line for text in texts[1:] for line in wrapped(text, style, indent))]
 
 
-def _memory(node: NodeView, time_us: int, before: str, style: Style) -> str:
-    """Return a bar of the memory in use and what is left; at a kill, as it was just before."""
+def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
+    """Return a bar of the memory in use and what is left, just ``before`` what happened or after it."""
     times = node.times_us
     if not times:
         return ""
-    at = bisect_left(times, time_us) if before == "killed" else bisect_right(times, time_us) - 1
+    at = bisect_left(times, time_us) if before else bisect_right(times, time_us) - 1
     left = max(0, node.available_bytes[min(max(at, 0), len(times) - 1)])
     used = round(_BAR_COLUMNS * (1 - left / node.memory_bytes))
     tightest = max((each.amount for each in node.thresholds if each.signal == "memory.available"), default=0)

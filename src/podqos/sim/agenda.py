@@ -79,5 +79,5 @@ class Agenda:
         while other.next is not None and other.next <= (self.now_us, self.reached):
             other.step()
         self.done += other.done
-        for time_us, node, turn, _, action in sorted(other._heap, key=lambda each: each[:4]):
+        for time_us, node, turn, _, action in sorted(other._heap):
             self.plan(time_us, node, Turn(turn), action)

@@ -100,7 +100,7 @@ def _finalists(
             size_bytes = (anon.base + anon.slope * (time_us - anon.since_us)) >> FRACTION_BITS
             if cuts:
                 size_bytes = max(0, size_bytes - cuts.get(container.path, 0))
-            count = container.process_count(time_us)
+            count = container.fixed_processes or container.process_count(time_us)
             pages = -(-(size_bytes // PAGE_BYTES) // count)
             if anon.debt:
                 pages += container.swap_bytes() // PAGE_BYTES // count

@@ -79,7 +79,7 @@ class SimNode:
         self.name = name = place.name
         self.settings = settings
         self.is_lost = False
-        self._agenda = agenda
+        self.agenda = agenda
         self._options = options
         self._outside = outside
         self._write = outside.write
@@ -117,16 +117,12 @@ class SimNode:
     @property
     def now_us(self) -> int:
         """The time."""
-        return self._agenda.now_us
+        return self.agenda.now_us
 
     @property
     def state(self) -> AgentState:
         """What the agent remembers."""
         return self.driver.state
-
-    def go_on(self, agenda: Agenda) -> None:
-        """Live by another clock from now on, which shows the same time."""
-        self._agenda = agenda
 
     def plan(self, time_us: int, turn: Turn, action: Action) -> None:
         """Let something happen on this node, unless the machine is gone by then."""
@@ -135,7 +131,7 @@ class SimNode:
             if not self.is_lost:
                 action(now_us)
 
-        self._agenda.plan(time_us, self.index, turn, happen)
+        self.agenda.plan(time_us, self.index, turn, happen)
 
     def report(self, event: Event) -> None:
         """Let the agent hear of something."""

@@ -9,6 +9,7 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
 from podqos.qos.cgroup_paths import UNKNOWN_ID
+from podqos.sim.curve import Clock
 from podqos.sim.demand import ContainerDemand
 from podqos.sim.disks import Supply
 from podqos.sim.gauge import FRACTION_BITS, Gauge
@@ -32,6 +33,7 @@ class SimContainer:
         "demand",
         "disk",
         "first_pid",
+        "fixed_processes",
         "groups",
         "inactive_file",
         "is_running",
@@ -57,6 +59,8 @@ class SimContainer:
         self.started_us = 0
         self.first_pid = 0
         self.lost_processes = 0
+        self.fixed_processes: int | None = None
+        """How many processes share its memory, where that does not change over time."""
         self.anon: Want | None = None
         self.active_file: Want | None = None
         self.inactive_file: Want | None = None
@@ -78,13 +82,11 @@ class SimContainer:
 
     def process_count(self, time_us: int) -> int:
         """Return how many processes share its memory."""
+        if self.fixed_processes is not None:
+            return self.fixed_processes
         curve = self.demand.processes
-        count = curve.knots[0][1] if len(curve.knots) == 1 else self._scheduled(time_us)
-        return max(1, count - self.lost_processes)
-
-    def _scheduled(self, time_us: int) -> int:
-        curve = self.demand.processes
-        return curve.at(time_us - (self.started_us if curve.clock == "container" else 0))
+        local_us = time_us - self.started_us if curve.clock is Clock.CONTAINER else time_us
+        return max(1, curve.at(local_us) - self.lost_processes)
 
     def anon_bytes(self, time_us: int) -> int:
         """Return its private memory."""
@@ -134,6 +136,7 @@ class SimPod:
         "priority",
         "request_nanos",
         "uid",
+        "working_set",
     )
 
     def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf, request_nanos: int = 0) -> None:
@@ -148,6 +151,7 @@ class SimPod:
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of
         self.containers: dict[str, SimContainer] = {}
+        self.working_set = Gauge()
         self.is_stopping = False
         self.is_gone = False
         self.pids: tuple[Supply, ...] = ()
@@ -163,11 +167,7 @@ class SimPod:
 
     def working_set_bytes(self, time_us: int) -> int:
         """Return what the kubelet counts for the pod."""
-        size_bytes = 0
-        for container in self.containers.values():
-            if container.is_running:
-                size_bytes += container.working_set_bytes(time_us)
-        return size_bytes
+        return self.working_set.at(time_us)
 
 
 def container_path(plan: ContainerPlan) -> str:

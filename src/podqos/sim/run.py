@@ -14,7 +14,7 @@ from podqos.agent.journal import Entry
 from podqos.sim.agenda import Agenda
 from podqos.sim.checkers import check_node
 from podqos.sim.cluster import SimCluster
-from podqos.sim.long_journal import journal
+from podqos.sim.long_journal import whole_journal
 from podqos.sim.node import SimNode
 from podqos.sim.recording import Recorder
 from podqos.sim.scenario import Scenario
@@ -74,13 +74,13 @@ class Simulation:
                 progress(agenda.now_us, agenda.done)
         if self._watch is not None:
             self._watch.close(scenario.duration_us)
-        entries, cold = self._cluster.entries, self._cluster.cold
+        entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
-        for node in cold.values():
+        for node in fleet.resting():
             kinds.update(line.kind.value for line in node.beginning.lines)
         tallies = Tallies(agenda.done, dict(sorted(kinds.items())))
-        return Run(scenario, journal(scenario, entries, cold), scenario.duration_us, tallies)
+        return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 
     def _step(self) -> None:
         if self._watch is None:
@@ -108,7 +108,7 @@ class _Watch:
     def step(self, agenda: Agenda, time_us: int, index: int) -> None:
         """Let the next thing happen, and look at the node before and after."""
         written = len(self._cluster.entries)
-        nodes = self._cluster.nodes_numbered(index)
+        nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in self._recorded(nodes):
                 self._recorder.before(node, time_us)
@@ -125,7 +125,7 @@ class _Watch:
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
-            for node in self._recorded(self._cluster.nodes.values()):
+            for node in self._recorded(self._cluster.fleet.awake()):
                 self._recorder.before(node, end_us)
 
     def _recorded(self, nodes: Iterable[SimNode]) -> list[SimNode]:

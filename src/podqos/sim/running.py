@@ -28,6 +28,8 @@ def begin(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     container.is_running = True
     container.started_us = now_us
     container.lost_processes = 0
+    processes = demand.processes
+    container.fixed_processes = max(1, processes.knots[0][1]) if processes.is_constant else None
     container.first_pid = world.next_pid
     world.next_pid += max(1, *(value for _, value in demand.processes.knots))
     world.memory.running[container.path] = container
@@ -72,6 +74,8 @@ def lose_process(container: SimContainer, now_us: int) -> None:
     """Let one process of a container be gone, with its part of the private memory."""
     parts = container.process_count(now_us) + container.lost_processes
     container.lost_processes += 1
+    if container.fixed_processes is not None:
+        container.fixed_processes -= 1
     if container.anon is not None:
         container.anon.shrink(now_us, parts - container.lost_processes, parts)
 
@@ -110,7 +114,7 @@ def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
 def _begin_memory(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     demand, plan = container.demand, world.owner.plan
     charged = list(_limited(container))
-    counted = [*charged, world.working_set, world.pods_working_set]
+    counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
     if not _is_nothing(demand.anon_bytes):
         container.anon = Want(demand.anon_bytes, counted, plan, now_us)
     if not _is_nothing(demand.active_file_bytes):

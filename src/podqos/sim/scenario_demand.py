@@ -75,9 +75,13 @@ class DemandReader:
         """Return all workloads of the manifests, in their order."""
         mentioned: dict[int, int] = {}
         made = list(found)
+        places: dict[str, list[int]] = {}
+        for place, workload in enumerate(found):
+            for name in _names(workload):
+                places.setdefault(name, []).append(place)
         for index, part in enumerate(parts):
             path = ("spec", "workloads", index)
-            which = self._which(part, found, path)
+            which = self._which(part, found, places.get(part.workload, []), path)
             if which is None:
                 continue
             if which in mentioned:
@@ -86,11 +90,23 @@ class DemandReader:
                 self._report((*path, "workload"), what, f"put it together with spec.workloads[{first}]")
             mentioned[which] = index
             made[which] = self._workload(part, found[which], path)
-        return tuple(made)
+        return tuple(map(self._bound, made))
 
-    def _which(self, part: WorkloadPart, found: Sequence[ScenarioWorkload], path: FieldPath) -> int | None:
+    def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
+        """Return a workload whose pods run where their manifest binds them to, unless the scenario says otherwise."""
+        node = workload.pod.spec.node_name
+        if not node or workload.nodes or workload.spread:
+            return workload
+        if node not in self._known_nodes:
+            what = f"{workload.namespace}/{workload.name} is bound to the node {node}, which is not there"
+            self._report(("spec", "nodes"), what, "add the node, or say where it runs: nodes: [NAME]")
+            return workload
+        return replace(workload, nodes=(node,))
+
+    def _which(
+        self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
+    ) -> int | None:
         """Return the place of the workload that is meant."""
-        matching = [index for index, workload in enumerate(found) if part.workload in _names(workload)]
         if len(matching) == 1:
             return matching[0]
         if not part.workload:

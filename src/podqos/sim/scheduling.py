@@ -6,19 +6,22 @@ have gone. What the scheduler knows of a node's conditions is as old as the node
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from podqos.agent.reasons import NodesRefusing, NoPlace
 from podqos.model.node import Node, NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
-from podqos.placement.filters import Cluster
+from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
+from podqos.placement.reasons import Insufficient, Reason, SelectorMismatch, UnderPressure, UntoleratedTaint
 from podqos.placement.taints import taints_of
 
 
@@ -43,10 +46,16 @@ class Scheduler:
 
     def bound(self, pod: Pod, node: str) -> None:
         """Count a pod in that is on a node."""
+        if pod.key in self._where:
+            return  # it was there before its node was set up
         view = self._views.of(pod)
         state = self._states.get(node) or self._away[node]
         state.add(view)
         self._where[view.key] = view, state
+
+    def node_of(self, pod: Pod) -> str:
+        """Return where a pod is."""
+        return self._where[pod.key][1].name
 
     def left(self, pod: Pod) -> None:
         """Count a pod out that has gone, or waits no longer."""
@@ -68,6 +77,15 @@ class Scheduler:
         state.node = replace(state.node, status=replace(state.node.status, conditions=reported))
         state.taints = taints_of(state.node, self._profile)
         state.version += 1
+
+    def no_place(self, view: PodView) -> NoPlace:
+        """Say why a pod waits."""
+        filters = Filters(view, self._cluster)
+        reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state)[:1])
+        counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
+        ranked = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
+        refusing = tuple(NodesRefusing(name, nodes, what) for (name, what), nodes in ranked)
+        return NoPlace(nodes=len(self._cluster.states), refusing=refusing)
 
     def remove_node(self, name: str) -> None:
         """Place nobody on a node any more."""
@@ -103,3 +121,18 @@ class Scheduler:
                 self._leaving |= {victim.key for victim in candidate.victims}
                 placed.append((view.pod, None, tuple(victim.pod for victim in candidate.victims)))
         return placed
+
+
+def _about(reason: Reason) -> str:
+    """Return what a reason is about: it is the same on many nodes, while the numbers are not."""
+    match reason:
+        case Insufficient(resource=resource):
+            return resource
+        case UntoleratedTaint(taint=taint):
+            return taint.key
+        case UnderPressure(condition=condition):
+            return condition
+        case SelectorMismatch(key=key):
+            return key
+        case _:
+            return ""

@@ -134,6 +134,7 @@ def curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int)
         if min(value for _, value in raised.knots) < 0:
             raise InputError("the demand falls below zero", fix="take off no more than there is")
         made.append(raised if shape.clock is None else replace(raised, clock=shape.clock))
+    assert made, "samples have at least one series"
     return tuple(made)
 
 

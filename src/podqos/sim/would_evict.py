@@ -17,6 +17,7 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import NANOS, Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.stats import MemoryStats, PodStats
+from podqos.sim.gauge import FRACTION_BITS
 from podqos.sim.pods import SimPod
 
 
@@ -42,7 +43,9 @@ def would_evict(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, thres
         return _by_ranking(pods, time_us, ranking, threshold_met=threshold_met)
     keyed = []
     for index, pod in enumerate(pods):
-        excess = pod.working_set_bytes(time_us) * NANOS - pod.request_nanos
+        held = pod.working_set
+        size_bytes = (held.base + held.slope * (time_us - held.since_us)) >> FRACTION_BITS
+        excess = size_bytes * NANOS - pod.request_nanos
         keyed.append((excess <= 0, pod.priority, -excess, index, pod))
     keyed.sort()
     for place, (within, priority, excess, _, pod) in enumerate(keyed):
