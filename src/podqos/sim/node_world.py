@@ -148,11 +148,12 @@ class NodeWorld:
 
     def _write(self, cgroup: Cgroup) -> None:
         assert cgroup.path is not None
-        self.memory.write(cgroup, _LEVELS[cgroup.level], self.owner.now_us)
-        self.cpu.write(cgroup, cgroup.path)
-        limit = cgroup.text("pids.max")
+        reading = self.settings.readings.of(cgroup)
+        self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        self.cpu.write(cgroup.path, reading.cpu)
+        limit = reading.pids_max
         if limit is not None and cgroup.path not in self.pid_limits:
-            supply = self.pid_limits[cgroup.path] = Supply(PIDS, int(limit), self.owner.plan, self._refused)
+            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self._refused)
             supply.gauge.since_us = self.owner.now_us
 
     # ---- pods come -----------------------------------------------------------------------------------------------
@@ -201,8 +202,9 @@ class NodeWorld:
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan)
-        group = self.memory.write(plan.cgroup, OOMLevel.CONTAINER, self.owner.now_us, path)
-        self.cpu.write(plan.cgroup, path)
+        reading = self.settings.readings.of(plan.cgroup)
+        group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
+        self.cpu.write(path, reading.cpu)
         pod.containers[plan.name] = SimContainer(pod, plan, group)
 
     # ---- pods go -------------------------------------------------------------------------------------------------
