@@ -3,10 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
-
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check bench viewer chromium lock clean
+.PHONY: demo test check golden bench viewer chromium lock clean
 
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo

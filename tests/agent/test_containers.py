@@ -61,6 +61,16 @@ def test_a_container_restarts_at_once_the_first_time_then_after_ten_seconds_doub
     assert restarts(running)[1] == (311.0, 10)
 
 
+@pytest.mark.parametrize(("longest", "waits"), [(30, [0, 10, 20, 30, 30]), (5, [0, 5, 5, 5, 5])])
+def test_the_kubelet_may_be_told_how_long_a_restart_waits_at_most(longest, waits):
+    running = Run(replace(config(), longest_back_off_seconds=longest))
+    running.tell(PodBound(made()))
+    for _ in waits:
+        running.exit("a")
+        running.until(running.world.now_us / 1e6 + 31)
+    assert [waited for _, waited in restarts(running)] == waits
+
+
 def test_the_back_off_is_forgotten_after_ten_minutes_of_running():
     running = run(made())
     running.exit("a")

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -196,14 +195,24 @@ def test_bad_input_is_one_message_and_exit_code_2(capsys, arguments, text):
 
 
 @pytest.mark.slow
-def test_an_interrupted_run_leaves_no_files_and_ends_with_130(tmp_path, many):
+def test_a_long_run_tells_its_progress_and_interrupted_leaves_no_files_and_ends_with_130(tmp_path, many):
     many.write_text(many.read_text().replace("duration: 60s", "duration: 500000h").replace("count: 20", "count: 900"))
     arguments = [sys.executable, "-m", "podqos", "simulate", str(many), "--svg", str(tmp_path / "out" / "run.svg")]
     (tmp_path / "out").mkdir()
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ)
-    time.sleep(2)
+    assert "simulating: " in process.stderr.readline(), "a log hears of a long run every few seconds"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.mark.slow
+def test_everything_that_is_shown_is_the_same_under_another_hash_seed():
+    arguments = [sys.executable, "-m", "podqos", "simulate", "slow-leak", "-o", "json"]
+    shown = {
+        subprocess.run(arguments, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+        for seed in ("1", "4242")
+    }
+    assert len(shown) == 1

@@ -190,6 +190,7 @@ function defs(plot: Plot, height: number): SVGDefsElement {
     {},
     s("clipPath", { id: "plot" }, s("rect", { x: plot.left, y: -2, width: Math.max(0, plot.right - plot.left), height })),
     hatch("cache", 6, "hatch-cache"),
+    hatch("active", 6, "hatch-active"),
     hatch("throttled", 5, "hatch-throttled"),
   );
 }

@@ -18,7 +18,8 @@ export function conditionsPanel(plot: Plot): Panel {
     height: names.length * ROW,
     draw(body) {
       names.forEach((name, row) => {
-        body.append(s("text", { class: "absent", x: plot.left + 6, y: row * ROW + 12.5 }, name));
+        const begins = node.conditions.filter((span) => span.condition === name && (span.endUs ?? Infinity) > plot.fromUs).map((span) => plot.x(span.startUs));
+        if (Math.min(...begins) > plot.left + 110) body.append(s("text", { class: "absent", x: plot.left + 6, y: row * ROW + 12.5 }, name));
         for (const span of node.conditions.filter((each) => each.condition === name)) {
           const from = Math.max(plot.left, plot.x(span.startUs));
           const to = Math.min(plot.right, plot.x(span.endUs ?? plot.run.endUs));
@@ -63,10 +64,12 @@ export function lifelinesPanel(plot: Plot): Panel {
         const start = first === undefined ? plot.left : Math.max(plot.left, plot.x(first.from));
         const room = first === undefined ? 0 : Math.min(plot.right, plot.x(first.to)) - start;
         const text = `${bare(pod.key)}`;
-        const inside = room > text.length * 6.6 + 14;
-        body.append(
-          s("text", { class: `name ${inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside"}`, "data-pod": series.pod, x: (inside ? start : start + Math.max(0, room) + 8) + 6, y: top + 12.5 }, text),
-        );
+        const width = text.length * 6.6 + 14;
+        const inside = room > width;
+        const left = !inside && start + Math.max(0, room) + width > plot.right;
+        const x = inside ? start + 6 : left ? start - 8 : start + Math.max(0, room) + 14;
+        const kind = inside ? (isDark(pod.colour) ? "on-dark" : "on-light") : "outside";
+        body.append(s("text", { class: `name ${kind}`, "data-pod": series.pod, x, y: top + 12.5, "text-anchor": left ? "end" : "start" }, text));
         for (const kill of plot.state.kills) {
           if (kill.pod !== pod.key || kill.timeUs < plot.fromUs || kill.timeUs > plot.toUs) continue;
           body.append(s("g", { class: `mark small ${kill.by}` }, shape(kill.by, plot.x(kill.timeUs), top + ROW / 2 - 1, 5)));

@@ -6,7 +6,7 @@ import { h } from "./dom";
 import { count, plural, time } from "./format";
 import { killsView } from "./kills";
 import { ordersView } from "./orders";
-import { readRun, type Run } from "./run";
+import { readRun } from "./run";
 import { State } from "./state";
 import { headline, journalView, tiles, workloads } from "./summary";
 
@@ -99,6 +99,7 @@ function legend(): HTMLElement {
     ...CLASSES.map((name) => h("span", { class: `chip ${name}` }, name)),
     h("span", { class: "sign kernel" }, "◆ killed by the kernel"),
     h("span", { class: "sign kubelet" }, "● evicted by the kubelet"),
+    h("span", { class: "quiet" }, "hatched: page cache"),
   );
 }
 
@@ -146,7 +147,9 @@ function toggleTheme(): void {
 
 function listen(state: State): void {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target instanceof HTMLSelectElement) return;
+    // The slider has its own ideas of these keys.
+    if (event.target instanceof HTMLInputElement && /^(Arrow|Home|End)/.test(event.key)) return;
     const { fromUs, toUs, timeUs } = state.now;
     const step = ((toUs - fromUs) / 200) * (event.shiftKey ? 10 : 1);
     const keys: Record<string, () => void> = {
@@ -174,5 +177,4 @@ function stepKill(state: State, by: number): void {
   if (next !== undefined) state.showKill(next);
 }
 
-export type { Run };
 start();

@@ -58,6 +58,7 @@ export function memoryPanel(plot: Plot): Panel {
       }
       layers.push({ pod: null, label: "page cache", fill: "url(#cache)", className: "cache", values: cache });
       stack(body, plot, y, layers);
+      activeCache(body, plot, y);
       for (const threshold of node.thresholds) {
         if (threshold.signal !== "memory.available") continue;
         const at = y(node.memoryBytes - threshold.amount);
@@ -96,7 +97,7 @@ export function leftPanel(plot: Plot): Panel {
       for (const threshold of thresholds) {
         const at = y(threshold.amount);
         body.append(s("line", { class: `threshold ${threshold.hard ? "hard" : "soft"}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
-        body.append(label(plot, at - 4, `${threshold.hard ? "hard" : "soft"}: ${threshold.statement}`, threshold.hard ? "hard" : "soft"));
+        body.append(label(plot, threshold.hard && at + 14 < height ? at + 13 : at - 4, `${threshold.hard ? "hard" : "soft"}: ${threshold.statement}`, threshold.hard ? "hard" : "soft"));
       }
       line(body, plot, y, node.freeBytes, "series free");
       line(body, plot, y, node.availableBytes, "series available");
@@ -157,12 +158,32 @@ export function signalPanels(plot: Plot): Panel[] {
           const at = y(threshold.amount);
           const kind = threshold.hard ? "hard" : "soft";
           body.append(s("line", { class: `threshold ${kind}`, x1: plot.left, x2: plot.right, y1: at, y2: at }));
-          body.append(label(plot, at - 4, `${kind}: ${threshold.statement}`, kind));
+          body.append(label(plot, threshold.hard && at + 14 < height ? at + 13 : at - 4, `${kind}: ${threshold.statement}`, kind));
         }
         line(body, plot, y, series.left, "series available");
       },
     };
   });
+}
+
+/** A veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back. */
+function activeCache(body: SVGGElement, plot: Plot, y: Scale): void {
+  const [first, last] = shown(plot);
+  const base = [...plot.node.systemBytes];
+  for (const series of plot.node.pods) {
+    let upper = "";
+    let lower = "";
+    for (let index = first; index <= last; index++) {
+      const x = plot.x(plot.node.timesUs[index] ?? 0).toFixed(1);
+      const anon = (base[index] ?? 0) + (series.anonBytes[index] ?? 0);
+      base[index] = anon + (series.activeFileBytes[index] ?? 0);
+      upper += `${index === first ? "M" : "L"}${x} ${y(base[index] ?? 0).toFixed(1)}`;
+      lower = `L${x} ${y(anon).toFixed(1)}${lower}`;
+    }
+    if (series.activeFileBytes.some((each) => (each ?? 0) > 0)) {
+      body.append(s("path", { class: "veil", d: `${upper}${lower}Z`, fill: "url(#active)", "clip-path": "url(#plot)" }));
+    }
+  }
 }
 
 // ---- parts ----------------------------------------------------------------------------------------------------------
@@ -249,7 +270,13 @@ function line(body: SVGGElement, plot: Plot, y: Scale, values: readonly number[]
   const [first, last] = shown(plot);
   let path = "";
   for (let index = first; index <= last; index++) {
-    path += `${index === first ? "M" : "L"}${plot.x(plot.node.timesUs[index] ?? 0).toFixed(1)} ${y(values[index] ?? 0).toFixed(1)}`;
+    const [time, value] = [plot.node.timesUs[index] ?? 0, values[index] ?? 0];
+    const [span, change] = [(plot.node.timesUs[index + 1] ?? time) - time, (values[index + 1] ?? value) - value];
+    // On a logarithmic scale a steep piece is no straight line.
+    const steps = span > 0 && 4 * Math.abs(change) > Math.min(value, value + change) ? 16 : 1;
+    for (let step = 0; step < steps; step++) {
+      path += `${path === "" ? "M" : "L"}${plot.x(time + (span * step) / steps).toFixed(1)} ${y(value + (change * step) / steps).toFixed(1)}`;
+    }
   }
   body.append(s("path", { class: className, d: path, "clip-path": "url(#plot)" }));
 }

@@ -7,7 +7,7 @@ is left to run the pod has come to its end.
 
 Sources: Kubernetes v1.36 pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions, doBackOff),
 kuberuntime_container.go (computeInitContainerActions), pkg/kubelet/container/helpers.go (ShouldContainerBeRestarted),
-client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next), pkg/kubelet/kubelet.go (MaxContainerBackOff).
+client-go/util/flowcontrol/backoff.go (IsInBackOffSince, Next), pkg/kubelet/kubelet.go (newCrashLoopBackOff).
 A restart that is due happens then; upstream's own timers may come later.
 """
 
@@ -27,10 +27,9 @@ from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
 
 FIRST_BACK_OFF_SECONDS = 10
-LONGEST_BACK_OFF_SECONDS = 300
 
 _SECOND_US = 1_000_000
-_FORGOTTEN_AFTER_US = 2 * LONGEST_BACK_OFF_SECONDS * _SECOND_US
+_FORGOTTEN_AFTER_US = 600 * _SECOND_US
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
@@ -127,7 +126,7 @@ def woken(turn: Turn) -> None:
         if record is None or index is None or record.stage not in {Stage.STARTING, Stage.RUNNING}:
             continue
         container = record.containers[index]
-        longer = min(2 * container.back_off_seconds, LONGEST_BACK_OFF_SECONDS)
+        longer = min(2 * container.back_off_seconds, turn.config.longest_back_off_seconds)
         _restart(turn, record, index, replace(container, back_off_seconds=longer))
 
 
@@ -135,7 +134,8 @@ def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, 
     """Restart a container now, or when its back-off is over."""
     is_stable = finished_us - ended.restarted_us > _FORGOTTEN_AFTER_US
     if not ended.back_off_seconds or is_stable:
-        _restart(turn, record, index, replace(ended, back_off_seconds=FIRST_BACK_OFF_SECONDS, waited_seconds=0))
+        first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
+        _restart(turn, record, index, replace(ended, back_off_seconds=first, waited_seconds=0))
         return
     due_us = max(turn.now_us, finished_us + ended.back_off_seconds * _SECOND_US)
     waiting = replace(ended, stage=ContainerStage.BACKING_OFF, waited_seconds=ended.back_off_seconds)

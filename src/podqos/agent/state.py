@@ -31,6 +31,7 @@ from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.cgroup_tiers import TierRequests
 
 DEFAULT_MAX_PODS = 110
+LONGEST_BACK_OFF_SECONDS = 300
 
 
 class AgentConfig(Struct, frozen=True, kw_only=True):
@@ -42,6 +43,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     allocatable: ResourceList
     """What pods may request together."""
     max_pods: int = DEFAULT_MAX_PODS
+    longest_back_off_seconds: int = LONGEST_BACK_OFF_SECONDS
+    """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
     profile: Profile = LATEST
     plans: PodPlans | None = None
     """What has been worked out already, for nodes of this kind."""

@@ -218,6 +218,10 @@ def _picture(view: RunView) -> str:
     """Draw the first node with kills, or the first at all."""
     from podqos.report.run_svg import run_svg
 
+    if not view.nodes:
+        raise InvalidOption(
+            "there is nothing to draw: none of the nodes was ever there", fix="choose others with --node"
+        )
     killed = {kill.node for kill in view.kills}
     node = next((node for node in view.nodes if node.name in killed), view.nodes[0])
     return run_svg(view, node)

@@ -39,6 +39,9 @@ class Profile(Struct, frozen=True):
     single_process_oom_kill: bool
     """Since 1.32 the kubelet setting ``singleProcessOOMKill`` turns that off."""
 
+    max_container_restart_period: bool
+    """Since 1.35 the kubelet setting ``crashLoopBackOff.maxContainerRestartPeriod`` bounds how long a restart waits."""
+
     eviction_ranking: Literal["qos-usage", "kubelet"]
     """By class first up to 1.8; by usage over request, priority, usage - request since 1.9."""
     pid_ranking: Literal["none", "priority", "priority-and-count"]
@@ -76,6 +79,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         in_place_resize=since(33),
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),
+        max_container_restart_period=since(35),
         eviction_ranking="kubelet" if since(9) else "qos-usage",
         pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",
         memory_pressure_toleration=since(11),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -24,19 +25,21 @@ from podqos.survival.outlook import outlook
 from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
 from podqos.survival.rescue import kernel_rescues, kubelet_place, kubelet_rescues
 
+MOST_KILLS = 200
+"""A page with more of them would be read by nobody; the journal has all."""
 _MIB = 1 << 20
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 
 
 def kills(entries: Sequence[Entry], nodes: Mapping[str, ShownNode]) -> Iterator[Kill]:
-    """Yield the kills on the nodes that are shown, in the order of the journal."""
+    """Yield the first kills on the nodes that are shown, in the order of the journal."""
     gone: dict[str, _Gone] = {}
-    for entry in entries:
-        node = nodes.get(entry.node)
-        if node is not None and is_kill(entry) and entry.pod is not None:
-            before = gone.setdefault(entry.node, _Gone())
-            yield _kill(entry, entry.pod, node, before.at(entry.time_us))
-            before.victims.add((entry.pod, entry.container))
+    found = (entry for entry in entries if entry.node in nodes and is_kill(entry))
+    for entry in islice(found, MOST_KILLS):
+        assert entry.pod is not None
+        before = gone.setdefault(entry.node, _Gone())
+        yield _kill(entry, entry.pod, nodes[entry.node], before.at(entry.time_us))
+        before.victims.add((entry.pod, entry.container))
 
 
 class _Gone:

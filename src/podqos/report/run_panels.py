@@ -20,6 +20,7 @@ _MEMORY = "memory.available"
 _ROW = 17
 _MOST_ROWS = 24
 _NAME_HEIGHT = 13
+_CACHE = "#dfe4ea"
 _LETTER = 6.8
 """Width of a letter, about."""
 
@@ -82,11 +83,30 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
         pod = plot.view.pods[series.pod]
         both = zip(series.anon_bytes, series.active_file_bytes, strict=True)
         layers.append(_Layer(_bare(pod.key), pod.colour, [(anon or 0) + (file or 0) for anon, file in both]))
+    cache = [
+        sum(each or 0 for each in at) for at in zip(*(series.inactive_file_bytes for series in node.pods), strict=True)
+    ]
+    if any(cache):
+        layers.append(_Layer("page cache out of use", _CACHE, cache))
     yield from _stack(plot, y, layers)
+    yield from _active_cache(plot, y)
     for threshold in _thresholds(plot, _MEMORY):
         at = y(node.memory_bytes - threshold.amount)
         yield line(LEFT, at, RIGHT, at, _colour(threshold), dash="6 4")
     yield line(LEFT, top, RIGHT, top, INK)
+
+
+def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
+    """Yield a veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back."""
+    node, times = plot.node, plot.node.times_us
+    base = list(node.system_bytes)
+    for series in node.pods:
+        anon = [low + (each or 0) for low, each in zip(base, series.anon_bytes, strict=True)]
+        base = [low + (each or 0) for low, each in zip(anon, series.active_file_bytes, strict=True)]
+        if any(series.active_file_bytes):
+            points = [(plot.x(times[index]), y(base[index])) for index in plot.indices]
+            points += [(plot.x(times[index]), y(anon[index])) for index in reversed(plot.indices)]
+            yield f'<path clip-path="url(#c)" d="{path(points)}Z" fill="{PAPER}" opacity=".35"/>'
 
 
 def _memory_left(plot: Plot, top: float) -> Iterator[str]:
@@ -192,9 +212,14 @@ def _pods(plot: Plot, top: float) -> Iterator[str]:
                 yield f'{rect(start, at + 1, max(1.5, end - start), _ROW - 4)} rx="3" fill="{pod.colour}"/>'
         name = _bare(pod.key)
         start, end = spans[0] if spans else (LEFT, LEFT)
-        inside = end - start > _LETTER * len(name) + 14
-        fill = "#fff" if inside and palette.is_dark(pod.colour) else INK
-        yield text((start if inside else end + 8) + 6, at + 12, name, weight=550, fill=fill, size=11)
+        width = _LETTER * len(name) + 14
+        if end - start > width:
+            fill = "#fff" if palette.is_dark(pod.colour) else INK
+            yield text(start + 6, at + 12, name, weight=550, fill=fill, size=11)
+        elif end + width > RIGHT:
+            yield text(start - 8, at + 12, name, anchor="end", weight=550, fill=INK, size=11)
+        else:
+            yield text(end + 14, at + 12, name, weight=550, fill=INK, size=11)
 
 
 def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[tuple[int, int]]:
@@ -229,11 +254,13 @@ def _colour(threshold: ThresholdView) -> str:
 
 
 def _marks(y: Scale, thresholds: Sequence[ThresholdView]) -> Iterator[str]:
+    """Yield thresholds with their words: of a soft one above the line, of a hard one below where there is room."""
     for threshold in thresholds:
         at, colour = y(threshold.amount), _colour(threshold)
         words = f"{'hard' if threshold.hard else 'soft'}: {threshold.statement}"
         yield line(LEFT, at, RIGHT, at, colour, dash="6 4")
-        yield text(RIGHT - 6, at - 4, words, anchor="end", fill=colour)
+        below = threshold.hard and at + 14 < y(0)
+        yield text(RIGHT - 6, at + 13 if below else at - 4, words, anchor="end", fill=colour)
 
 
 def _grid(y: Scale, values: Sequence[int], words: Callable[[int], str]) -> Iterator[str]:
@@ -243,9 +270,20 @@ def _grid(y: Scale, values: Sequence[int], words: Callable[[int], str]) -> Itera
 
 
 def _curve(plot: Plot, y: Scale, values: Sequence[int], colour: str, *, dash: str = "") -> str:
-    d = path([(plot.x(plot.node.times_us[index]), y(values[index])) for index in plot.indices])
+    d = path([(plot.x(time_us), y(value)) for time_us, value in _points(plot, values)])
     dashes = f' stroke-dasharray="{dash}"' if dash else ""
     return f'<path clip-path="url(#c)" d="{d}" fill="none" stroke="{colour}" stroke-width="1.8"{dashes}/>'
+
+
+def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
+    """Yield the points of a series, closer where it is steep: on a logarithmic scale that is no straight line."""
+    times, indices = plot.node.times_us, plot.indices
+    for index, following in zip(indices, [*indices[1:], indices[-1]], strict=True):
+        time_us, value = times[index], values[index]
+        yield time_us, value
+        span_us, change = times[following] - time_us, values[following] - value
+        if span_us and 4 * abs(change) > min(value, values[following]):
+            yield from ((time_us + span_us * step / 12, value + change * step / 12) for step in range(1, 12))
 
 
 def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:

@@ -125,7 +125,7 @@ def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> I
     for kind, alike in groupby(events, key=lambda event: event.kind):
         each = list(alike)
         if kind in _KILLS:
-            yield from (_killed(next(kills), style) for _ in each)
+            yield from (_killed(next(kills, None), event, style) for event in each)
         elif kind in _TOGETHER and len(each) > 1:
             names = dict.fromkeys(event.pod.partition("/")[2] for event in each if event.pod is not None)
             yield [f"{_TOGETHER[kind]}: {', '.join(names)}"]
@@ -133,7 +133,9 @@ def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> I
             yield from ([event.text] for event in each)
 
 
-def _killed(kill: Kill, style: Style) -> list[str]:
+def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
+    if kill is None:  # one of very many
+        return [event.text]
     qos_class = f" ({style.qos_class(kill.qos_class)})" if kill.qos_class is not None else ""
     places = [
         f"{who} #{place}"

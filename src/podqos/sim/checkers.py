@@ -10,6 +10,10 @@ from podqos.agent.state import Stage
 from podqos.kernel.cgroup import ROOT
 from podqos.sim.gauge import FRACTION_BITS
 from podqos.sim.node import SimNode
+from podqos.sim.scenario import SECOND_US
+
+_MOST_STOPPING_US = 60 * SECOND_US
+"""Longer than a pod of the tests may take to stop."""
 
 
 def check_node(node: SimNode, now_us: int, *, settled: bool = True) -> None:
@@ -44,6 +48,9 @@ def check_journal(entries: list[Entry]) -> None:
             evicted[entry.pod] = entry.time_us
         elif entry.kind is Kind.STOPPED:
             evicted.pop(entry.pod, None)
+    is_lost = any(entry.kind is Kind.LOST for entry in entries)
+    late = [pod for pod, time_us in evicted.items() if last_us - time_us > _MOST_STOPPING_US and not is_lost]
+    assert not late, f"evicted and never stopped: {late}"
 
 
 def _memory_is_conserved(node: SimNode, now_us: int) -> None:

@@ -75,7 +75,9 @@ class SimCluster:
         self.entries.append(entry)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
-        """Write down what somebody did about a pod."""
+        """Write down what somebody did about a pod, after everything that its node has to say before."""
+        if node is not None:
+            self.fleet.get(node)
         self.entries.append(Entry(self.agenda.now_us, node or "", kind, pod.key, None, by, because))
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
@@ -104,12 +106,11 @@ class SimCluster:
         return len(self.scenario.workloads), self._later
 
     def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
-        """Put a pod on a node; on one that is away it waits for the node's return."""
+        """Put a pod on a node without asking the scheduler."""
         node = self.fleet.get(name)
         self.know(pod, name, replica)
         self.control_plane.bound(pod, name)
-        if node is not None:
-            node.report(PodBound(pod))
+        self._let_know(node, pod)
 
     def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
         """Remember a pod that is there."""
@@ -128,8 +129,14 @@ class SimCluster:
         """Hear from the scheduler where a pod goes."""
         node = self.fleet.get(name)
         self.pods[pod.metadata.uid] = pod, name
+        self._let_know(node, pod)
+
+    def _let_know(self, node: SimNode | None, pod: Pod) -> None:
+        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
         if node is not None:
             node.report(PodBound(pod))
+        else:
+            self._plan_loss(pod.metadata.uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, _: int) -> None:
         self.fleet.wake_all_with(workload)
@@ -211,9 +218,13 @@ class SimCluster:
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
         for uid, _ in self.in_order():
             pod, name = self.pods[uid]
-            seconds = unreachable_seconds(pod.spec.tolerations) if name == node.name else None
-            if seconds is not None:
-                self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
+            if name == node.name:
+                self._plan_loss(uid, pod, noticed_us)
+
+    def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
+        seconds = unreachable_seconds(pod.spec.tolerations)
+        if seconds is not None:
+            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
 
     def _lost_pod(self, uid: str, _: int) -> None:
         if uid in self.pods:

@@ -1,26 +1,25 @@
 """The OOM killer at work on a simulated node: who dies when a cgroup or the machine is out of memory, and why.
 
 The choice is the kernel model's (``kernel.oom``); here its numbers become a journal entry. The model is asked about the
-containers with the worst processes only: a quick look at all of them tells which those are.
+two containers with the worst processes only: a quick look at all of them tells which those are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from heapq import nlargest
 
 from msgspec.structs import replace
 
 from podqos.agent.reasons import OOMKill, WouldEvict
 from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import oom_total_pages
 from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, Process, Selection, kill, select
 from podqos.sim.gauge import FRACTION_BITS
 from podqos.sim.memory_groups import MemoryGroup, NodeMemory
 from podqos.sim.pods import SimContainer
 
-_FINALISTS = 4
-"""How many containers the kernel model chooses from; of equals there may be more."""
+_LEAST_POINTS = -(1 << 62)
 
 
 class Killed:
@@ -39,7 +38,7 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     total_pages = oom_total_pages(memory.machine, group.settings)
     members = memory.members(group)
     cuts = _cuts(members, group, time_us)
-    finalists = _finalists(members, total_pages, time_us, cuts)
+    finalists = _finalists(members, group.path, total_pages, time_us, cuts)
     processes = {container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists}
     selection = select((each for own in processes.values() for each in own), total_pages, group.path)
     if selection is None:
@@ -84,31 +83,34 @@ def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimCont
 
 
 def _finalists(
-    members: Collection[SimContainer], total_pages: int, time_us: int, cuts: dict[str, int]
+    members: Collection[SimContainer], domain: str, total_pages: int, time_us: int, cuts: dict[str, int]
 ) -> list[SimContainer]:
-    """Return the containers with the worst processes, by the least pages that their largest process can have."""
+    """Return the two containers with the worst processes; of a container's processes the last is the worst."""
     thousandth = total_pages // 1000
-    worst: list[tuple[int, SimContainer]] = []
+    in_order = domain != ROOT
+    best_key = second_key = (_LEAST_POINTS, "", 0)
+    best: SimContainer | None = None
+    second: SimContainer | None = None
     for container in members:
         adj = container.plan.oom_score_adj
         if adj == OOM_SCORE_ADJ_MIN:
             continue
         anon = container.anon
-        if anon is None:
-            pages = 0
-        else:
+        count = container.fixed_processes or container.process_count(time_us)
+        pages = 0
+        if anon is not None:
             size_bytes = (anon.base + anon.slope * (time_us - anon.since_us)) >> FRACTION_BITS
             if cuts:
                 size_bytes = max(0, size_bytes - cuts.get(container.path, 0))
-            count = container.fixed_processes or container.process_count(time_us)
             pages = -(-(size_bytes // PAGE_BYTES) // count)
             if anon.debt:
                 pages += container.swap_bytes() // PAGE_BYTES // count
-        worst.append((pages + adj * thousandth, container))
-    if len(worst) <= _FINALISTS:
-        return [container for _, container in worst]
-    least = nlargest(_FINALISTS, (points for points, _ in worst))[-1]
-    return [container for points, container in worst if points >= least]
+        key = pages + adj * thousandth, container.path if in_order else "", container.first_pid + count
+        if key > best_key:
+            second, second_key, best, best_key = best, best_key, container, key
+        elif key > second_key:
+            second, second_key = container, key
+    return [container for container in (best, second) if container is not None]
 
 
 def _cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from podqos.agent.pod_plans import PodPlans
-from podqos.agent.state import AgentConfig
+from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
 from podqos.eviction.settings import EvictionSettings, MemorySwap
@@ -58,6 +58,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         eviction=configure(eviction_settings(config), layout=layout, policy=policy, profile=profile),
         allocatable={name: amount for name, amount in allocatable.allocatable.items() if name != PID},
         max_pods=allocatable.allocatable[PODS].value,
+        longest_back_off_seconds=_longest_back_off_seconds(config, profile),
         profile=profile,
         plans=PodPlans(cgroups, profile),
     )
@@ -90,6 +91,12 @@ def eviction_settings(config: KubeletConfiguration) -> EvictionSettings:
         fail_swap_on=config.fail_swap_on,
         memory_swap=MemorySwap(config.memory_swap.swap_behavior),
     )
+
+
+def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
+    period = config.crash_loop_back_off.max_container_restart_period
+    is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
+    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
 
 
 def _machine(spec: NodeSpec) -> Machine:

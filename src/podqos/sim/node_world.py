@@ -180,7 +180,7 @@ class NodeWorld:
                 begin(self, made.containers[plan.name], self.owner.now_us)
             return (PodStarted(made.uid),)
 
-        return self._later(self._start_us, start)
+        return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
     def _start_container(self, command: StartContainer) -> Sequence[Event]:
         pod, name = self.pods[command.pod.metadata.uid], command.plan.name
@@ -193,12 +193,7 @@ class NodeWorld:
             begin(self, pod.containers[name], self.owner.now_us)
             return (ContainerStarted(pod.uid, name),)
 
-        return self._later(self._start_us, start)
-
-    @property
-    def _start_us(self) -> int:
-        """How long a start takes; what is there from the beginning runs already."""
-        return self._options.container_start_us if self.owner.now_us else 0
+        return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan)

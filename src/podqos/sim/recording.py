@@ -1,7 +1,8 @@
 """What a picture of a run needs: how every node looked at the moments at which something happened.
 
 Between two moments of a node everything is linear. At the moment of an event there are two: before it and after it, so
-that a kill is a step. Where moments become too many, every second one goes, except those at which the journal grew.
+that a kill is a step. Where moments become too many, every second one goes, except those at which the journal grew, and
+new ones keep a distance.
 """
 
 from __future__ import annotations
@@ -104,9 +105,17 @@ class Recorder:
     """Watches a run. ``most_moments`` bounds what is kept per node."""
 
     def __init__(self, most_moments: int = 2000) -> None:
-        self.nodes: dict[str, NodeRecord] = {}
+        self._records: dict[str, NodeRecord] = {}
         self._most = most_moments
-        self._entries: dict[str, int] = {}
+        self._changed: dict[str, tuple[SimNode, int]] = {}
+        """Nodes to which something has happened, and when: how they look since then is taken down before the next."""
+
+    @property
+    def nodes(self) -> dict[str, NodeRecord]:
+        """What was recorded, by name of the node."""
+        for name in tuple(self._changed):
+            self._settle(name)
+        return self._records
 
     def records(self, _: str) -> bool:
         """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
@@ -115,28 +124,45 @@ class Recorder:
     def before(self, node: SimNode, now_us: int) -> None:
         """Look at a node before something happens there."""
         record = self._record(node)
-        if not record.moments or record.moments[-1].time_us < now_us:
-            record.moments.append(moment_of(node, now_us))
+        changed = self._changed.get(node.name)
+        if changed is not None and changed[1] < now_us:
+            self._settle(node.name)
+        if node.name not in self._changed and not self._is_soon(record, now_us):
+            self._take(record, node, now_us)
 
     def after(self, node: SimNode, now_us: int, *, is_written: bool) -> None:
-        """Look at a node after something has happened there; ``is_written`` tells whether the journal grew."""
+        """Note that something has happened to a node; ``is_written`` tells whether the journal grew."""
         record = self._record(node)
-        same = [each for each in record.moments[-2:] if each.time_us == now_us]
-        if len(same) == 2:
-            record.moments.pop()
-        record.moments.append(moment_of(node, now_us))
+        if record.moments and record.moments[-1].time_us == now_us:
+            self._changed[node.name] = node, now_us
+            if is_written:
+                record.pinned.add(now_us)
+
+    def _is_soon(self, record: NodeRecord, now_us: int) -> bool:
+        """Whether there is a moment of this time, or one so close before that it would be thinned out again."""
+        if not record.moments:
+            return False
+        passed_us = now_us - record.moments[-1].time_us
+        return passed_us == 0 or (record.is_thinned and passed_us < now_us // self._most)
+
+    def _settle(self, name: str) -> None:
+        """Look at a node after all that happened there at one time. Nothing has happened since: it looks the same."""
+        node, time_us = self._changed.pop(name)
+        if not node.is_lost:
+            self._take(self._records[name], node, time_us)
+
+    def _take(self, record: NodeRecord, node: SimNode, time_us: int) -> None:
+        record.moments.append(moment_of(node, time_us))
         for pod in node.world.pods.values():
             record.pods.setdefault(pod.key, pod.pod)
-        if is_written:
-            record.pinned.add(now_us)
         if len(record.moments) > self._most:
             self._thin(record)
 
     def _record(self, node: SimNode) -> NodeRecord:
-        record = self.nodes.get(node.name)
+        record = self._records.get(node.name)
         if record is None:
             spec = node.settings.spec
-            record = self.nodes[node.name] = NodeRecord(
+            record = self._records[node.name] = NodeRecord(
                 name=node.name,
                 memory_bytes=spec.memory_bytes,
                 swap_bytes=spec.swap_bytes,

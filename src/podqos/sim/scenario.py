@@ -141,6 +141,10 @@ class Options(Struct, frozen=True, kw_only=True):
     recreate_us: int = 1 * SECOND_US
     """From the end of a pod until its controller has made another."""
 
+    def start_delay_us(self, decided_us: int) -> int:
+        """Return how long a container takes to start that is told to at a time."""
+        return self.container_start_us if decided_us else 0
+
 
 class Scenario(Struct, frozen=True, kw_only=True):
     """Everything that a run needs to know."""
