@@ -69,8 +69,7 @@ class Agenda:
         else:
             self._at_once += 1
             assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
-            if node > self.reached:
-                self.reached = node
+            self.reached = max(self.reached, node)
         self.done += 1
         action(time_us)
 

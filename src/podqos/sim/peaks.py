@@ -55,13 +55,12 @@ class Peaks:
 
     def _of_bent(self, bent: list[Curve]) -> int | None:
         until_us = self._span_us(bent)
-        parts, bends = [], 0
+        parts = []
         distinct = {id(curve): curve for curve in bent}
+        if sum(_count(curve, until_us) for curve in distinct.values()) > _MOST_BENDS:
+            return None
         for which, count in Counter(map(id, bent)).items():
             part = self._bends_of(distinct[which], until_us)
-            bends += len(part)
-            if bends > _MOST_BENDS:
-                return None
             parts.append(part if count == 1 else [(at_us, count * more, count * up) for at_us, more, up in part])
         return _walk(sorted(chain.from_iterable(parts)))
 
@@ -93,6 +92,11 @@ def _rounded_up(piece: Piece, time_us: int) -> int:
         return piece.start_value
     rise = (piece.end_value - piece.start_value) * (time_us - piece.start_us)
     return piece.start_value - -rise // (piece.end_us - piece.start_us)
+
+
+def _count(curve: Curve, until_us: int) -> int:
+    """Return about how often a curve bends."""
+    return len(curve.knots) * (1 if curve.period_us is None else until_us // curve.period_us + 1)
 
 
 def _bends(curve: Curve, until_us: int) -> list[Bend]:
