@@ -1,10 +1,8 @@
-"""Proofs of quiet: a bound that never promises too much, and nodes that wake as if they had been there all the time."""
+"""Which nodes rest, and that those that wake go on as if they had been there all the time."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from eviction.nodes import pod
 from podqos.agent.journal import encode
@@ -12,40 +10,14 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.sim.agenda import Agenda
 from podqos.sim.cluster import SimCluster
 from podqos.sim.curve import Clock, Curve
-from podqos.sim.load import Load
 from podqos.sim.run import simulate
 from podqos.sim.scenario import NodeGroup, NodeLost
-from sim.test_gauge import knots
 from sim.worlds import MI, SECOND_US, node, ramp, scenario, using, workload
-
-curves = st.builds(Curve, knots, st.sampled_from([None, 10**6 + 1]), st.sampled_from(Clock))
-
-
-@given(
-    st.lists(st.tuples(curves, st.integers(0, 10**5), st.integers(1, 3)), min_size=1, max_size=4),
-    st.integers(0, 10**10),
-    st.data(),
-)
-def test_a_sum_does_not_exceed_a_limit_before_the_time_that_is_promised(parts, limit, data):
-    load, until_us = Load(), 3 * 10**6
-    for curve, started_us, count in parts:
-        load.add(curve, started_us, count)
-    promised_us = load.first_above(limit, until_us)
-    before_us = until_us if promised_us is None else promised_us - 1
-    if before_us < 0:
-        return
-    time_us = data.draw(st.integers(0, before_us))
-    total = 0
-    for curve, started_us, count in parts:
-        if time_us >= started_us:
-            total += count * curve.at(time_us - (started_us if curve.clock is Clock.CONTAINER else 0))
-    assert total <= limit
 
 
 def resting(made) -> int:
     """Return how many nodes are not set up at the beginning."""
-    cluster = SimCluster(made, Agenda(made.duration_us))
-    return sum(cluster.fleet.is_resting(name) for name in cluster.fleet.names)
+    return len(SimCluster(made, Agenda(made.duration_us), is_watched=lambda _: False).fleet.resting())
 
 
 def fleet(demand, made="a", count=5, seconds=100, happenings=(), **fields):

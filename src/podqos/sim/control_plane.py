@@ -5,6 +5,7 @@ There is a scheduler only once somebody has to be placed: pods that are bound be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -108,10 +109,18 @@ class ControlPlane:
                     self._scheduler.remove_node(name)
                 elif name in self._reported:
                     self._scheduler.report(name, self._reported[name])
-            for pod, where in (*self._cluster.pods.values(), *fleet.resting_pods()):
-                if where is not None:
-                    self._scheduler.bound(pod, where)
+            for _, pod, where in sorted(self._bound(), key=lambda each: each[0]):
+                self._scheduler.bound(pod, where)
         return self._scheduler
+
+    def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
+        """Yield all pods that have a node, with their place in the order in which they came to be."""
+        for uid, replica in self._cluster.in_order():
+            pod, name = self._cluster.pods[uid]
+            if name is not None:
+                yield replica.order, pod, name
+        for pod, name, replica in self._cluster.fleet.resting_pods():
+            yield replica.order, pod, name
 
     def _place_soon(self) -> None:
         if not self._is_placing:
@@ -125,10 +134,12 @@ class ControlPlane:
         for pod, name, displaced in scheduler.place():
             if name is not None:
                 self._pending.discard(pod.metadata.uid)
+                cluster.fleet.get(name)  # what it has to say comes first
                 cluster.note(Kind.PLACED, pod, name, By.SCHEDULER, PlacedOn())
                 cluster.placed(pod, name)
             for victim in displaced:
                 uid = victim.metadata.uid
+                cluster.fleet.get(scheduler.node_of(victim))
                 because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
                 cluster.note(Kind.PREEMPTED, victim, cluster.pods[uid][1], By.SCHEDULER, because)
                 cluster.remove(uid, "Preempted")

@@ -5,7 +5,7 @@ Nobody is killed for want of either. Whoever wants more is refused, and stays at
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from podqos.eviction.signals import CleanUp
@@ -45,6 +45,11 @@ class Supply:
     def drop(self, want: Want) -> None:
         """Forget somebody who takes no more of it."""
         del self._takers[want]
+
+    @property
+    def takers(self) -> Mapping[Want, SimContainer | None]:
+        """Who takes of it; None stands for the system."""
+        return self._takers
 
     def used(self, time_us: int) -> int:
         """Return how much is in use."""

@@ -17,11 +17,9 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
-from podqos.qos.cgroup import Cgroup
 from podqos.sim.agenda import Turn
 from podqos.sim.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.want import Want
-from podqos.survival.memory_tree import memcg_settings
 
 if TYPE_CHECKING:
     from podqos.sim.pods import SimContainer
@@ -86,13 +84,11 @@ class NodeMemory:
 
     # ---- cgroups -------------------------------------------------------------------------------------------------
 
-    def write(self, cgroup: Cgroup, level: OOMLevel, now_us: int, path: str | None = None) -> MemoryGroup:
+    def write(self, path: str, settings: MemcgSettings, level: OOMLevel, now_us: int) -> MemoryGroup:
         """Make a cgroup, or write its files again."""
-        path = path or cgroup.path
-        assert path is not None
         group = self.groups.get(path) or self._add(path, level, self._parent(path))
-        group.settings = memcg_settings(cgroup)
-        limit = group.settings.max_bytes
+        group.settings = settings
+        limit = settings.max_bytes
         if limit is not None:
             self._limit(group, limit, now_us)
         elif group.mark is not None:
