@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from eviction.nodes import pod
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.reasons import OOMLevel
+from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level

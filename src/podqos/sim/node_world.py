@@ -7,7 +7,6 @@ How demands become memory, disk, process ids and CPU is in ``running``; what the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from podqos.agent.commands import (
     Command,
@@ -23,21 +22,20 @@ from podqos.agent.commands import (
 )
 from podqos.agent.events import ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
 from podqos.agent.journal import Kind as Happened
-from podqos.agent.reasons import Because, CPUThrottled, LimitReached, OOMLevel, WouldEvict
+from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
-from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.agenda import Action, Turn
+from podqos.sim.agenda import Turn
 from podqos.sim.disks import PIDS, Disks, Supply
 from podqos.sim.gauge import Gauge
 from podqos.sim.killing import next_kill
 from podqos.sim.local_limits import local_limits
 from podqos.sim.memory_groups import MemoryGroup, NodeMemory
 from podqos.sim.node_settings import NodeSettings
-from podqos.sim.pods import DemandOf, SimContainer, SimPod, container_path
+from podqos.sim.owner import Owner
+from podqos.sim.pods import SimContainer, SimPod, container_path
 from podqos.sim.running import begin, begin_system, finish, lose_process, remove_traces
 from podqos.sim.scenario import SECOND_US, Options
 from podqos.sim.statistics import summary
@@ -47,47 +45,6 @@ from podqos.sim.want import Want
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 _KILLED = 137
 """The exit code of what was killed: 128 and the number of SIGKILL."""
-
-
-class Owner(Protocol):
-    """Whom a node's world asks and tells."""
-
-    @property
-    def now_us(self) -> int:
-        """The time."""
-
-    def plan(self, time_us: int, turn: Turn, action: Action) -> None:
-        """Let something happen later."""
-
-    def demand_of(self, pod: Pod) -> DemandOf:
-        """Return what a pod wants."""
-
-    def memory_request(self, pod: Pod) -> Quantity:
-        """Return the memory that usage is held against when pods are ranked."""
-
-    def would_evict(self) -> WouldEvict | None:
-        """Say whom the kubelet would evict now."""
-
-    def report(self, event: Event) -> None:
-        """Hear of what came of a command later on."""
-
-    def note(self, kind: Happened, because: Because | None, pod: str | None, container: str | None) -> None:
-        """Hear of what the kernel did."""
-
-    def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Hear that a container has ended by itself, or was killed."""
-
-    def alarm(self, now_us: int) -> None:
-        """Hear that the eviction loop might see something."""
-
-    def left(self, pod: Pod, *, rejected: bool = False) -> None:
-        """Hear that a pod does not run any more, or never did."""
-
-    def condition(self, condition: NodeCondition, *, holds: bool) -> None:
-        """Hear of a condition of the node."""
-
-    def lost(self, now_us: int) -> None:
-        """Hear that the machine has died."""
 
 
 class NodeWorld:

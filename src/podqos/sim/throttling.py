@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
-from podqos.sim.agenda import Turn
+from podqos.sim.agenda import Action, Turn
 from podqos.sim.cgroup_readings import CpuSettings
 from podqos.sim.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.pods import SimContainer
@@ -43,9 +43,8 @@ class NodeCpu:
         self._planner = planner
         self._note = note
         self._bounds: dict[str, ThrottledBy] = {}
-        self._marks = _both_ways(self.wanted, cpu_milli, planner, self._crossed)
-        self._gauges: dict[str, tuple[Gauge, ...]] = {}
         self._looks_at_us = -1
+        _watch(self.wanted, cpu_milli, planner, self.look)
 
     # ---- cgroups and containers ----------------------------------------------------------------------------------
 
@@ -71,7 +70,7 @@ class NodeCpu:
             own = Gauge()
             own.since_us = now_us
             gauges.append(own)
-            _both_ways(own, setting.quota_milli, self._planner, self._crossed)
+            _watch(own, setting.quota_milli, self._planner, self.look)
         container.cpu = Want(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
@@ -86,7 +85,7 @@ class NodeCpu:
         self._bounds.pop(container.path, None)
         self.look(now_us)
 
-    def _noticing(self, time_us: int, turn: Turn, action: Callable[[int], None]) -> None:
+    def _noticing(self, time_us: int, turn: Turn, action: Action) -> None:
         """Plan the next bend of a demand, and a look at what it means."""
 
         def bend(now_us: int) -> None:
@@ -127,13 +126,6 @@ class NodeCpu:
         quota = None if setting.quota_usec is None else setting.quota_usec * 1000
         return CpuGroup(path, setting.weight, quota, setting.period_usec, demand)
 
-    def _crossed(self, now_us: int) -> None:
-        self.look(now_us)
-        for gauge in (self.wanted,):
-            for mark in gauge.marks:
-                if not mark.is_armed and not mark.is_reached(now_us):
-                    mark.arm(now_us)
-
     def _look(self, now_us: int) -> None:
         self._looks_at_us = -1
         if not self._bounds and not self._may_bind(now_us):
@@ -163,22 +155,18 @@ class NodeCpu:
         return False
 
 
-def _both_ways(gauge: Gauge, limit: int, planner: Planner, action: Callable[[int], None]) -> tuple[Mark, Mark]:
+def _watch(gauge: Gauge, limit: int, planner: Planner, action: Action) -> None:
     """Watch a gauge pass a limit upwards and downwards; each mark arms the other."""
-    marks: list[Mark] = []
 
-    def passed(upwards: bool) -> Callable[[int], None]:
-        def act(now_us: int) -> None:
-            marks[upwards].arm(now_us)
-            action(now_us)
+    def rose(now_us: int) -> None:
+        falling.arm(now_us)
+        action(now_us)
 
-        return act
+    def fell(now_us: int) -> None:
+        rising.arm(now_us)
+        action(now_us)
 
-    marks += [
-        Mark(gauge, planner, passed(upwards=True)),
-        Mark(gauge, planner, passed(upwards=False), is_rising=False),
-    ]
-    for mark in marks:
-        mark.level = (limit + 1) << FRACTION_BITS
-    marks[0].is_armed = True
-    return marks[0], marks[1]
+    rising = Mark(gauge, planner, rose)
+    falling = Mark(gauge, planner, fell, is_rising=False)
+    rising.level = falling.level = (limit + 1) << FRACTION_BITS
+    rising.is_armed = True
