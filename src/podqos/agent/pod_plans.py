@@ -1,7 +1,7 @@
 """What a pod gets on a node, worked out once per spec: replicas differ in their names only.
 
-A memory of answers, no decision: the answers are those of ``qos`` and ``admission``. Whoever runs many pods or many equal
-nodes keeps one (``AgentConfig.plans``); without it everything is worked out every time.
+A memory of answers, no decision: the answers are those of ``qos`` and ``placement``. Whoever runs many pods or many
+equal nodes keeps one (``AgentConfig.plans``); without it everything is worked out every time.
 """
 
 from __future__ import annotations

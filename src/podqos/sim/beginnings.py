@@ -1,8 +1,8 @@
 """How nodes begin on which nothing happens: decided once for all that are alike.
 
 What the kubelet decides at the beginning (whom it admits, with which scores they start) depends on the machine and on
-the pods' specs, not on names or demands. So it is decided by the agent on one node; the journal of all others is that of
-this one under other names. Whether a node is one of them is for ``quiet`` to prove.
+the pods' specs, not on names or demands. So it is decided by the agent on one node; the journal of all others is that
+of this one under other names. Whether a node is one of them is for ``quiet`` to prove.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from podqos.agent.reasons import Because
 from podqos.sim.node_settings import NodeSettings
 from podqos.sim.node_world import NodeWorld
 from podqos.sim.peaks import Peaks
-from podqos.sim.quiet import Bounds, Load, Trial
+from podqos.sim.quiet import Bounds, Load
 from podqos.sim.replicas import name_of, pod_of
 from podqos.sim.scenario import Scenario, ScenarioWorkload
+from podqos.sim.trial import Trial
 from podqos.sim.would_evict import MemoryRequests
 
 

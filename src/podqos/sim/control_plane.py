@@ -32,11 +32,6 @@ class ControlPlane:
         self._pending: set[str] = set()
         self._is_placing = False
 
-    @property
-    def has_scheduler(self) -> bool:
-        """Whether anybody had to be placed so far."""
-        return self._scheduler is not None
-
     def api_node(self, name: str) -> Node:
         """Return a node as the API server knows it."""
         settings = self._cluster.fleet.settings(name)
@@ -134,14 +129,12 @@ class ControlPlane:
         for pod, name, displaced in scheduler.place():
             if name is not None:
                 self._pending.discard(pod.metadata.uid)
-                cluster.fleet.get(name)  # what it has to say comes first
                 cluster.note(Kind.PLACED, pod, name, By.SCHEDULER, PlacedOn())
                 cluster.placed(pod, name)
             for victim in displaced:
                 uid = victim.metadata.uid
-                cluster.fleet.get(scheduler.node_of(victim))
                 because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
-                cluster.note(Kind.PREEMPTED, victim, cluster.pods[uid][1], By.SCHEDULER, because)
+                cluster.note(Kind.PREEMPTED, victim, scheduler.node_of(victim), By.SCHEDULER, because)
                 cluster.remove(uid, "Preempted")
         why: dict[int, NoPlace] = {}
         for view in scheduler.waiting.values():

@@ -7,6 +7,7 @@ and from there on with everybody else's.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,12 @@ class Fleet:
     def resting(self) -> Collection[RestingNode]:
         """Return the nodes that are not."""
         return self._resting.values()
+
+    def beginnings(self) -> Iterator[tuple[Beginning, int]]:
+        """Yield how the nodes that rest began, and how many of them did so."""
+        found = {id(node.beginning): node.beginning for node in self._resting.values()}
+        counts = Counter(id(node.beginning) for node in self._resting.values())
+        yield from ((beginning, counts[which]) for which, beginning in found.items())
 
     def numbered(self, index: int) -> tuple[SimNode, ...]:
         """Return the node with a number if it is awake; all of them for what concerns the cluster."""

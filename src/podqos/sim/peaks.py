@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from itertools import chain
 
-from podqos.sim.curve import Curve
+from podqos.sim.curve import Curve, Piece
 from podqos.sim.gauge import FRACTION_BITS
 
 _MOST_BENDS = 200_000
@@ -55,13 +55,12 @@ class Peaks:
 
     def _of_bent(self, bent: list[Curve]) -> int | None:
         until_us = self._span_us(bent)
-        parts, bends = [], 0
+        parts = []
         distinct = {id(curve): curve for curve in bent}
+        if sum(_count(curve, until_us) for curve in distinct.values()) > _MOST_BENDS:
+            return None
         for which, count in Counter(map(id, bent)).items():
             part = self._bends_of(distinct[which], until_us)
-            bends += len(part)
-            if bends > _MOST_BENDS:
-                return None
             parts.append(part if count == 1 else [(at_us, count * more, count * up) for at_us, more, up in part])
         return _walk(sorted(chain.from_iterable(parts)))
 
@@ -79,14 +78,25 @@ class Peaks:
 
 
 def _ceiling(curve: Curve, until_us: int) -> int:
-    highest = 0
-    for piece in curve.pieces(0, until_us):
-        highest = max(highest, piece.at(max(0, piece.start_us)) + (piece.start_us < 0))
-        if piece.end_us is not None and piece.end_us <= until_us:
-            highest = max(highest, piece.end_value)
-        else:
-            highest = max(highest, piece.at(until_us) + (not piece.is_constant))
-    return highest
+    ends = (
+        _rounded_up(piece, time_us)
+        for piece in curve.pieces(0, until_us)
+        for time_us in (max(0, piece.start_us), until_us if piece.end_us is None else min(piece.end_us, until_us))
+    )
+    return max(ends)
+
+
+def _rounded_up(piece: Piece, time_us: int) -> int:
+    """Return the value that a piece heads for at a time, which may be its end."""
+    if piece.end_us is None or piece.is_constant:
+        return piece.start_value
+    rise = (piece.end_value - piece.start_value) * (time_us - piece.start_us)
+    return piece.start_value - -rise // (piece.end_us - piece.start_us)
+
+
+def _count(curve: Curve, until_us: int) -> int:
+    """Return about how often a curve bends."""
+    return len(curve.knots) * (1 if curve.period_us is None else until_us // curve.period_us + 1)
 
 
 def _bends(curve: Curve, until_us: int) -> list[Bend]:

@@ -8,6 +8,7 @@ from podqos.agent.commands import ContainerPlan
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
+from podqos.model.quantity import NANOS
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 from podqos.sim.curve import Clock
 from podqos.sim.demand import ContainerDemand
@@ -138,6 +139,7 @@ class SimPod:
         "is_stopping",
         "key",
         "local_limits",
+        "over_request_fine",
         "pids",
         "pod",
         "priority",
@@ -154,6 +156,8 @@ class SimPod:
         self.is_critical = pod.is_critical
         self.request_nanos = request_nanos
         """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of

@@ -1,10 +1,10 @@
 """Whether anything can happen on a node at all: a bound that needs no simulation.
 
-On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids what
-there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and where
-their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of all
-that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet; if
-all are, so is the node.
+On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
+what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
+where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
+all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet;
+if all are, so is the node.
 
 The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
 """
@@ -16,31 +16,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.agent.events import PodBound, PodDeleted
-from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import OOMLevel
-from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
-from podqos.sim.agenda import Agenda
 from podqos.sim.curve import Curve
-from podqos.sim.demand import IDLE, ContainerDemand
+from podqos.sim.demand import IDLE
 from podqos.sim.gauge import FRACTION_BITS, Gauge
-from podqos.sim.node import Place, SimNode
 from podqos.sim.node_settings import NodeSettings
 from podqos.sim.node_world import NodeWorld
 from podqos.sim.peaks import Peaks
-from podqos.sim.pods import DemandOf, SimPod
-from podqos.sim.scenario import SECOND_US, Options
+from podqos.sim.pods import SimPod
+from podqos.sim.trial import Demands, Trial
 from podqos.sim.want import Want
 from podqos.sim.would_evict import MemoryRequests
-
-Demands = Mapping[str, ContainerDemand]
-"""What a pod wants, by container."""
-
-BEGINNING = frozenset({Kind.ADMITTED, Kind.STARTED, Kind.EXITED})
-"""What the journal says of a pod that is taken in and runs."""
-
-_NOT_AT_ZERO_US = 10 * SECOND_US - 1
 
 
 class Load(Struct, frozen=True):
@@ -49,62 +36,6 @@ class Load(Struct, frozen=True):
     peaks: Mapping[str, int]
     """In whole units: the sum of the peaks of its curves."""
     curves: Mapping[str, tuple[Curve, ...]]
-
-
-class Trial:
-    """A node outside of time, to try pods on: it lives at 0 and talks to nobody."""
-
-    def __init__(self, settings: NodeSettings, requests: MemoryRequests) -> None:
-        self.requests = requests
-        self.written: list[Entry] = []
-        self.is_disturbed = False
-        """Whether it said something that only a cluster could answer."""
-        self._demands: Demands = {}
-        self._agenda = Agenda(0)
-        place = Place(0, settings.spec.name, _NOT_AT_ZERO_US)
-        self.node = SimNode(place, settings, Options(), self._agenda, self)
-
-    def bind(self, pod: Pod, demands: Demands) -> None:
-        """Let a pod run, as it does at the beginning."""
-        self._demands = demands
-        self.node.report(PodBound(pod))
-
-    def settle(self) -> bool:
-        """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
-        while self._agenda.next is not None:
-            self._agenda.step()
-        return not self.is_disturbed and all(entry.kind in BEGINNING for entry in self.written)
-
-    def remove(self, pod: Pod) -> None:
-        """Be as before."""
-        self.node.report(PodDeleted(pod.metadata.uid))
-        while self._agenda.next is not None:
-            self._agenda.step()
-        self.written.clear()
-        self.is_disturbed = False
-
-    # ---- what a node says ----------------------------------------------------------------------------------------
-
-    def write(self, entry: Entry) -> None:
-        """Keep an entry."""
-        self.written.append(entry)
-
-    def demand_of(self, pod: Pod) -> DemandOf:
-        """Return what the pod wants that is being tried."""
-        demands = self._demands
-        return lambda container: demands.get(container, IDLE)
-
-    def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
-        """Hear that a pod does not run."""
-        self.is_disturbed = True
-
-    def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
-        """Hear of a condition."""
-        self.is_disturbed = True
-
-    def lost(self, node: SimNode) -> None:
-        """Hear that the machine has died."""
-        self.is_disturbed = True
 
 
 class Bounds:
@@ -206,8 +137,8 @@ def _shared(world: NodeWorld) -> dict[str, Gauge]:
         if group.gauge is not None and group.level not in {OOMLevel.POD, OOMLevel.CONTAINER}:
             found[f"memory{path}"] = group.gauge
     for path, supply in world.pid_limits.items():
-        group = world.memory.groups.get(path)
-        if group is None or group.level is not OOMLevel.POD:
+        limited = world.memory.groups.get(path)
+        if limited is None or limited.level is not OOMLevel.POD:
             found[f"pids{path}"] = supply.gauge
     for name, filesystem in (
         ("nodefs", world.disks.nodefs),

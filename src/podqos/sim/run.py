@@ -77,8 +77,9 @@ class Simulation:
         entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
-        for node in fleet.resting():
-            kinds.update(line.kind.value for line in node.beginning.lines)
+        for beginning, count in fleet.beginnings():
+            for line in beginning.lines:
+                kinds[line.kind.value] += count
         tallies = Tallies(agenda.done, dict(sorted(kinds.items())))
         return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 
