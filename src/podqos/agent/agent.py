@@ -15,7 +15,9 @@ from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
+    MemoryNotified,
     Observed,
+    PodAdopted,
     PodBound,
     PodCleanedUp,
     PodDeleted,
@@ -44,10 +46,14 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
         case Woken():
             eviction_loop.woken(turn)
             containers.woken(turn)
+        case MemoryNotified():
+            eviction_loop.notified(turn)
         case Observed(observation):
             eviction_loop.observed(turn, observation)
         case PodBound(pod):
             pods.bind(turn, pod)
+        case PodAdopted():
+            pods.adopt(turn, event)
         case PodStarted(uid):
             pods.started(turn, uid)
         case ContainerStarted(uid, name):

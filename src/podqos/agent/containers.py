@@ -14,12 +14,12 @@ A restart that is due happens then; upstream's own timers may come later.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from podqos.agent.commands import ContainerPlan, StartContainer
-from podqos.agent.events import ContainerExited
+from podqos.agent.events import ContainerExited, Remembered
 from podqos.agent.journal import Kind
 from podqos.agent.reasons import ExitedWith, RestartedAfter
 from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
@@ -83,6 +83,40 @@ def started(turn: Turn, uid: str, name: str) -> None:
     else:
         turn.note(Kind.STARTED, pod=record.pod.key, container=name)
     turn.put(_with(record, index, replace(container, stage=ContainerStage.RUNNING)))
+
+
+def remember(turn: Turn, uid: str, known: Mapping[str, Remembered]) -> None:
+    """Give the containers of an adopted pod back what is known of them."""
+    record = turn.state.pods[uid]
+    turn.put(
+        replace(
+            record,
+            containers=tuple(
+                _remembered(container, known.get(container.plan.name, Remembered())) for container in record.containers
+            ),
+        )
+    )
+    restarts = list(turn.state.restarts)
+    for name, each in known.items():
+        if each.stage == ContainerStage.BACKING_OFF:
+            insort(restarts, Restart(each.due_us, uid, name))
+    turn.change(restarts=tuple(restarts))
+
+
+def _remembered(container: ContainerRecord, known: Remembered) -> ContainerRecord:
+    if not known.stage:
+        return container
+    return ContainerRecord(
+        container.plan,
+        container.role,
+        ContainerStage(known.stage),
+        known.restarts,
+        known.back_off_seconds,
+        known.restarted_us,
+        known.waited_seconds,
+        known.exit_code,
+        known.oom_killed,
+    )
 
 
 def exited(turn: Turn, event: ContainerExited) -> Phase | None:

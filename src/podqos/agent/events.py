@@ -5,6 +5,8 @@ An event says that something has happened; what to do about it is the agent's bu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from podqos.eviction.observation import Observation
@@ -15,6 +17,29 @@ class PodBound(Struct, frozen=True, gc=False):
     """A pod, as the API server stored it, is to run on this node."""
 
     pod: Pod
+
+
+class Remembered(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What is known of a container from before the agent was started again."""
+
+    stage: str = ""
+    """As ``ContainerStage`` has it; empty if nothing is known."""
+    restarts: int = 0
+    back_off_seconds: int = 0
+    restarted_us: int = 0
+    waited_seconds: int = 0
+    exit_code: int = 0
+    oom_killed: bool = False
+    due_us: int = 0
+    """When a restart that was put off is due."""
+
+
+class PodAdopted(Struct, frozen=True, gc=False):
+    """A pod of before runs already: the agent was started again and found it."""
+
+    pod: Pod
+    containers: Mapping[str, Remembered] = {}
+    """By name."""
 
 
 class PodDeleted(Struct, frozen=True, gc=False):
@@ -65,12 +90,21 @@ class Observed(Struct, frozen=True, gc=False):
     observation: Observation
 
 
+class MemoryNotified(Struct, frozen=True, gc=False):
+    """The kernel says that memory has crossed a level that was set for it; a world need not have such a signal.
+
+    The agent looks at once instead of at its next pass. The kubelet has the same with ``kernelMemcgNotification``:
+    it is off by default, listens at most once in ten seconds and leaves the growth of the victim alone.
+    """
+
+
 class Woken(Struct, frozen=True, gc=False):
     """The time has come that the agent asked for (``wake_us``). Too early it does nothing."""
 
 
 Event = (
     PodBound
+    | PodAdopted
     | PodDeleted
     | PodStarted
     | ContainerStarted
@@ -78,5 +112,6 @@ Event = (
     | PodStopped
     | PodCleanedUp
     | Observed
+    | MemoryNotified
     | Woken
 )

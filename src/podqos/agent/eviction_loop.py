@@ -64,6 +64,13 @@ def woken(turn: Turn) -> None:
     turn.ask(LookAtNode())
 
 
+def notified(turn: Turn) -> None:
+    """Look at once, unless somebody is going already: what that frees has to be seen first."""
+    if isinstance(turn.state.loop, Resting):
+        turn.change(loop=Looking())
+        turn.ask(LookAtNode())
+
+
 def observed(turn: Turn, observation: Observation) -> None:
     """Decide on what was seen: the first phase of a pass, or the one after a clean-up."""
     loop = turn.state.loop
@@ -110,12 +117,20 @@ def _act(turn: Turn, done: Pass) -> None:
     if done.awaiting is not None:
         turn.change(loop=CleaningUp(done))
         turn.ask(*done.commands, LookAtNode())
+    elif evictions and turn.config.shadow:
+        for eviction in evictions:
+            turn.note(Kind.WOULD_EVICT, pod=eviction.pod.key, because=_why_evicted(turn, eviction, done.ranking))
+        _rest(turn)
     elif evictions:
         for eviction in evictions:
             turn.note(Kind.EVICTED, pod=eviction.pod.key, because=_why_evicted(turn, eviction, done.ranking))
         _evict(turn, evictions, ())
     else:
-        turn.change(loop=Resting(turn.now_us + MONITORING_INTERVAL_SECONDS * SECOND_US))
+        _rest(turn)
+
+
+def _rest(turn: Turn) -> None:
+    turn.change(loop=Resting(turn.now_us + MONITORING_INTERVAL_SECONDS * SECOND_US))
 
 
 def _evict(turn: Turn, evictions: tuple[EvictPod, ...], evicted: tuple[str, ...]) -> None:

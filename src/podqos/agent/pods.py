@@ -21,11 +21,12 @@ from podqos.agent.commands import (
     StopPod,
     UpdateCgroup,
 )
+from podqos.agent.events import PodAdopted
 from podqos.agent.journal import By, Kind
 from podqos.agent.state import ContainerStage, Phase, PodRecord, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
-from podqos.qos.cgroup import Level, located
+from podqos.qos.cgroup import Cgroup, Level, located
 from podqos.qos.cgroup_paths import cgroup_uid
 from podqos.qos.cgroup_tiers import TierRequests
 
@@ -47,6 +48,19 @@ def bind(turn: Turn, pod: Pod) -> None:
         return
     turn.note(Kind.ADMITTED, pod=pod.key)
     _start(turn, pod, requests)
+
+
+def adopt(turn: Turn, event: PodAdopted) -> None:
+    """Take over a pod that runs: nothing is asked or started, only its cgroups are written again."""
+    pod = event.pod
+    if pod.metadata.uid in turn.state.pods:
+        return
+    record, own, _ = _recorded(turn, pod, requests_of(pod, turn.config))
+    turn.note(Kind.ADOPTED, pod=pod.key)
+    turn.put(replace(record, stage=Stage.RUNNING))
+    _count(turn, record, 1)
+    turn.ask(*map(CreateCgroup, own))
+    containers.remember(turn, pod.metadata.uid, event.containers)
 
 
 def started(turn: Turn, uid: str) -> None:
@@ -106,6 +120,14 @@ def _stop(turn: Turn, record: PodRecord) -> None:
 
 
 def _start(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> None:
+    record, own, sandbox = _recorded(turn, pod, requests)
+    turn.put(record)
+    _count(turn, record, 1)
+    turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
+
+
+def _recorded(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> tuple[PodRecord, list[Cgroup], Cgroup]:
+    """Return a pod that is to start, its own cgroup if it has one, and that of its sandbox."""
     config = turn.config
     plan = config.plan_of(pod)
     cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, config.cgroups)
@@ -122,9 +144,7 @@ def _start(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> None:
         cgroup_path=own[0].path if own else None,
         containers=containers.begun(pod, plans),
     )
-    turn.put(record)
-    _count(turn, record, 1)
-    turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
+    return record, own, sandbox
 
 
 def _count(turn: Turn, record: PodRecord, sign: int) -> None:

@@ -45,6 +45,8 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     max_pods: int = DEFAULT_MAX_PODS
     longest_back_off_seconds: int = LONGEST_BACK_OFF_SECONDS
     """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
+    shadow: bool = False
+    """Decide and write down whom to evict, but evict nobody."""
     profile: Profile = LATEST
     plans: PodPlans | None = None
     """What has been worked out already, for nodes of this kind."""

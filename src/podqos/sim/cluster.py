@@ -75,7 +75,9 @@ class SimCluster:
         self.entries.append(entry)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
-        """Write down what somebody did about a pod."""
+        """Write down what somebody did about a pod, after everything that its node has to say before."""
+        if node is not None:
+            self.fleet.get(node)
         self.entries.append(Entry(self.agenda.now_us, node or "", kind, pod.key, None, by, because))
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
@@ -105,10 +107,10 @@ class SimCluster:
 
     def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
         """Put a pod on a node without asking the scheduler."""
-        self.fleet.get(name)
+        node = self.fleet.get(name)
         self.know(pod, name, replica)
         self.control_plane.bound(pod, name)
-        self.placed(pod, name)
+        self._let_know(node, pod)
 
     def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
         """Remember a pod that is there."""
@@ -124,13 +126,17 @@ class SimCluster:
         self.control_plane.wait(pod)
 
     def placed(self, pod: Pod, name: str) -> None:
-        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
+        """Hear from the scheduler where a pod goes."""
         node = self.fleet.get(name)
         self.pods[pod.metadata.uid] = pod, name
+        self._let_know(node, pod)
+
+    def _let_know(self, node: SimNode | None, pod: Pod) -> None:
+        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
         if node is not None:
             node.report(PodBound(pod))
         else:
-            self._plan_loss(pod, self.agenda.now_us + NOTICED_AFTER_US)
+            self._plan_loss(pod.metadata.uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, _: int) -> None:
         self.fleet.wake_all_with(workload)
@@ -213,13 +219,12 @@ class SimCluster:
         for uid, _ in self.in_order():
             pod, name = self.pods[uid]
             if name == node.name:
-                self._plan_loss(pod, noticed_us)
+                self._plan_loss(uid, pod, noticed_us)
 
-    def _plan_loss(self, pod: Pod, noticed_us: int) -> None:
-        """Let a pod on a node that is gone be replaced when it has waited long enough."""
+    def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
         seconds = unreachable_seconds(pod.spec.tolerations)
         if seconds is not None:
-            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, pod.metadata.uid))
+            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
 
     def _lost_pod(self, uid: str, _: int) -> None:
         if uid in self.pods:

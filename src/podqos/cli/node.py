@@ -1,0 +1,84 @@
+"""Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
+
+`podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
+would, only faster. With --memory the whole node is confined to a share of the machine, to be tried anywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from podqos.cli.inputs import read_bytes
+from podqos.cli.options import amount_option
+
+_STATE_DIR = "/var/lib/podqos"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands of ``podqos node``."""
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="node_command")
+    run_parser = commands.add_parser("run", help="be a node until interrupted", description=__doc__)
+    run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
+    run_parser.add_argument("--config", metavar="FILE", help="a KubeletConfiguration (default: the kubelet's defaults)")
+    run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
+    run_parser.add_argument("--node-name", metavar="NAME", help="the node's name (default: this machine's)")
+    run_parser.add_argument(
+        "--state-dir", metavar="DIR", default=_STATE_DIR, help=f"where state, logs and volumes are kept ({_STATE_DIR})"
+    )
+    run_parser.add_argument(
+        "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
+    )
+    run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
+    run_parser.add_argument(
+        "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
+    )
+    run_parser.add_argument(
+        "--no-fast-path", action="store_true", help="look every ten seconds only, as the kubelet does"
+    )
+    run_parser.add_argument(
+        "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be taken over later"
+    )
+    run_parser.set_defaults(run_node_command=_run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run ``podqos node …``."""
+    code: int = arguments.run_node_command(arguments)
+    return code
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from podqos.host.delegation import delegated
+    from podqos.host.node import Node
+    from podqos.host.runtimes.process import ProcessRuntime
+    from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
+
+    file = KubeletFile()
+    if arguments.config is not None:
+        file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
+    settings = NodeSettings(
+        node=arguments.node_name or os.uname().nodename,
+        manifests=Path(arguments.manifests).absolute(),
+        state_dir=Path(arguments.state_dir).absolute(),
+        cgroup_root=arguments.cgroup_root,
+        memory_bytes=None if arguments.memory is None else amount_option(arguments.memory, "--memory"),
+        configuration=file.configuration,
+        eviction=file.eviction,
+        logs=file.logs,
+        shadow=arguments.shadow,
+        realtime=arguments.realtime,
+        fast_path=not arguments.no_fast_path,
+        keep_pods=arguments.keep_pods,
+    )
+    settings = delegated(settings)
+    node = Node(
+        settings,
+        lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
+        lambda text: print(f"podqos node: {text}", file=sys.stderr, flush=True),
+    )
+    node.run()
+    return 0

@@ -1,0 +1,386 @@
+"""The keeper: a small process that starts containers' processes, keeps their logs, and learns how they end.
+
+It stands between the agent and the pods so that pods outlive the agent: whoever starts a process is the one who hears
+how it ended and holds the other end of its output. The agent can be killed at any moment and finds everything again by
+asking the keeper. So the keeper does as little as possible: no decisions, nothing but the standard library, a few
+megabytes. It runs as a program of its own (``python keeper.py SOCKET``) in a session of its own.
+
+One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
+``{"exited": id, "code": n}`` comes unasked. Every end is appended to ``exits`` beside the socket as well, in case the
+keeper itself ends. Logs are written in CRI's format and rotated by size.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+PACKET_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
+# containerd cuts longer lines, too (max_container_log_line_size).
+_LINE_BYTES = 16384
+_IDLE_SECONDS = 30.0
+_PR_SET_CHILD_SUBREAPER = 36
+_CLONE_NEWNS = 0x00020000
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
+
+Request = dict[str, object]
+
+
+class Log:
+    """A container's log: lines as CRI writes them, rotated by size."""
+
+    def __init__(self, path: str, max_bytes: int, max_files: int) -> None:
+        self._path, self._max_bytes, self._max_files = path, max_bytes, max_files
+        self._file = -1
+        self._size = 0
+        self._open()
+
+    def write(self, stream: bytes, line: bytes, *, is_whole: bool) -> None:
+        """Append one line, or a piece of one; a full disk costs the line, not the container."""
+        now_ns = time.time_ns()
+        head = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_ns // 1_000_000_000))
+        text = b"%s.%09dZ %s %s %s\n" % (
+            head.encode(), now_ns % 1_000_000_000, stream, b"F" if is_whole else b"P", line,
+        )  # fmt: skip
+        if self._size and self._size + len(text) > self._max_bytes:
+            self._rotate()
+        try:
+            self._size += os.write(self._file, text)
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            self._size = os.fstat(self._file).st_size
+        except OSError:
+            self._file = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+            self._size = 0
+
+    def _rotate(self) -> None:
+        self.close()
+        folder, name = os.path.split(self._path)
+        try:
+            os.rename(self._path, f"{self._path}.{time.time_ns()}")
+            rotated = sorted(each for each in os.listdir(folder) if each.startswith(f"{name}."))
+            for each in rotated[: max(0, len(rotated) - (self._max_files - 1))]:
+                os.unlink(os.path.join(folder, each))
+        except OSError:
+            pass  # it goes on in the old file
+        self._open()
+
+
+class Stream:
+    """One output of a container on its way into the log."""
+
+    def __init__(self, name: bytes, log: Log | None) -> None:
+        self._name, self._log = name, log
+        self._rest = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take what was read; write the lines that are complete."""
+        if self._log is None:
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._log.write(self._name, line, is_whole=True)
+        while len(self._rest) >= _LINE_BYTES:
+            self._log.write(self._name, self._rest[:_LINE_BYTES], is_whole=False)
+            self._rest = self._rest[_LINE_BYTES:]
+
+    def end(self) -> None:
+        """Write what came last without a line's end."""
+        if self._rest and self._log is not None:
+            self._log.write(self._name, self._rest, is_whole=True)
+            self._rest = b""
+
+
+class Keeper:
+    """The state of the program: who runs, who has ended, who listens."""
+
+    def __init__(self, path: str) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._exits_path = os.path.join(os.path.dirname(path), "exits")
+        self._running: dict[int, str] = {}
+        self._labels: dict[str, object] = {}
+        self._ended: dict[str, int] = {}
+        self._client: socket.socket | None = None
+        self._idle_since = time.monotonic()
+        self._over = False
+        self._path = path
+        # The name appears only when somebody listens behind it.
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(f"{path}.new")
+        self._listener.listen(4)
+        os.rename(f"{path}.new", path)
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+        self._selector.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
+
+    def run(self) -> None:
+        """Serve until told to end, or until there is nobody left to serve."""
+        while not self._over:
+            for key, _ in self._selector.select(_IDLE_SECONDS):
+                handler: Callable[[], None] = key.data
+                handler()
+            if self._running or self._client is not None:
+                self._idle_since = time.monotonic()
+            elif time.monotonic() - self._idle_since > _IDLE_SECONDS:
+                break
+        os.unlink(self._path)
+
+    # ---- the agent -----------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        client, _ = self._listener.accept()
+        self._drop()
+        self._client = client
+        client.setblocking(False)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
+        self._selector.register(client, selectors.EVENT_READ, self._serve)
+
+    def _serve(self) -> None:
+        assert self._client is not None
+        try:
+            data = self._client.recv(PACKET_BYTES)
+        except BlockingIOError:
+            return  # it was for the one before
+        except OSError:
+            data = b""
+        if not data:
+            self._drop()
+            return
+        self._send(self._answer(json.loads(data)))
+
+    def _answer(self, request: Request) -> Request:
+        match request["do"]:
+            case "start":
+                return self._start(request)
+            case "list":
+                running = [{"id": name, "pid": pid, "label": self._labels[name]} for pid, name in self._running.items()]
+                ended = [{"id": name, "code": code, "label": self._labels[name]} for name, code in self._ended.items()]
+                return {"running": running, "ended": ended}
+            case "forget":
+                if self._ended.pop(str(request["id"]), None) is not None:
+                    del self._labels[str(request["id"])]
+                return {}
+            case "end":
+                self._over = True
+                return {}
+        return {"error": f"unknown request {request['do']!r}"}
+
+    def _send(self, message: Request) -> None:
+        if self._client is None:
+            return
+        try:
+            self._client.send(json.dumps(message).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+        except OSError:
+            self._drop()  # it comes back and asks for the list
+
+    def _drop(self) -> None:
+        if self._client is not None:
+            self._selector.unregister(self._client)
+            self._client.close()
+            self._client = None
+
+    # ---- the containers ------------------------------------------------------------------------------------------
+
+    def _start(self, request: Request) -> Request:
+        name = str(request["id"])
+        if name in self._ended or name in self._running.values():
+            return {"error": "it was started before"}
+        log = None
+        if request.get("log"):
+            log = Log(str(request["log"]), int(str(request["logBytes"])), int(str(request["logFiles"])))
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
+        pid = os.fork()
+        if pid == 0:
+            become(request, [pipe[1] for pipe in pipes])
+        for _, write in pipes:
+            os.close(write)
+        (out, _), (err, _), (trouble, _) = pipes
+        problem = _read_all(trouble).decode(errors="replace")
+        if problem:
+            os.waitpid(pid, 0)
+            os.close(out)
+            os.close(err)
+            if log is not None:
+                log.close()
+            return {"error": problem}
+        self._running[pid] = name
+        self._labels[name] = request.get("label", "")
+        open_streams = [out, err]
+        for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
+            os.set_blocking(descriptor, False)
+            self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
+        return {"pid": pid}
+
+    def _pump(self, descriptor: int, stream: Stream, log: Log | None, still_open: list[int]) -> Callable[[], None]:
+        def pump() -> None:
+            try:
+                data = os.read(descriptor, _READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if data:
+                stream.feed(data)
+                return
+            stream.end()
+            self._selector.unregister(descriptor)
+            os.close(descriptor)
+            still_open.remove(descriptor)
+            if not still_open and log is not None:
+                log.close()
+
+        return pump
+
+    def _reap(self, woken: int) -> None:
+        _read_some(woken)
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            name = self._running.pop(pid, None)
+            if name is None:
+                continue  # an orphan of some container
+            code = os.waitstatus_to_exitcode(status)
+            code = code if code >= 0 else 128 - code
+            self._ended[name] = code
+            self._record(name, code, self._labels[name])
+            self._send({"exited": name, "code": code})
+
+    def _record(self, name: str, code: int, label: object) -> None:
+        try:
+            file = os.open(self._exits_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return  # the agent is told anyway
+        try:
+            os.write(file, json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
+        except OSError:
+            return
+        finally:
+            os.close(file)
+
+
+def become(request: Request, ends: Sequence[int]) -> None:
+    """Turn the new process into the container's: in its cgroups first, then everything else. Never returns."""
+    out, err, trouble = ends
+    try:
+        os.setsid()
+        for entrance in _texts(request["entrances"]):
+            _write(entrance, "0")
+        adjustment = request.get("oomScoreAdj")
+        if adjustment is not None:
+            _write("/proc/self/oom_score_adj", str(adjustment))
+        _mount(request.get("mounts"))
+        signal.set_wakeup_fd(-1)
+        for number in range(1, signal.NSIG):
+            if number not in {signal.SIGKILL, signal.SIGSTOP}:
+                _reset(number)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.umask(0o022)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.chdir(str(request["cwd"]))
+        environment = request["env"]
+        assert isinstance(environment, dict)
+        argv = _texts(request["argv"])
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 - to run what it is told to is its purpose
+    except BaseException as error:  # noqa: BLE001 - nothing may escape into a second keeper
+        where = getattr(error, "filename", None)
+        text = getattr(error, "strerror", None) or str(error)
+        os.write(trouble, (f"{where}: {text}" if where else text).encode() or b"unknown")
+    finally:
+        os._exit(127)
+
+
+def _mount(mounts: object) -> None:
+    """Show the container its volumes, in a view of the filesystem that is its own."""
+    if not isinstance(mounts, list) or not mounts:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def check(result: int, where: str) -> None:
+        if result:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), where)
+
+    check(libc.unshare(_CLONE_NEWNS), "mount namespace")
+    check(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
+    for source, target, read_only in mounts:
+        check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
+        if read_only:
+            check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
+
+
+def _reset(number: int) -> None:
+    try:
+        signal.signal(number, signal.SIG_DFL)
+    except (OSError, ValueError):
+        return  # those between the classic and the real-time ones
+
+
+def _texts(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return [str(item) for item in value]
+
+
+def _write(path: str, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, text.encode())
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
+    finally:
+        os.close(descriptor)
+
+
+def _read_all(descriptor: int) -> bytes:
+    parts = []
+    while part := os.read(descriptor, _READ_BYTES):
+        parts.append(part)
+    os.close(descriptor)
+    return b"".join(parts)
+
+
+def _read_some(descriptor: int) -> None:
+    try:
+        os.read(descriptor, _READ_BYTES)
+    except BlockingIOError:
+        return
+
+
+def main() -> None:
+    """Become a keeper: of its own session, deaf to the terminal, parent of whoever loses its own."""
+    os.setsid()
+    # What the agent claims for itself is not for the pods.
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    Keeper(sys.argv[1]).run()
+
+
+if __name__ == "__main__":
+    main()

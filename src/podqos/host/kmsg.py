@@ -1,0 +1,89 @@
+"""What the kernel says about its OOM killer: the only place that tells whose limit it was and how the victim scored.
+
+Source: mm/oom_kill.c of Linux (dump_oom_summary, __oom_kill_process); Documentation/ABI/testing/dev-kmsg.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+_RECORD_BYTES = 8192
+_SUMMARY = re.compile(
+    r"oom-kill:constraint=(\w+),.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=(.*),pid=(\d+),uid="
+)
+_KILLED = re.compile(
+    r"(?:Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
+    r"file-rss:(\d+)kB, shmem-rss:(\d+)kB, UID:\d+ pgtables:(\d+)kB oom_score_adj:(-?\d+)"
+)
+_KIB_PER_PAGE = os.sysconf("SC_PAGESIZE") // 1024
+
+
+class KernelKill(Struct, frozen=True, gc=False):
+    """A process that the kernel killed for memory."""
+
+    pid: int
+    command: str
+    domain: str
+    """The cgroup that ran out; empty for the whole machine."""
+    cgroup: str
+    """Of the process."""
+    used_pages: int
+    oom_score_adj: int
+
+
+class OOMLines:
+    """Reads lines one after the other; the two about one kill belong together by the process id."""
+
+    def __init__(self) -> None:
+        self._summaries: dict[int, tuple[str, str]] = {}
+
+    def feed(self, line: str) -> KernelKill | None:
+        """Take a line; return a kill if it completes one."""
+        summary = _SUMMARY.search(line)
+        if summary is not None:
+            self._summaries[int(summary[5])] = (summary[2] or "", summary[3])
+            return None
+        killed = _KILLED.search(line)
+        if killed is None:
+            return None
+        pid = int(killed[1])
+        domain, cgroup = self._summaries.pop(pid, ("", ""))
+        pages = sum(int(killed[group]) for group in (3, 4, 5, 6)) // _KIB_PER_PAGE
+        return KernelKill(pid, killed[2], domain, cgroup, pages, int(killed[7]))
+
+
+class KernelLog:
+    """The kernel's log from now on."""
+
+    def __init__(self, file: Path = Path("/dev/kmsg")) -> None:
+        self._descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        os.lseek(self._descriptor, 0, os.SEEK_END)
+        self._lines = OOMLines()
+
+    def fileno(self) -> int:
+        """Return the descriptor to wait on."""
+        return self._descriptor
+
+    def kills(self) -> list[KernelKill]:
+        """Return the kills since last asked."""
+        found: list[KernelKill] = []
+        while True:
+            try:
+                record = os.read(self._descriptor, _RECORD_BYTES)
+            except BrokenPipeError:
+                continue  # the log ran over; the next read goes on after the gap
+            except OSError:
+                return found
+            if not record:
+                return found
+            kill = self._lines.feed(record.decode(errors="replace").partition(";")[2].partition("\n")[0])
+            if kill is not None:
+                found.append(kill)
+
+    def close(self) -> None:
+        """Let go of the log."""
+        os.close(self._descriptor)

@@ -1,0 +1,256 @@
+"""How a pod's containers are to be run: the fields of a manifest that no decision reads and every runtime needs.
+
+They are kept apart from ``model.pod`` because decisions are made over hundreds of thousands of pods and runs over a
+hundred. The text of an environment variable may refer to others and to fields of the pod; both are resolved here, once
+the pod is about to start.
+
+Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go; third_party/forked/golang/expansion (``$(NAME)``);
+pkg/fieldpath, pkg/api/v1/resource (valueFrom).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from podqos.manifest.decode import convert
+from podqos.manifest.plain import Plain
+from podqos.model.pod import Pod
+from podqos.model.quantity import ZERO, Quantity
+
+_REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_LABEL = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+
+class FieldRef(Struct, frozen=True, rename="camel"):
+    """A field of the pod itself."""
+
+    field_path: str = ""
+
+
+class ResourceFieldRef(Struct, frozen=True, rename="camel"):
+    """An amount of a container of the pod."""
+
+    resource: str = ""
+    container_name: str = ""
+    divisor: Quantity | None = None
+
+
+class ValueFrom(Struct, frozen=True, rename="camel"):
+    """Where a value comes from."""
+
+    field_ref: FieldRef | None = None
+    resource_field_ref: ResourceFieldRef | None = None
+
+
+class EnvVar(Struct, frozen=True, rename="camel"):
+    """An environment variable."""
+
+    name: str = ""
+    value: str = ""
+    value_from: ValueFrom | None = None
+
+
+class VolumeMount(Struct, frozen=True, rename="camel"):
+    """Where a container sees a volume."""
+
+    name: str = ""
+    mount_path: str = ""
+    read_only: bool = False
+    sub_path: str = ""
+
+
+class ExecAction(Struct, frozen=True):
+    """A command whose exit code is the answer."""
+
+    command: tuple[str, ...] = ()
+
+
+class HTTPHeader(Struct, frozen=True):
+    """A header to send."""
+
+    name: str = ""
+    value: str = ""
+
+
+class HTTPGetAction(Struct, frozen=True, rename="camel"):
+    """A request; any answer from 200 to 399 is good."""
+
+    port: int | str = 0
+    path: str = "/"
+    host: str = ""
+    scheme: str = "HTTP"
+    http_headers: tuple[HTTPHeader, ...] = ()
+
+
+class TCPSocketAction(Struct, frozen=True):
+    """A connection; that it is taken is good."""
+
+    port: int | str = 0
+    host: str = ""
+
+
+class Probe(Struct, frozen=True, rename="camel"):
+    """How to ask a container how it is, with the API's defaults."""
+
+    exec: ExecAction | None = None
+    http_get: HTTPGetAction | None = None
+    tcp_socket: TCPSocketAction | None = None
+    initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    timeout_seconds: int = 1
+    success_threshold: int = 1
+    failure_threshold: int = 3
+    termination_grace_period_seconds: int | None = None
+
+
+class Port(Struct, frozen=True, rename="camel"):
+    """A port with a name that probes can use."""
+
+    name: str = ""
+    container_port: int = 0
+
+
+class ContainerRunSpec(Struct, frozen=True, rename="camel"):
+    """How a container is to be run."""
+
+    name: str = ""
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    working_dir: str = ""
+    volume_mounts: tuple[VolumeMount, ...] = ()
+    ports: tuple[Port, ...] = ()
+    startup_probe: Probe | None = None
+    liveness_probe: Probe | None = None
+    readiness_probe: Probe | None = None
+
+
+class HostPath(Struct, frozen=True):
+    """A file or directory of the machine."""
+
+    path: str = ""
+    type: str = ""
+
+
+class EmptyDirVolume(Struct, frozen=True, rename="camel"):
+    """A directory of the pod's own."""
+
+    medium: str = ""
+    size_limit: Quantity | None = None
+
+
+class RunVolume(Struct, frozen=True, rename="camel"):
+    """A volume that can be had without an API server."""
+
+    name: str = ""
+    host_path: HostPath | None = None
+    empty_dir: EmptyDirVolume | None = None
+
+
+class PodRun(Struct, frozen=True, rename="camel"):
+    """How a pod is to be run."""
+
+    containers: tuple[ContainerRunSpec, ...] = ()
+    init_containers: tuple[ContainerRunSpec, ...] = ()
+    ephemeral_containers: tuple[ContainerRunSpec, ...] = ()
+    volumes: tuple[RunVolume, ...] = ()
+    hostname: str = ""
+
+    def container(self, name: str) -> ContainerRunSpec:
+        """Return how a container is to be run."""
+        every = (*self.containers, *self.init_containers, *self.ephemeral_containers)
+        return next((each for each in every if each.name == name), ContainerRunSpec(name))
+
+
+def pod_run(spec: Plain) -> PodRun:
+    """Read the ``spec`` of a pod; raises ``msgspec.ValidationError`` where it does not fit."""
+    return convert(spec, PodRun)
+
+
+def decode_pod_run(data: bytes) -> PodRun:
+    """Read what ``encode_pod_run`` wrote."""
+    return convert(msgspec.json.decode(data), PodRun)
+
+
+def unsupported(run: PodRun) -> list[str]:
+    """Return what a node without an API server cannot give the pod, one line each."""
+    lines = [
+        f"volume {volume.name}: only emptyDir and hostPath can be had without an API server"
+        for volume in run.volumes
+        if volume.host_path is None and volume.empty_dir is None
+    ]
+    for container in (*run.containers, *run.init_containers):
+        lines += [
+            f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are known here"
+            for variable in container.env
+            if variable.value_from is not None
+            and variable.value_from.field_ref is None
+            and variable.value_from.resource_field_ref is None
+        ]
+    return lines
+
+
+def environment(pod: Pod, container: ContainerRunSpec, node: str) -> dict[str, str]:
+    """Return the variables of a container, in order: each may refer to those before it."""
+    known: dict[str, str] = {}
+    for variable in container.env:
+        if variable.value_from is not None:
+            known[variable.name] = _resolved(pod, container, variable.value_from, node)
+        else:
+            known[variable.name] = expand(variable.value, known)
+    return known
+
+
+def expand(text: str, known: Mapping[str, str]) -> str:
+    """Replace ``$(NAME)``; what is not known stays as it is, and ``$$`` is a dollar sign."""
+
+    def replacement(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "$"
+        return known.get(name, match[0])
+
+    return _REFERENCE.sub(replacement, text)
+
+
+def _resolved(pod: Pod, container: ContainerRunSpec, source: ValueFrom, node: str) -> str:
+    if source.field_ref is not None:
+        return _field(pod, source.field_ref.field_path, node)
+    if source.resource_field_ref is not None:
+        return _amount(pod, container, source.resource_field_ref)
+    return ""
+
+
+def _field(pod: Pod, path: str, node: str) -> str:
+    metadata = pod.metadata
+    labelled = _LABEL.fullmatch(path)
+    if labelled is not None:
+        kept = metadata.labels if labelled[1] == "labels" else metadata.annotations
+        return kept.get(labelled[2], "")
+    return {
+        "metadata.name": metadata.name,
+        "metadata.namespace": metadata.namespace,
+        "metadata.uid": metadata.uid,
+        "spec.nodeName": node,
+        "status.hostIP": "127.0.0.1",
+        "status.podIP": "127.0.0.1",
+    }.get(path, "")
+
+
+def _amount(pod: Pod, container: ContainerRunSpec, wanted: ResourceFieldRef) -> str:
+    """Return an amount in units of the divisor, rounded up."""
+    name = wanted.container_name or container.name
+    every = (*pod.spec.containers, *pod.spec.init_containers)
+    found = next((each for each in every if each.name == name), None)
+    if found is None:
+        return ""
+    kind, _, resource = wanted.resource.partition(".")
+    amounts = found.resources.limits if kind == "limits" else found.resources.requests
+    amount = amounts.get(resource, ZERO)
+    divisor = wanted.divisor or Quantity.of_units(1)
+    return str(-(-amount.nanos // divisor.nanos))

@@ -1,0 +1,143 @@
+"""What ``/proc`` says about processes and the machine. Every reader takes the root, so that a made-up tree will do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+# Of /proc/<pid>/stat after the name in parentheses: state is the first, starttime the 20th (proc(5)).
+_STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 0, 1, 11, 12, 19
+
+
+class ProcessStat(Struct, frozen=True, gc=False):
+    """A process, as far as the node wants to know."""
+
+    pid: int
+    name: str
+    state: str
+    parent_pid: int
+    cpu_ns: int
+    start_ticks: int
+    """Since boot; together with the id it names a process for good."""
+
+
+class ProcessMemory(Struct, frozen=True, gc=False):
+    """What the OOM killer counts of a process."""
+
+    resident_bytes: int
+    swap_bytes: int
+    page_table_bytes: int
+
+
+class MachineMemory(Struct, frozen=True, gc=False):
+    """The machine's own figures."""
+
+    total_bytes: int
+    free_bytes: int
+    inactive_file_bytes: int
+    available_bytes: int
+    swap_total_bytes: int
+    swap_free_bytes: int
+
+
+class Procfs:
+    """A procfs tree."""
+
+    def __init__(self, root: Path = Path("/proc")) -> None:
+        self.root = root
+
+    def stat(self, pid: int) -> ProcessStat | None:
+        """Return who a process is; None if it is gone."""
+        text = self._text(f"{pid}/stat")
+        if text is None:
+            return None
+        head, _, tail = text.rpartition(")")
+        fields = tail.split()
+        return ProcessStat(
+            pid=pid,
+            name=head.partition("(")[2],
+            state=fields[_STATE],
+            parent_pid=int(fields[_PARENT]),
+            cpu_ns=(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) * 1_000_000_000 // _TICKS,
+            start_ticks=int(fields[_START_TICKS]),
+        )
+
+    def memory(self, pid: int) -> ProcessMemory | None:
+        """Return what a process holds; None if it is gone or holds nothing, as a kernel thread or a zombie."""
+        kib = self._kib(f"{pid}/status")
+        if "VmRSS" not in kib:
+            return None
+        return ProcessMemory(kib["VmRSS"] << 10, kib.get("VmSwap", 0) << 10, kib.get("VmPTE", 0) << 10)
+
+    def resident_pages(self, pid: int) -> int | None:
+        """Return the pages of a process in memory, by statm, which is cheaper than ``memory``."""
+        text = self._text(f"{pid}/statm")
+        return None if text is None else int(text.split()[1])
+
+    def oom_score_adj(self, pid: int) -> int | None:
+        """Return the adjustment the OOM killer uses; None if the process is gone."""
+        text = self._text(f"{pid}/oom_score_adj")
+        return None if text is None else int(text)
+
+    def cgroups(self, pid: int) -> dict[str, str]:
+        """Return where a process lives: controller (empty for cgroup v2) → path."""
+        found: dict[str, str] = {}
+        for line in (self._text(f"{pid}/cgroup") or "").splitlines():
+            _, controllers, path = line.split(":", 2)
+            for controller in controllers.split(","):
+                found[controller] = path.removesuffix(" (deleted)")
+        return found
+
+    def open_pidfd(self, pid: int) -> int | None:
+        """Return a descriptor that stands for this very process, even if its id is used again; None if it is gone."""
+        try:
+            return os.pidfd_open(pid)
+        except ProcessLookupError:
+            return None
+
+    def machine_memory(self) -> MachineMemory:
+        """Return the machine's memory, as ``MemTotal`` and its neighbours have it."""
+        kib = self._kib("meminfo")
+        return MachineMemory(
+            kib.get("MemTotal", 0) << 10,
+            kib.get("MemFree", 0) << 10,
+            kib.get("Inactive(file)", 0) << 10,
+            kib.get("MemAvailable", 0) << 10,
+            kib.get("SwapTotal", 0) << 10,
+            kib.get("SwapFree", 0) << 10,
+        )
+
+    def max_pids(self) -> int | None:
+        """Return how many process ids the kernel hands out: the smaller of its two bounds, as the kubelet has it."""
+        bounds = [self._text(f"sys/kernel/{name}") for name in ("pid_max", "threads-max")]
+        return min((int(text) for text in bounds if text is not None), default=None)
+
+    def running_threads(self) -> int | None:
+        """Return how many processes and threads there are: the second figure of ``loadavg``'s fourth field."""
+        text = self._text("loadavg")
+        return None if text is None else int(text.split()[3].partition("/")[2])
+
+    def boot_id(self) -> str:
+        """Return what is different after every boot."""
+        return (self._text("sys/kernel/random/boot_id") or "").strip()
+
+    def capabilities(self, pid: int | str = "self") -> int:
+        """Return the effective capabilities of a process, as bits."""
+        for line in (self._text(f"{pid}/status") or "").splitlines():
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16)
+        return 0
+
+    def _text(self, name: str) -> str | None:
+        try:
+            return (self.root / name).read_bytes().decode(errors="replace")
+        except OSError:
+            return None
+
+    def _kib(self, name: str) -> dict[str, int]:
+        lines = (line.partition(":") for line in (self._text(name) or "").splitlines())
+        return {key: int(value.split()[0]) for key, _, value in lines if value.endswith("kB")}

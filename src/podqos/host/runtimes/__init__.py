@@ -1,0 +1,1 @@
+"""Real. Container runtimes behind ``host.runtime.Runtime``."""

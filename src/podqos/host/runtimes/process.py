@@ -1,0 +1,235 @@
+"""Containers as plain processes in their cgroups: the runtime that needs nothing installed.
+
+There are no images and there is no root filesystem: a container sees the machine's own files, runs ``command`` and
+``args``, and begins in a directory of its own, whose size counts as its writable layer. Volumes are shown at their
+``mountPath`` in a private view of the filesystem, provided that the path exists on the machine (nothing is created
+there); in any case ``$PODQOS_VOLUME_<NAME>`` has the directory. Processes share the machine's network and see its
+other processes. What is the same as everywhere else: cgroups, scores, limits, logs, restarts, probes and evictions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from podqos.errors import HostError
+from podqos.host.capabilities import Capabilities
+from podqos.host.cgroupfs import Cgroups, send_signal
+from podqos.host.keeping import LOST_CODE, KeeperLost, Keeping, KeptProgram, Program
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import ContainerExit, ContainerId, ContainerStart, ExecResult, FoundContainer, Sandbox
+
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_EXEC = "exec:"
+Note = Callable[[str], None]
+
+
+class ProcessRuntime:
+    """Runs processes through a keeper."""
+
+    name = "process"
+
+    def __init__(self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note) -> None:
+        self._cgroups = cgroups
+        self._capabilities = capabilities
+        self._note = note
+        self._procfs = Procfs()
+        self._keeping = Keeping(folder)
+        self._running: dict[ContainerId, tuple[int, str]] = {}
+        self._executions: dict[str, int] = {}
+        self._exits: list[ContainerExit] = []
+        self._results: list[ExecResult] = []
+        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Nothing to do: there is no namespace to hold open."""
+
+    def start(self, container: ContainerStart) -> int:
+        """Start the process directly inside its cgroup."""
+        path = container.cgroup.path
+        if path is None:
+            raise HostError(f"container {container.id.name} has no cgroup to run in (cgroupsPerQOS: false)")
+        argv = (*container.command, *container.args)
+        if not argv:
+            raise HostError(
+                f"container {container.id.name} has no command: the process runtime has no images that could say"
+            )
+        self._cgroups.create(path)
+        for unwritten in self._cgroups.write(path, container.cgroup.files):
+            self._note(str(unwritten))
+        container.folder.mkdir(parents=True, exist_ok=True)
+        container.log.parent.mkdir(parents=True, exist_ok=True)
+        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
+        if lack is not None:
+            self._note(f"{container.id.name}: oom_score_adj: {lack}")
+        pid = self._keeping.start(
+            Program(
+                id=str(container.id),
+                argv=argv,
+                env=self._environment(container),
+                cwd=container.working_dir or str(container.folder),
+                entrances=self._cgroups.entrances(path),
+                oom_score_adj=score,
+                mounts=self._mounts(container),
+                log=str(container.log),
+                log_bytes=container.log_bytes,
+                log_files=container.log_files,
+                label=path,
+            )
+        )
+        self._running[container.id] = (pid, path)
+        return pid
+
+    def terminate(self, container: ContainerId) -> None:
+        """Send SIGTERM to the main process, if it still is where it was started."""
+        if container in self._running:
+            pid, path = self._running[container]
+            send_signal(self._cgroups, path, pid, signal.SIGTERM, self._procfs)
+
+    def kill(self, container: ContainerId) -> None:
+        """Kill everything in the container's cgroup."""
+        if container in self._running:
+            self._cgroups.kill(self._running[container][1])
+
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
+        """Run a command in the container's cgroup, with its view of files and its environment."""
+        path = container.cgroup.path
+        assert path is not None
+        score, _ = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
+        self._executions[token] = self._keeping.start(
+            Program(
+                id=f"{_EXEC}{token}",
+                argv=command,
+                env=self._environment(container),
+                cwd=container.working_dir or str(container.folder),
+                entrances=self._cgroups.entrances(path),
+                oom_score_adj=score,
+                mounts=self._mounts(container),
+                label=path,
+            )
+        )
+
+    def stop_execution(self, token: str) -> None:
+        """Kill the command; the keeper, whose child it is, has not given its process id to anybody else yet."""
+        pid = self._executions.get(token)
+        if pid is not None:
+            send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
+
+    def remove(self, container: ContainerId) -> None:
+        """Have the keeper forget an ended run; one that is lost is noticed when exits are asked for."""
+        with contextlib.suppress(KeeperLost):
+            self._keeping.forget(str(container))
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Nothing to do."""
+
+    def containers(self) -> list[FoundContainer]:
+        """Return what the keeper knows; what runs is taken over, commands of probes are ended."""
+        try:
+            kept = self._keeping.kept()
+        except KeeperLost:
+            kept = self._keeping.reconnect()
+        found = []
+        for program in (*kept.running.values(), *kept.ended.values()):
+            container = ContainerId.parse(program.id)
+            if container is None:
+                self._end_execution(program)
+                continue
+            if program.pid is not None:
+                self._running[container] = (program.pid, program.label)
+            found.append(FoundContainer(container, program.label, program.pid, program.code))
+        return found
+
+    def fileno(self) -> int:
+        """Return the connection to the keeper."""
+        return self._keeping.fileno()
+
+    def exits(self) -> list[ContainerExit]:
+        """Return what the keeper has told; a keeper that is gone is replaced, and what it kept has ended."""
+        try:
+            heard = self._keeping.exits()
+        except KeeperLost as lost:
+            self._note(f"{lost}; what it kept is ended and started again")
+            self._start_over()
+            heard = []
+        for each in heard:
+            container = ContainerId.parse(each.id)
+            if container is not None:
+                self._running.pop(container, None)
+                self._exits.append(ContainerExit(container, each.code))
+            elif each.id.startswith(_EXEC):
+                token = each.id.removeprefix(_EXEC)
+                self._executions.pop(token, None)
+                self._keeping.forget(each.id)
+                self._results.append(ExecResult(token, each.code))
+        ended, self._exits = self._exits, []
+        return ended
+
+    def exec_results(self) -> list[ExecResult]:
+        """Return the commands among them."""
+        results, self._results = self._results, []
+        return results
+
+    def unused_image_bytes(self) -> int:
+        """There are no images."""
+        return 0
+
+    def remove_unused_images(self) -> int:
+        """There are no images."""
+        return 0
+
+    def image_folder(self) -> Path | None:
+        """There are no images."""
+        return None
+
+    def close(self, *, end: bool) -> None:
+        """Leave the keeper, or end it."""
+        if not end:
+            self._keeping.close()
+            return
+        self._keeping.forget_records()
+        self._keeping.end()
+
+    def _start_over(self) -> None:
+        known = self._keeping.reconnect()
+        for container, (_, path) in list(self._running.items()):
+            if str(container) in known.running:
+                continue
+            self._cgroups.kill(path)
+            del self._running[container]
+            ended = known.ended.get(str(container))
+            code = LOST_CODE if ended is None or ended.code is None else ended.code
+            self._exits.append(ContainerExit(container, code))
+        self._results += (ExecResult(token, LOST_CODE) for token in self._executions)
+        self._executions.clear()
+
+    def _end_execution(self, program: KeptProgram) -> None:
+        if program.pid is not None:
+            send_signal(self._cgroups, self._cgroups.own, program.pid, signal.SIGKILL, self._procfs)
+        else:
+            self._keeping.forget(program.id)
+
+    def _environment(self, container: ContainerStart) -> dict[str, str]:
+        volumes = {f"PODQOS_VOLUME_{_variable(mount.volume)}": mount.source for mount in container.mounts}
+        return {"PATH": _PATH, "HOME": str(container.folder), **volumes, **container.env}
+
+    def _mounts(self, container: ContainerStart) -> list[tuple[str, str, bool]]:
+        """Return what can be shown at its place; for the rest there are the variables."""
+        shown = []
+        for mount in container.mounts:
+            if self._capabilities.can_mount and Path(mount.target).exists():
+                shown.append((mount.source, mount.target, mount.read_only))
+            else:
+                self._note(
+                    f"{container.id.name}: {mount.target} does not exist on this machine: "
+                    f"volume {mount.volume} is at $PODQOS_VOLUME_{_variable(mount.volume)}"
+                )
+        return shown
+
+
+def _variable(volume: str) -> str:
+    return re.sub(r"[^A-Z0-9]", "_", volume.upper())
