@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from eviction.nodes import pod
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.reasons import OOMLevel
+from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level
@@ -38,12 +39,12 @@ def never(*_: object) -> None:
 @given(described, st.sampled_from(["/", "/kubepods"]))
 def test_the_victim_and_the_runner_up_are_those_of_the_kernel_model(containers, domain):
     memory = NodeMemory(machine(1024 * MI), never, never)
-    memory.write(Cgroup(Level.NODE, "/kubepods", ()), OOMLevel.KUBEPODS, 0)
+    memory.write("/kubepods", MemcgSettings(), OOMLevel.KUBEPODS, 0)
     next_pid = 100
     for index, (adj, size_bytes, count) in enumerate(containers):
         name = f"c{index}"
         cgroup = Cgroup(Level.CONTAINER, f"/kubepods/{name}", (), name)
-        group = memory.write(cgroup, OOMLevel.CONTAINER, 0)
+        group = memory.write(f"/kubepods/{name}", MemcgSettings(), OOMLevel.CONTAINER, 0)
         owner = SimPod(pod(name), group, lambda _: using())
         container = SimContainer(owner, ContainerPlan(name, cgroup, adj), group)
         container.first_pid, container.fixed_processes, container.is_running = next_pid, count, True

@@ -16,7 +16,6 @@ from msgspec import Struct
 from podqos.agent.reasons import NotAdmitted, TooLittleLeft
 from podqos.agent.state import AgentConfig, AgentState
 from podqos.eviction.admission import admit
-from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
 from podqos.model.resources import is_extended
 from podqos.placement.demand import counted
@@ -31,9 +30,9 @@ class Refusal(Struct, frozen=True, gc=False):
     because: NotAdmitted | TooLittleLeft
 
 
-def requests_of(pod: Pod, config: AgentConfig) -> dict[str, int]:
+def requests_of(pod: Pod, config: AgentConfig) -> Mapping[str, int]:
     """Return what a pod takes away from the node: thousandths of cpu, whole units of everything else."""
-    return counted(pod_requests(pod, pod_level=config.profile.pod_level_resources))
+    return config.plan_of(pod).requests
 
 
 def refusal(config: AgentConfig, state: AgentState, pod: Pod, requests: Mapping[str, int]) -> Refusal | None:
@@ -55,7 +54,9 @@ def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[s
     """Return the first resource that lacks; the kubelet names no other."""
     allocatable = config.allocatable
     asked = {name: amount for name, amount in requests.items() if name in allocatable or not is_extended(name)}
-    active = sum(record.is_active for record in state.pods.values())
+    active = len(state.pods)
+    if active >= config.max_pods:
+        active = sum(record.is_active for record in state.pods.values())
     for first in lacking(asked, state.requested, counted(allocatable), active, config.max_pods):
         return TooLittleLeft(first.resource, first.requested, first.used, first.capacity)
     return None

@@ -6,6 +6,8 @@ does so when a pod comes and once a minute; here also when one goes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from podqos.agent import containers
@@ -21,14 +23,12 @@ from podqos.agent.commands import (
 )
 from podqos.agent.events import PodAdopted
 from podqos.agent.journal import By, Kind
-from podqos.agent.reasons import Promised
-from podqos.agent.state import AgentConfig, ContainerStage, Phase, PodRecord, Stage
+from podqos.agent.state import ContainerStage, Phase, PodRecord, Stage
 from podqos.agent.turn import Turn
-from podqos.model.pod import Pod, QOSClass
-from podqos.qos.cgroup import Cgroup, Level, pod_cgroups, tier_cgroups
-from podqos.qos.cgroup_tiers import TierRequests, tier_requests
-from podqos.qos.classes import classify
-from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.model.pod import Pod
+from podqos.qos.cgroup import Cgroup, Level, located
+from podqos.qos.cgroup_paths import cgroup_uid
+from podqos.qos.cgroup_tiers import TierRequests
 
 # Of a pod that does not say (pkg/apis/core/v1/defaults.go).
 _DEFAULT_GRACE_SECONDS = 30
@@ -67,15 +67,8 @@ def started(turn: Turn, uid: str) -> None:
     """Note that a pod's containers run."""
     record = turn.state.pods.get(uid)
     if record is not None and record.stage is Stage.STARTING:
-        turn.note(Kind.STARTED, pod=record.pod.key, because=promised(turn.config, record.pod))
+        turn.note(Kind.STARTED, pod=record.pod.key, because=turn.config.plan_of(record.pod).promised)
         turn.put(containers.all_started(replace(record, stage=Stage.RUNNING)))
-
-
-def promised(config: AgentConfig, pod: Pod) -> Promised:
-    """Return what a pod starts with."""
-    qos_class = pod_qos_class(pod, classify(pod, config.profile).qos_class)
-    scores = oom_scores(pod, qos_class, config.cgroups.node_memory_bytes, config.profile)
-    return Promised(qos_class, {score.container: score.value for score in scores})
 
 
 def delete(turn: Turn, uid: str) -> None:
@@ -126,27 +119,28 @@ def _stop(turn: Turn, record: PodRecord) -> None:
     turn.put(replace(record, stage=Stage.STOPPING))
 
 
-def _start(turn: Turn, pod: Pod, requests: dict[str, int]) -> None:
+def _start(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> None:
     record, own, sandbox = _recorded(turn, pod, requests)
     turn.put(record)
     _count(turn, record, 1)
     turn.ask(*map(CreateCgroup, own), StartPod(pod, sandbox, containers.plans_in(record, ContainerStage.STARTING)))
 
 
-def _recorded(turn: Turn, pod: Pod, requests: dict[str, int]) -> tuple[PodRecord, list[Cgroup], Cgroup]:
+def _recorded(turn: Turn, pod: Pod, requests: Mapping[str, int]) -> tuple[PodRecord, list[Cgroup], Cgroup]:
     """Return a pod that is to start, its own cgroup if it has one, and that of its sandbox."""
     config = turn.config
-    cgroups = pod_cgroups(pod, _qos_class(turn, pod), config.cgroups, config.profile)
+    plan = config.plan_of(pod)
+    cgroups = located(plan.contents, cgroup_uid(pod), plan.qos_class, config.cgroups)
     own = [cgroup for cgroup in cgroups if cgroup.level is Level.POD]
     (sandbox,) = (cgroup for cgroup in cgroups if cgroup.level is Level.SANDBOX)
-    scores = oom_scores(pod, _qos_class(turn, pod), config.cgroups.node_memory_bytes, config.profile)
     runtime = (cgroup for cgroup in cgroups if cgroup.level is Level.CONTAINER)
-    plans = [ContainerPlan(score.container, cgroup, score.value) for score, cgroup in zip(scores, runtime, strict=True)]
+    scored = zip(plan.scores, runtime, strict=True)
+    plans = [ContainerPlan(score.container, cgroup, score.value) for score, cgroup in scored]
     record = PodRecord(
         pod=pod,
         stage=Stage.STARTING,
         requests=requests,
-        tier=tier_requests((pod,), config.profile),
+        tier=plan.tier,
         cgroup_path=own[0].path if own else None,
         containers=containers.begun(pod, plans),
     )
@@ -163,8 +157,7 @@ def _count(turn: Turn, record: PodRecord, sign: int) -> None:
     turn.change(requested=requested, tiers=after)
     if before == after:
         return
-    settings = turn.config.cgroups
-    written = zip(tier_cgroups(before, settings), tier_cgroups(after, settings), strict=True)
+    written = zip(turn.config.tier_cgroups(before), turn.config.tier_cgroups(after), strict=True)
     turn.ask(*(UpdateCgroup(new) for old, new in written if new != old))
 
 
@@ -174,7 +167,3 @@ def _sum(tiers: TierRequests, tier: TierRequests, sign: int) -> TierRequests:
         tiers.burstable_memory_bytes + sign * tier.burstable_memory_bytes,
         tiers.guaranteed_memory_bytes + sign * tier.guaranteed_memory_bytes,
     )
-
-
-def _qos_class(turn: Turn, pod: Pod) -> QOSClass:
-    return pod_qos_class(pod, classify(pod, turn.config.profile).qos_class)

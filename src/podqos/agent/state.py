@@ -20,11 +20,13 @@ from msgspec import Struct
 
 from podqos.agent.commands import Command, ContainerPlan
 from podqos.agent.journal import Entry
+from podqos.agent.pod_plans import PodPlan, PodPlans
 from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.qos.cgroup import Cgroup
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.cgroup_tiers import TierRequests
 
@@ -46,6 +48,16 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     shadow: bool = False
     """Decide and write down whom to evict, but evict nobody."""
     profile: Profile = LATEST
+    plans: PodPlans | None = None
+    """What has been worked out already, for nodes of this kind."""
+
+    def plan_of(self, pod: Pod) -> PodPlan:
+        """Return what a pod gets."""
+        return (self.plans or PodPlans(self.cgroups, self.profile)).of(pod)
+
+    def tier_cgroups(self, requests: TierRequests) -> tuple[Cgroup, ...]:
+        """Return the cgroups of the classes for what all pods request together."""
+        return (self.plans or PodPlans(self.cgroups, self.profile)).tiers(requests)
 
 
 class Stage(StrEnum):

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -29,7 +30,6 @@ from podqos.model.go_text import parse_duration_ns
 from podqos.report.run_reading import deadliest_nodes, node_names, run_summary, run_view
 from podqos.report.run_view import RunView
 from podqos.report.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
-from podqos.sim.node import SimNode
 from podqos.sim.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Run, simulate
 from podqos.sim.scenario import Scenario
@@ -37,6 +37,7 @@ from podqos.sim.variation import Variation
 
 _FEW_NODES = 12
 """So many nodes are recorded and shown without being asked for; of more, those with most kills."""
+_LINES_AT_ONCE = 10_000
 _NS_PER_US = 1000
 
 
@@ -104,7 +105,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _print(done: Run, view: RunView | None, arguments: argparse.Namespace) -> None:
     match arguments.output:
         case "jsonl":
-            sys.stdout.buffer.write(encode(done.entries))
+            entries = iter(done.entries)
+            while written := encode(islice(entries, _LINES_AT_ONCE)):
+                sys.stdout.buffer.write(written)
         case "csv":
             print_csv(CSV_COLUMNS, csv_rows(view.summary if view is not None else run_summary(done)))
         case "json":
@@ -151,13 +154,8 @@ class _Focused(Recorder):
         super().__init__()
         self._names = frozenset(names)
 
-    def before(self, node: SimNode, now_us: int) -> None:
-        if node.name in self._names:
-            super().before(node, now_us)
-
-    def after(self, node: SimNode, now_us: int, *, is_written: bool) -> None:
-        if node.name in self._names:
-            super().after(node, now_us, is_written=is_written)
+    def records(self, node: str) -> bool:
+        return node in self._names
 
 
 def _run(

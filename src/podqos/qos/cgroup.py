@@ -19,7 +19,6 @@ from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_files import CgroupFile, files
 from podqos.qos.cgroup_paths import (
     UNKNOWN_ID,
-    ContainerLocation,
     cgroup_uid,
     container_location,
     node_path,
@@ -71,22 +70,52 @@ def pod_cgroups(
     ``ids`` maps container names to container ids, and the empty name to the sandbox's; where one is not known a
     placeholder stands in the path.
     """
+    contents = cgroup_contents(pod, qos_class, settings, profile)
+    return located(contents, cgroup_uid(pod), qos_class, settings, ids)
+
+
+class CgroupContent(Struct, frozen=True, gc=False):
+    """What is written into a pod's cgroup or into one below it; the same for all pods with one spec."""
+
+    level: Level
+    container: str
+    files: tuple[CgroupFile, ...]
+
+
+def cgroup_contents(
+    pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
+) -> tuple[CgroupContent, ...]:
+    """Return the cgroups of a pod without their places."""
     spec = pod.spec
-    parent = pod_path(cgroup_uid(pod), qos_class, settings)
-
-    def location(name: str) -> ContainerLocation:
-        return container_location(parent, (ids or {}).get(name, UNKNOWN_ID), settings)
-
-    cgroups = []
-    if parent is not None:
+    contents = []
+    if settings.cgroups_per_qos:
         values = pod_values(pod, qos_class, settings, profile)
-        cgroups.append(Cgroup(Level.POD, parent, files(values, settings.cgroup_version)))
+        contents.append(CgroupContent(Level.POD, "", files(values, settings.cgroup_version)))
     sandbox = CgroupValues(cpu_shares=Value(MIN_SHARES, Because(Rule.SANDBOX)))
-    cgroups.append(_runtime_cgroup(Level.SANDBOX, "", sandbox, location(""), settings))
+    contents.append(CgroupContent(Level.SANDBOX, "", _runtime_files(sandbox, settings)))
     for container in (*spec.containers, *spec.init_containers, *spec.ephemeral_containers):
-        name = container.name
         values = container_values(pod, container, qos_class, settings, profile)
-        cgroups.append(_runtime_cgroup(Level.CONTAINER, name, values, location(name), settings))
+        contents.append(CgroupContent(Level.CONTAINER, container.name, _runtime_files(values, settings)))
+    return tuple(contents)
+
+
+def located(
+    contents: Iterable[CgroupContent],
+    uid: str,
+    qos_class: QOSClass,
+    settings: CgroupSettings,
+    ids: Mapping[str, str] | None = None,
+) -> tuple[Cgroup, ...]:
+    """Return the cgroups of the pod with a uid (``cgroup_uid``)."""
+    parent = pod_path(uid, qos_class, settings)
+    cgroups = []
+    for content in contents:
+        if content.level is Level.POD:
+            cgroups.append(Cgroup(Level.POD, parent, content.files))
+        else:
+            name = content.container
+            place = container_location(parent, UNKNOWN_ID if ids is None else ids.get(name, UNKNOWN_ID), settings)
+            cgroups.append(Cgroup(content.level, place.path, content.files, name, place.oci_path))
     return tuple(cgroups)
 
 
@@ -110,8 +139,5 @@ def tier_cgroups(requests: TierRequests, settings: CgroupSettings) -> tuple[Cgro
     )
 
 
-def _runtime_cgroup(
-    level: Level, name: str, values: CgroupValues, location: ContainerLocation, settings: CgroupSettings
-) -> Cgroup:
-    written = files(values, settings.cgroup_version, settings.weight_conversion)
-    return Cgroup(level, location.path, written, name, location.oci_path)
+def _runtime_files(values: CgroupValues, settings: CgroupSettings) -> tuple[CgroupFile, ...]:
+    return files(values, settings.cgroup_version, settings.weight_conversion)

@@ -43,7 +43,7 @@ class Agenda:
         self.done = 0
         """How many things have happened."""
         self.reached = CLUSTER
-        """The last node that has had its turn at this time."""
+        """The highest number of a node on which something has happened at the present time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
         self._at_once = 0
@@ -61,18 +61,22 @@ class Agenda:
         """When something happens next, and on which node."""
         return self._heap[0][:2] if self._heap else None
 
-    def take_over(self, other: Agenda) -> None:
-        """Let happen what another agenda has left to do, in its order."""
-        for time_us, node, turn, _, action in sorted(other._heap):
-            self.plan(time_us, node, Turn(turn), action)
-
     def step(self) -> None:
         """Do what is next."""
         time_us, node, _, _, action = heappop(self._heap)
-        is_later = time_us != self.now_us
-        self._at_once = 0 if is_later else self._at_once + 1
-        self.reached = node if is_later else max(self.reached, node)
-        assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
-        self.now_us = time_us
+        if time_us != self.now_us:
+            self.now_us, self.reached, self._at_once = time_us, node, 0
+        else:
+            self._at_once += 1
+            assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
+            self.reached = max(self.reached, node)
         self.done += 1
         action(time_us)
+
+    def take_over(self, other: Agenda) -> None:
+        """Let what has been planned elsewhere happen here: what would have happened by now at once, the rest later."""
+        while other.next is not None and other.next <= (self.now_us, self.reached):
+            other.step()
+        self.done += other.done
+        for time_us, node, turn, _, action in sorted(other._heap):
+            self.plan(time_us, node, Turn(turn), action)

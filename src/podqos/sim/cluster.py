@@ -6,9 +6,8 @@ displaced or lost with its node is replaced after a delay, by a pod with a name 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-
-from msgspec.structs import replace
 
 from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import By, Entry, Kind
@@ -26,6 +25,7 @@ from podqos.sim.replicas import (
     Replica,
     daemons,
     is_bound,
+    is_there_first,
     node_of,
     pod_of,
     replacement,
@@ -41,8 +41,10 @@ NOTICED_AFTER_US = 50 * SECOND_US
 class SimCluster:
     """All nodes of a scenario, and everything that is not a node's own business."""
 
-    def __init__(self, scenario: Scenario, agenda: Agenda, *, may_rest: bool = True) -> None:
-        """``may_rest`` lets nodes be left out on which provably nothing happens."""
+    def __init__(
+        self, scenario: Scenario, agenda: Agenda, *, is_watched: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """Set the cluster up. Nodes that are not watched, by name, are left out if provably nothing happens there."""
         self.scenario = scenario
         self.agenda = agenda
         self.entries: list[Entry] = []
@@ -52,10 +54,12 @@ class SimCluster:
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod that is told to go has to."""
-        self.fleet = Fleet(self, may_rest=may_rest)
+        self._later = 0
+        """How many pods came to be after the beginning."""
+        self.fleet = Fleet(self, is_watched)
         self.control_plane = ControlPlane(self)
-        for workload in scenario.workloads:
-            self.plan(workload.arrives_us, partial(self._arrive, workload))
+        for index, workload in enumerate(scenario.workloads):
+            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
         for happening in scenario.happenings:
@@ -78,49 +82,65 @@ class SimCluster:
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
 
-    def _arrive(self, workload: ScenarioWorkload, _: int) -> None:
-        self.fleet.arrived.append(workload)
+    def _arrive(self, index: int, workload: ScenarioWorkload, now_us: int) -> None:
+        def replica(number: int) -> Replica:
+            return Replica(workload, number, self._next_order() if now_us else (index, number))
+
         if workload.kind == DAEMON_SET:
             nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
             for number, pod in enumerate(daemons(workload, nodes, self.scenario.profile)):
-                self._queue(pod, Replica(workload, number))
-            return
-        bound = is_bound(workload)
-        for number in range(workload.replicas):
-            if not bound:
-                self._queue(pod_of(workload, number), Replica(workload, number))
-                continue
-            name = node_of(workload, number, self.fleet.names)
-            if not self.fleet.is_resting(name):
-                self.bind(pod_of(workload, number), name, Replica(workload, number))
-            elif self.control_plane.has_scheduler:
-                self.control_plane.bound(pod_of(workload, number), name)
+                self._queue(pod, replica(number))
+        elif is_there_first(workload):
+            for number, name in self.fleet.first_pods(workload):
+                self._bind(pod_of(workload, number), name, replica(number))
+        elif is_bound(workload):
+            for number in range(workload.replicas):
+                name = node_of(workload, number, self.fleet.names)
+                self._bind(pod_of(workload, number), name, replica(number))
+        else:
+            for number in range(workload.replicas):
+                self._queue(pod_of(workload, number), replica(number))
 
-    def bind(self, pod: Pod, name: str, replica: Replica) -> None:
+    def _next_order(self) -> tuple[int, int]:
+        self._later += 1
+        return len(self.scenario.workloads), self._later
+
+    def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
         """Put a pod on a node without asking the scheduler."""
-        self._replicas[pod.metadata.uid] = replica
+        node = self.fleet.get(name)
+        self.know(pod, name, replica)
         self.control_plane.bound(pod, name)
-        self.placed(pod, name)
+        self._let_know(node, pod)
+
+    def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
+        """Remember a pod that is there."""
+        self._replicas[pod.metadata.uid] = replica
+        self.pods[pod.metadata.uid] = pod, name
+
+    def in_order(self) -> list[tuple[str, Replica]]:
+        """Return the pods in the order in which they came to be, by uid; without those on resting nodes."""
+        return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
     def _queue(self, pod: Pod, replica: Replica) -> None:
-        uid = pod.metadata.uid
-        self._replicas[uid] = replica
-        self.pods[uid] = pod, None
+        self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
     def placed(self, pod: Pod, name: str) -> None:
-        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
-        uid = pod.metadata.uid
-        self.pods[uid] = pod, name
+        """Hear from the scheduler where a pod goes."""
         node = self.fleet.get(name)
+        self.pods[pod.metadata.uid] = pod, name
+        self._let_know(node, pod)
+
+    def _let_know(self, node: SimNode | None, pod: Pod) -> None:
+        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
         if node is not None:
             node.report(PodBound(pod))
         else:
-            self._plan_loss(uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
+            self._plan_loss(pod.metadata.uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, _: int) -> None:
         self.fleet.wake_all_with(workload)
-        for uid, replica in tuple(self._replicas.items()):
+        for uid, replica in self.in_order():
             if replica.workload is workload:
                 pod, name = self.pods[uid]
                 self.note(Kind.DELETED, pod, name, By.USER)
@@ -151,11 +171,11 @@ class SimCluster:
         is_over = workload.deleted_us is not None and self.agenda.now_us >= workload.deleted_us
         if not workload.recreate or is_over or why in {"Deleted", Phase.SUCCEEDED}:
             return
-        again = replace(replica, generation=replica.generation + 1)
 
         def make(now_us: int) -> None:
             if workload.deleted_us is not None and now_us >= workload.deleted_us:
                 return
+            again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
             made = replacement(pod, again)
             self.note(Kind.REPLACED, made, None, By.CONTROLLER, ReplacementFor(pod.key, why))
             self._queue(made, again)
@@ -196,7 +216,8 @@ class SimCluster:
         self.fleet.drop(node.name)
         noticed_us = self.agenda.now_us + NOTICED_AFTER_US
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
-        for uid, (pod, name) in self.pods.items():
+        for uid, _ in self.in_order():
+            pod, name = self.pods[uid]
             if name == node.name:
                 self._plan_loss(uid, pod, noticed_us)
 

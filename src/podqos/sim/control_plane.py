@@ -5,6 +5,7 @@ There is a scheduler only once somebody has to be placed: pods that are bound be
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,6 @@ class ControlPlane:
         self._reported: dict[str, tuple[str, ...]] = {}
         self._pending: set[str] = set()
         self._is_placing = False
-
-    @property
-    def has_scheduler(self) -> bool:
-        """Whether anybody had to be placed so far."""
-        return self._scheduler is not None
 
     def api_node(self, name: str) -> Node:
         """Return a node as the API server knows it."""
@@ -108,10 +104,18 @@ class ControlPlane:
                     self._scheduler.remove_node(name)
                 elif name in self._reported:
                     self._scheduler.report(name, self._reported[name])
-            for pod, where in (*self._cluster.pods.values(), *fleet.resting_pods()):
-                if where is not None:
-                    self._scheduler.bound(pod, where)
+            for _, pod, where in sorted(self._bound(), key=lambda each: each[0]):
+                self._scheduler.bound(pod, where)
         return self._scheduler
+
+    def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
+        """Yield all pods that have a node, with their place in the order in which they came to be."""
+        for uid, replica in self._cluster.in_order():
+            pod, name = self._cluster.pods[uid]
+            if name is not None:
+                yield replica.order, pod, name
+        for pod, name, replica in self._cluster.fleet.resting_pods():
+            yield replica.order, pod, name
 
     def _place_soon(self) -> None:
         if not self._is_placing:
@@ -130,7 +134,7 @@ class ControlPlane:
             for victim in displaced:
                 uid = victim.metadata.uid
                 because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
-                cluster.note(Kind.PREEMPTED, victim, cluster.pods[uid][1], By.SCHEDULER, because)
+                cluster.note(Kind.PREEMPTED, victim, scheduler.node_of(victim), By.SCHEDULER, because)
                 cluster.remove(uid, "Preempted")
         why: dict[int, NoPlace] = {}
         for view in scheduler.waiting.values():

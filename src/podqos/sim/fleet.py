@@ -1,46 +1,56 @@
 """The nodes of a simulated cluster: those that are set up, and those that rest because nothing happens on them.
 
-A node rests as long as it is proven quiet (``quiet``). It wakes when the proof ends or when somebody wants something of
-it: then its own events are run from the beginning up to now, by themselves, and from there on with everybody else's.
+A node rests as long as nobody wants anything of it, if it is proven that nothing happens there by itself
+(``beginnings``). When somebody does, it is set up as at the beginning; its own events are run up to now, by themselves,
+and from there on with everybody else's.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.pods import promised
+from msgspec import Struct
+
+from podqos.agent.events import PodBound
+from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
-from podqos.sim.agenda import CLUSTER, Agenda, Turn
+from podqos.sim.agenda import CLUSTER, Agenda
+from podqos.sim.beginnings import Beginning, Beginnings, Part
 from podqos.sim.node import Place, SimNode
 from podqos.sim.node_settings import NodeSettings, node_settings
-from podqos.sim.quiet import Composition, Proofs
-from podqos.sim.replicas import Replica, is_bound, numbers_on, pod_of
-from podqos.sim.scenario import NodeAdded, NodeLost, ScenarioWorkload
+from podqos.sim.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
+from podqos.sim.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
 if TYPE_CHECKING:
     from podqos.sim.cluster import SimCluster
 
 
+class RestingNode(Struct, frozen=True):
+    """A node that is not set up."""
+
+    name: str
+    beginning: Beginning
+    parts: tuple[Part, ...]
+    """Its pods."""
+
+
 class Fleet:
     """All nodes, by name, in the order of the scenario."""
 
-    def __init__(self, cluster: SimCluster, *, may_rest: bool) -> None:
+    def __init__(self, cluster: SimCluster, is_watched: Callable[[str], bool]) -> None:
         self._cluster = cluster
         self._places: dict[str, Place] = {}
         self._settings: dict[str, NodeSettings] = {}
         self._nodes: dict[str, SimNode] = {}
-        self._resting: dict[str, None] = {}
-        self.arrived: list[ScenarioWorkload] = []
-        """Those whose pods have been bound, on resting nodes as well."""
-        self.set_up()
+        self._resting: dict[str, RestingNode] = {}
+        self._beginnings = Beginnings(cluster.scenario, cluster.requests)
+        self._learn()
         self.names: tuple[str, ...] = tuple(self._places)
-        self._lay_to_rest(may_rest=may_rest)
+        self._set_up(is_watched)
 
-    def set_up(self) -> None:
+    def _learn(self) -> None:
         """Learn which nodes there are."""
         scenario = self._cluster.scenario
         for group in scenario.nodes:
@@ -50,35 +60,23 @@ class Fleet:
                 self._settings[name] = settings
                 self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
 
-    def _lay_to_rest(self, *, may_rest: bool) -> None:
-        """Let those rest that are quiet; set up the others."""
+    def _set_up(self, is_watched: Callable[[str], bool]) -> None:
+        """Let those rest that are quiet and that nobody watches; set up the others."""
         scenario = self._cluster.scenario
         kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
         kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
-        proofs = Proofs(scenario.workloads, scenario.options, scenario.duration_us)
-        for name, place in self._places.items():
+        busy = _busy(scenario, self.names)
+        parts = _first_parts(scenario, self.names)
+        for name in self.names:
             if name in kept_back:
                 continue
-            quiet_us = proofs.quiet_until_us(self._settings[name], self._composition(place)) if may_rest else 0
-            if quiet_us > 0:
-                self._resting[name] = None
-                self._cluster.plan(quiet_us, partial(self._end_rest, name))
-            else:
-                self.add(name)
-
-    def _composition(self, place: Place) -> Composition:
-        """Return which pods will be bound to a node."""
-        found: Counter[tuple[int, int]] = Counter()
-        for index, workload in enumerate(self._cluster.scenario.workloads):
-            if is_bound(workload):
-                numbers = numbers_on(workload, place.name, place.index, len(self._places))
-                kinds = len(workload.demands)
-                if kinds == 1:
-                    found[index, 0] += len(numbers)
-                else:
-                    for number in numbers:
-                        found[index, number % kinds] += 1
-        return tuple((workload, demand, count) for (workload, demand), count in sorted(found.items()) if count)
+            if name not in busy and not is_watched(name):
+                own = tuple(parts.get(name, ()))
+                beginning = self._beginnings.of_quiet(self._settings[name], own)
+                if beginning is not None:
+                    self._resting[name] = RestingNode(name, beginning, own)
+                    continue
+            self.add(name)
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
@@ -90,13 +88,19 @@ class Fleet:
         """Whether a node is there, awake or not."""
         return name in self._nodes or name in self._resting
 
-    def is_resting(self, name: str) -> bool:
-        """Whether a node is quiet and not set up."""
-        return name in self._resting
-
     def awake(self) -> Collection[SimNode]:
         """Return the nodes that are set up."""
         return self._nodes.values()
+
+    def resting(self) -> Collection[RestingNode]:
+        """Return the nodes that are not."""
+        return self._resting.values()
+
+    def beginnings(self) -> Iterator[tuple[Beginning, int]]:
+        """Yield how the nodes that rest began, and how many of them did so."""
+        found = {id(node.beginning): node.beginning for node in self._resting.values()}
+        counts = Counter(id(node.beginning) for node in self._resting.values())
+        yield from ((beginning, counts[which]) for which, beginning in found.items())
 
     def numbered(self, index: int) -> tuple[SimNode, ...]:
         """Return the node with a number if it is awake; all of them for what concerns the cluster."""
@@ -104,6 +108,13 @@ class Fleet:
             return tuple(self._nodes.values())
         node = self._nodes.get(self.names[index])
         return () if node is None else (node,)
+
+    def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of the pods that are there from the beginning, and their nodes, without resting ones."""
+        places = workload.nodes or self.names
+        turns = [turn for turn, name in enumerate(places) if name not in self._resting]
+        for first in range(0, workload.replicas, len(places)):
+            yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if need be; None if it is away."""
@@ -123,63 +134,59 @@ class Fleet:
         cluster = self._cluster
         return SimNode(self._places[name], self._settings[name], cluster.scenario.options, agenda, cluster)
 
-    # ---- waking --------------------------------------------------------------------------------------------------
+    # ---- resting and waking --------------------------------------------------------------------------------------
 
     def wake_all_with(self, workload: ScenarioWorkload) -> None:
         """Wake the nodes on which pods of a workload run."""
-        for name in tuple(self._resting):
-            if any(other is workload for other, _ in self._bound_to(name)):
+        workloads = self._cluster.scenario.workloads
+        for name, node in tuple(self._resting.items()):
+            if any(workloads[part.workload] is workload for part in node.parts):
                 self._wake(name)
 
-    def resting_pods(self) -> Iterator[tuple[Pod, str]]:
+    def resting_pods(self) -> Iterator[tuple[Pod, str, Replica]]:
         """Yield the pods on resting nodes, and where they are."""
-        for name in self._resting:
-            for workload, number in self._bound_to(name):
-                yield pod_of(workload, number), name
-
-    def _end_rest(self, name: str, _: int) -> None:
-        if name in self._resting:
-            self._wake(name)
+        for node in self._resting.values():
+            yield from ((pod, node.name, replica) for pod, replica in self._pods(node))
 
     def _wake(self, name: str) -> None:
         """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
-        del self._resting[name]
+        resting = self._resting.pop(name)
         agenda = self._cluster.agenda
         own = Agenda(agenda.until_us)
         self._nodes[name] = node = self._new(name, own)
-        for workload, number in self._bound_to(name):
-            act = partial(self._bind, name, workload, number)
-            own.plan(workload.arrives_us, CLUSTER, Turn.LIFE, act)
-        reached = agenda.now_us, max(CLUSTER, min(agenda.reached, node.index))
-        while own.next is not None and own.next <= reached:
-            own.step()
+        for pod, replica in self._pods(resting):
+            self._cluster.know(pod, name, replica)
+            node.report(PodBound(pod))
         agenda.take_over(own)
         node.agenda = agenda
 
-    def _bind(self, name: str, workload: ScenarioWorkload, number: int, _: int) -> None:
-        self._cluster.bind(pod_of(workload, number), name, Replica(workload, number))
+    def _pods(self, node: RestingNode) -> Iterator[tuple[Pod, Replica]]:
+        workloads = self._cluster.scenario.workloads
+        for part in node.parts:
+            workload = workloads[part.workload]
+            for number in part.numbers:
+                yield pod_of(workload, number), Replica(workload, number, (part.workload, number))
 
-    def _bound_to(self, name: str) -> Iterator[tuple[ScenarioWorkload, int]]:
-        """Yield the pods that have been bound to a node beforehand, in that order."""
-        place = self._places[name]
-        for workload in self.arrived:
-            if is_bound(workload):
-                for number in numbers_on(workload, name, place.index, len(self._places)):
-                    yield workload, number
+    def journal_of(self, node: RestingNode) -> Iterator[Entry]:
+        """Yield what a node that rests has to say."""
+        return node.beginning.entries(node.name, self._beginnings.keys(node.parts))
 
-    # ---- the journal of those that never woke --------------------------------------------------------------------
 
-    def entries_of_resting(self) -> Iterator[Entry]:
-        """Yield what the nodes that rest have to say: their pods were admitted and started, and that is all."""
-        options, until_us = self._cluster.scenario.options, self._cluster.agenda.until_us
-        for name in self._resting:
-            config = self._settings[name].agent
-            reasons = {id(workload): promised(config, workload.pod) for workload in self.arrived}
-            for workload, number in self._bound_to(name):
-                key = f"{workload.pod.metadata.namespace or 'default'}/{pod_of(workload, number).metadata.name}"
-                arrived_us = workload.arrives_us
-                yield Entry(arrived_us, name, Kind.ADMITTED, key, None, By.KUBELET)
-                started_us = arrived_us + options.start_delay_us(arrived_us)
-                if started_us <= until_us:
-                    because = reasons[id(workload)]
-                    yield Entry(started_us, name, Kind.STARTED, key, None, By.KUBELET, because)
+def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Part]]:
+    """Return which pods each node begins with, in the order in which they are bound."""
+    found: dict[str, list[Part]] = {}
+    for index, workload in enumerate(scenario.workloads):
+        if is_there_first(workload):
+            for name, numbers in numbers_by_node(workload, names):
+                found.setdefault(name, []).append(Part(index, numbers))
+    return found
+
+
+def _busy(scenario: Scenario, names: Sequence[str]) -> set[str]:
+    """Return the nodes to which something is done at the very beginning."""
+    found: set[str] = set()
+    for workload in scenario.workloads:
+        if is_bound(workload) and workload.arrives_us == 0 and not is_there_first(workload):
+            found.update(workload.nodes or names)
+    lost = (each for each in scenario.happenings if isinstance(each, NodeLost))
+    return found | {each.node for each in lost if each.at_us == 0}

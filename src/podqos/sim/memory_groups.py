@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.cgroup import ROOT, parent_path
-from podqos.kernel.memcg import Kind, MemcgSettings, Memory
+from podqos.kernel.memcg import Kind, MemcgSettings
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
-from podqos.qos.cgroup import Cgroup
 from podqos.sim.agenda import Turn
 from podqos.sim.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.laid_out_memory import laid_out
 from podqos.sim.want import Want
-from podqos.survival.memory_tree import memcg_settings
 
 if TYPE_CHECKING:
     from podqos.sim.pods import SimContainer
@@ -86,13 +85,11 @@ class NodeMemory:
 
     # ---- cgroups -------------------------------------------------------------------------------------------------
 
-    def write(self, cgroup: Cgroup, level: OOMLevel, now_us: int, path: str | None = None) -> MemoryGroup:
+    def write(self, path: str, settings: MemcgSettings, level: OOMLevel, now_us: int) -> MemoryGroup:
         """Make a cgroup, or write its files again."""
-        path = path or cgroup.path
-        assert path is not None
         group = self.groups.get(path) or self._add(path, level, self._parent(path))
-        group.settings = memcg_settings(cgroup)
-        limit = group.settings.max_bytes
+        group.settings = settings
+        limit = settings.max_bytes
         if limit is not None:
             self._limit(group, limit, now_us)
         elif group.mark is not None:
@@ -177,7 +174,7 @@ class NodeMemory:
     def _short(self, group: MemoryGroup, time_us: int) -> None:
         """Make room in a cgroup that is over its limit: take back what can be, and kill if that is too little."""
         lacking = group.excess_bytes(time_us)
-        if lacking > 0 and self.reclaimable:
+        if lacking > 0 and self._can_gain(time_us):
             lacking -= self._reclaim(group, time_us, lacking)
         if lacking > 0:
             self._out_of_memory(group, time_us)
@@ -186,19 +183,33 @@ class NodeMemory:
         self.eased(time_us)
 
     def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
-        memory = self.laid_out(time_us)
+        memory = laid_out(self, time_us)
         gainable = reclaimable_bytes(memory, group.path)
         batch = max(LEAST_BATCH_BYTES, gainable // 16)
         return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
 
     def _kswapd(self, time_us: int) -> None:
         """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
+        if not self._can_gain(time_us):
+            return
         marks = self.machine.watermarks
-        memory = self.laid_out(time_us)
+        memory = laid_out(self, time_us)
         wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
         self._take(reclaim(memory, ROOT, wanted), time_us)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
+
+    def _can_gain(self, time_us: int) -> bool:
+        """Whether there is anything to take back at all: a quick look, before the tree is laid out."""
+        if not self.reclaimable:
+            return False
+        if self.machine.swap_bytes > self.swap_used_bytes():
+            return True
+        files = (want for kind, want in self.system.items() if kind is not Kind.ANON)
+        held = (
+            each for container in self.running.values() for each in (container.active_file, container.inactive_file)
+        )
+        return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
 
     def _take(self, taken: Iterable[Taken], time_us: int) -> int:
         gained = 0
@@ -220,33 +231,3 @@ class NodeMemory:
                 return container.inactive_file
             case _:
                 return container.anon
-
-    def laid_out(self, time_us: int) -> Memory:
-        """Return the memory as it is at a moment, for the kernel model to decide on."""
-        memory = Memory(self.machine)
-        for kind, want in self.system.items():
-            memory.put(ROOT, kind, want.at(time_us))
-            if kind is Kind.ANON and want.debt:
-                memory.put(ROOT, Kind.SWAP, want.debt >> FRACTION_BITS)
-        for container in self.running.values():
-            for group in reversed(container.groups[:-1]):
-                if group.path not in memory:
-                    memory.add(group.path, group.settings)
-            path = container.path
-            for kind, want in _by_kind(container):
-                memory.put(path, kind, want.at(time_us))
-            swapped = container.swap_bytes()
-            if swapped:
-                memory.put(path, Kind.SWAP, swapped)
-        return memory
-
-
-def _by_kind(container: SimContainer) -> Iterator[tuple[Kind, Want]]:
-    if container.anon is not None:
-        yield Kind.ANON, container.anon
-    if container.active_file is not None:
-        yield Kind.ACTIVE_FILE, container.active_file
-    if container.inactive_file is not None:
-        yield Kind.INACTIVE_FILE, container.inactive_file
-    for volume in container.tmpfs:
-        yield Kind.KERNEL, volume

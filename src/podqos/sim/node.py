@@ -187,8 +187,8 @@ class SimNode:
         now_us = self.now_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
-        active = (pod for pod in self.world.pods.values() if not pod.is_gone)
-        return would_evict(active, now_us, ranking, threshold_met=self.alarms.is_memory_short(now_us))
+        pods = self.world.pods.values()
+        return would_evict(pods, now_us, ranking, threshold_met=self.alarms.is_memory_short(now_us))
 
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
@@ -26,6 +27,7 @@ from podqos.qos.cgroup_settings import (
     MemoryQoS,
     SwapBehavior,
 )
+from podqos.sim.cgroup_readings import CgroupReadings
 from podqos.sim.scenario import NodeSpec
 
 _NS_PER_US = 1000
@@ -41,6 +43,7 @@ class NodeSettings(Struct, frozen=True):
     allocatable: Allocatable
     layout: Layout
     status_update_us: int
+    readings: CgroupReadings
 
 
 def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> NodeSettings:
@@ -48,17 +51,19 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
+    cgroups = _cgroups(spec, allocatable)
     agent = AgentConfig(
         node=spec.name,
-        cgroups=_cgroups(spec, allocatable),
+        cgroups=cgroups,
         eviction=configure(eviction_settings(config), layout=layout, policy=policy, profile=profile),
         allocatable={name: amount for name, amount in allocatable.allocatable.items() if name != PID},
         max_pods=allocatable.allocatable[PODS].value,
         longest_back_off_seconds=_longest_back_off_seconds(config, profile),
         profile=profile,
+        plans=PodPlans(cgroups, profile),
     )
     status_update_us = parse_duration_ns(config.node_status_update_frequency) // _NS_PER_US
-    return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us)
+    return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
 
 
 def capacity_of(spec: NodeSpec) -> ResourceList:

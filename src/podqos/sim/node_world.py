@@ -66,7 +66,8 @@ class NodeWorld:
         self.pods_working_set = Gauge()
         self.next_pid = 1000
         self._options = options
-        self._pid_limits: dict[str, Supply] = {}
+        self.pid_limits: dict[str, Supply] = {}
+        """By path of the cgroup that sets them."""
         begin_system(self, spec.system, owner.now_us)
 
     @property
@@ -104,11 +105,12 @@ class NodeWorld:
 
     def _write(self, cgroup: Cgroup) -> None:
         assert cgroup.path is not None
-        self.memory.write(cgroup, _LEVELS[cgroup.level], self.owner.now_us)
-        self.cpu.write(cgroup, cgroup.path)
-        limit = cgroup.text("pids.max")
-        if limit is not None and cgroup.path not in self._pid_limits:
-            supply = self._pid_limits[cgroup.path] = Supply(PIDS, int(limit), self.owner.plan, self._refused)
+        reading = self.settings.readings.of(cgroup)
+        self.memory.write(cgroup.path, reading.memory, _LEVELS[cgroup.level], self.owner.now_us)
+        self.cpu.write(cgroup.path, reading.cpu)
+        limit = reading.pids_max
+        if limit is not None and cgroup.path not in self.pid_limits:
+            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self._refused)
             supply.gauge.since_us = self.owner.now_us
 
     # ---- pods come -----------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class NodeWorld:
         demand_of, request = self.owner.demand_of(pod), self.owner.memory_request(pod)
         made = SimPod(pod, parent or self.memory.root, demand_of, request.nanos)
         chain = [group.path for group in made.group.chain()]
-        made.pids = (self.pids, *(self._pid_limits[path] for path in chain if path in self._pid_limits))
+        made.pids = (self.pids, *(self.pid_limits[path] for path in chain if path in self.pid_limits))
         made.local_limits = local_limits(
             pod, self.settings.layout, self.owner.plan, self.owner.alarm, self.owner.now_us
         )
@@ -152,8 +154,9 @@ class NodeWorld:
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
         path = container_path(plan)
-        group = self.memory.write(plan.cgroup, OOMLevel.CONTAINER, self.owner.now_us, path)
-        self.cpu.write(plan.cgroup, path)
+        reading = self.settings.readings.of(plan.cgroup)
+        group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
+        self.cpu.write(path, reading.cpu)
         pod.containers[plan.name] = SimContainer(pod, plan, group)
 
     # ---- pods go -------------------------------------------------------------------------------------------------
@@ -177,7 +180,7 @@ class NodeWorld:
         def remove() -> Sequence[Event]:
             self.memory.remove(path)
             self.cpu.remove(path)
-            self._pid_limits.pop(path, None)
+            self.pid_limits.pop(path, None)
             return self._clean_up(self.pods[uid])
 
         return self._later(self._options.clean_up_us, remove)

@@ -8,6 +8,7 @@ from podqos.agent.commands import ContainerPlan
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
+from podqos.model.quantity import NANOS
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 from podqos.sim.curve import Clock
 from podqos.sim.demand import ContainerDemand
@@ -80,6 +81,13 @@ class SimContainer:
                 yield want
         yield from self.tmpfs
 
+    @property
+    def page_cache(self) -> Iterator[Want]:
+        """What of its memory the kernel can take back without swapping."""
+        for want in (self.active_file, self.inactive_file):
+            if want is not None:
+                yield want
+
     def process_count(self, time_us: int) -> int:
         """Return how many processes share its memory."""
         if self.fixed_processes is not None:
@@ -131,6 +139,7 @@ class SimPod:
         "is_stopping",
         "key",
         "local_limits",
+        "over_request_fine",
         "pids",
         "pod",
         "priority",
@@ -147,6 +156,8 @@ class SimPod:
         self.is_critical = pod.is_critical
         self.request_nanos = request_nanos
         """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
         self.group = group
         """Of its cgroup; the machine's where it has none."""
         self.demand_of = demand_of

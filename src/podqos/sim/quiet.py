@@ -1,245 +1,178 @@
-"""Until when a node is quiet: nothing is full, nobody is slowed, no threshold is passed, nobody ends.
+"""Whether anything can happen on a node at all: a bound that needs no simulation.
 
-Ten thousand nodes on which nothing happens should cost nothing. For a node whose pods are all known beforehand, sums
-over their curves prove that it has no event to run before a time; equal nodes share one proof. A quiet node is not set
-up at all; only its journal is written, which is the same as if it had been.
+On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
+what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
+where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
+all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet;
+if all are, so is the node.
+
+The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from podqos.agent.admission import requests_of
-from podqos.eviction.signals import Signal
-from podqos.eviction.thresholds import derive_containerfs
-from podqos.kernel.cpu import DEFAULT_PERIOD_USEC
-from podqos.model.resources import EPHEMERAL_STORAGE
-from podqos.placement.demand import counted
-from podqos.qos.cgroup import Cgroup, Level, pod_cgroups, tier_cgroups
-from podqos.qos.cgroup_tiers import TierRequests
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
-from podqos.sim.curve import constant
-from podqos.sim.demand import ContainerDemand, SystemDemand
-from podqos.sim.load import Load
+from msgspec import Struct
+
+from podqos.agent.reasons import OOMLevel
+from podqos.model.pod import Pod
+from podqos.sim.curve import Curve
+from podqos.sim.demand import IDLE
+from podqos.sim.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node_settings import NodeSettings
-from podqos.sim.scenario import Options, ScenarioWorkload
-
-Composition = tuple[tuple[int, int, int], ...]
-"""Workload (by its place in the scenario), which of its demands, how many such pods."""
-
-USAGE, WORKING_SET, PAGE_CACHE, PIDS, CPU = "usage", "working set", "page cache", "pids", "cpu"
-NODEFS, NODEFS_INODES, ROOTFS, ROOTFS_INODES = "nodefs", "nodefs inodes", "rootfs", "rootfs inodes"
-_RESOURCES = (USAGE, WORKING_SET, PAGE_CACHE, PIDS, CPU, NODEFS, NODEFS_INODES, ROOTFS, ROOTFS_INODES)
-
-_ProvenPod = tuple[dict[str, Load], int]
-"""What a pod adds to its node, and until when it keeps within its own limits."""
+from podqos.sim.node_world import NodeWorld
+from podqos.sim.peaks import Peaks
+from podqos.sim.pods import SimPod
+from podqos.sim.trial import Demands, Trial
+from podqos.sim.want import Want
+from podqos.sim.would_evict import MemoryRequests
 
 
-class Proofs:
-    """The proofs of one scenario."""
+class Load(Struct, frozen=True):
+    """What one pod adds to the sums of a node."""
 
-    def __init__(self, workloads: tuple[ScenarioWorkload, ...], options: Options, until_us: int) -> None:
-        self._workloads = workloads
-        self._options = options
-        self._until_us = until_us
-        self._known: dict[tuple[int, Composition], int] = {}
-        self._pods: dict[tuple[int, int, int], _ProvenPod] = {}
-
-    def quiet_until_us(self, settings: NodeSettings, composition: Composition) -> int:
-        """Return a time before which a node with these pods has nothing to do; beyond the end if it never has."""
-        key = id(settings), composition
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._prove(settings, composition)
-        return known
-
-    def _prove(self, settings: NodeSettings, composition: Composition) -> int:
-        if not self._all_admitted(settings, composition):
-            return 0
-        quiet_us = self._until_us + 1
-        pods = _loads()
-        for workload, demand, count in composition:
-            loads, own_us = self._pod(settings, workload, demand)
-            quiet_us = min(quiet_us, own_us)
-            for resource, load in loads.items():
-                pods[resource].add_all(load, count)
-        return min(quiet_us, self._first_above(_node_checks(settings, pods)))
-
-    def _all_admitted(self, settings: NodeSettings, composition: Composition) -> bool:
-        config = settings.agent
-        requested: dict[str, int] = {}
-        for workload, _, count in composition:
-            for name, amount in requests_of(self._workloads[workload].pod, config).items():
-                requested[name] = requested.get(name, 0) + amount * count
-        allocatable = counted(config.allocatable)
-        fits = all(amount <= allocatable.get(name, 0) for name, amount in requested.items() if amount)
-        return fits and sum(count for *_, count in composition) <= config.max_pods
-
-    def _pod(self, settings: NodeSettings, workload: int, demand: int) -> _ProvenPod:
-        """Return what one pod adds to the node, and until when it keeps within its own limits."""
-        key = id(settings), workload, demand
-        known = self._pods.get(key)
-        if known is None:
-            known = self._pods[key] = self._prove_pod(settings, self._workloads[workload], demand)
-        return known
-
-    def _prove_pod(self, settings: NodeSettings, workload: ScenarioWorkload, demand: int) -> _ProvenPod:
-        pod, loads = workload.pod, _loads()
-        if _is_hard_to_tell(workload, demand):
-            return loads, 0
-        started_us = workload.arrives_us + self._options.start_delay_us(workload.arrives_us)
-        limited: list[tuple[dict[str, Load], Cgroup]] = []
-        qos_class = pod_qos_class(pod, classify(pod, settings.agent.profile).qos_class)
-        for cgroup in pod_cgroups(pod, qos_class, settings.agent.cgroups, settings.agent.profile):
-            if cgroup.level is Level.POD:
-                limited.append((loads, cgroup))
-            elif cgroup.level is Level.CONTAINER:
-                own = _loads()
-                _add(own, workload.demand_of(demand, cgroup.container), started_us)
-                limited.append((own, cgroup))
-                for resource, load in own.items():
-                    loads[resource].add_all(load)
-        checks = ((own[resource], limit) for own, cgroup in limited for resource, limit in _file_limits(cgroup))
-        return loads, self._first_above(checks)
-
-    def _first_above(self, checks: Iterable[tuple[Load, int]]) -> int:
-        first_us = self._until_us + 1
-        for load, limit in checks:
-            found_us = load.first_above(limit, self._until_us)
-            if found_us is not None:
-                first_us = min(first_us, found_us)
-        return first_us
+    peaks: Mapping[str, int]
+    """In whole units: the sum of the peaks of its curves."""
+    curves: Mapping[str, tuple[Curve, ...]]
 
 
-def _loads() -> dict[str, Load]:
-    return {resource: Load() for resource in _RESOURCES}
+class Bounds:
+    """The bounds of equal machines."""
+
+    def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
+        self._peaks = peaks
+        self._trial = Trial(settings, requests)
+        self._is_usable = self._trial.settle()
+        world = self._trial.node.world
+        system = Load({}, {}) if not self._is_usable else self._added(world, _system_wants(world))
+        self._system = system
+        self._fixed = {
+            name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
+            for name, gauge in _shared(world).items()
+        }
+        """What is in use without being anybody's, such as images on the disk."""
+
+    def load(self, pod: Pod, demands: Demands) -> Load | None:
+        """Return what a pod adds to the node; None where something can happen to it by itself."""
+        inits = [each.name for each in pod.spec.init_containers if not each.is_sidecar]
+        if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
+            return None
+        if any(demands.get(name, IDLE) != IDLE for name in inits):
+            return None
+        self._trial.bind(pod, demands)
+        tried = self._trial.node.world.pods.get(pod.metadata.uid)
+        load = None
+        if self._trial.settle() and tried is not None:
+            load = self._of_pod(tried)
+        self._trial.remove(pod)
+        if load is None:
+            return None
+        # Init containers have been there for a moment.
+        return Load(Counter(load.peaks) + Counter(pids=len(inits)), load.curves) if inits else load
+
+    def are_kept(self, world: NodeWorld, loads: Sequence[Load]) -> bool:
+        """Whether nothing can happen on a node with these pods; ``world`` is such a node, for its limits."""
+        levels = {name: _lowest_mark(gauge) for name, gauge in _shared(world).items()}
+        if not self._is_usable or not levels.keys() <= self._fixed.keys():
+            return False
+        peaks: Counter[str] = Counter(self._system.peaks)
+        for load in loads:
+            peaks.update(load.peaks)
+        return all(
+            level is None
+            or self._fixed[name] + (peaks[name] << FRACTION_BITS) < level
+            or self._is_below(name, level, loads)
+            for name, level in levels.items()
+        )
+
+    def _is_below(self, name: str, level: int, loads: Iterable[Load]) -> bool:
+        curves = [curve for load in (self._system, *loads) for curve in load.curves.get(name, ())]
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and self._fixed[name] + peak < level
+
+    def _of_pod(self, pod: SimPod) -> Load | None:
+        """Return what a pod adds, if it stays below its own limits."""
+        wants = list(_pod_wants(pod))
+        world = self._trial.node.world
+        shared = {id(gauge) for gauge in _shared(world).values()}
+        own: dict[Gauge, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) not in shared:
+                    own.setdefault(gauge, []).append(want.curve)
+        for gauge, curves in own.items():
+            if not self._fits(curves, _lowest_mark(gauge)):
+                return None
+        quota = world.cpu.quota_milli(pod.group.path)
+        cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
+        if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
+            return None
+        return self._added(world, wants)
+
+    def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:
+        if level is None or sum(map(self._peaks.ceiling, curves)) << FRACTION_BITS < level:
+            return True
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and peak < level
+
+    def _added(self, world: NodeWorld, wants: Iterable[Want]) -> Load:
+        names = {id(gauge): name for name, gauge in _shared(world).items()}
+        curves: dict[str, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) in names:
+                    curves.setdefault(names[id(gauge)], []).append(want.curve)
+        return Load(
+            {name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()},
+            {name: tuple(each) for name, each in curves.items()},
+        )
 
 
-def _add(loads: dict[str, Load], demand: ContainerDemand, started_us: int) -> None:
-    for resource, curves in (
-        (USAGE, (demand.anon_bytes, demand.active_file_bytes, demand.inactive_file_bytes)),
-        (WORKING_SET, (demand.anon_bytes, demand.active_file_bytes)),
-        (PAGE_CACHE, (demand.active_file_bytes, demand.inactive_file_bytes)),
-        (PIDS, (demand.pids_wanted,)),
-        (CPU, (demand.cpu_milli,)),
-        (NODEFS, (demand.logs_bytes,)),
-        (NODEFS_INODES, (demand.logs_inodes,)),
-        (ROOTFS, (demand.rootfs_bytes,)),
-        (ROOTFS_INODES, (demand.rootfs_inodes,)),
+def _shared(world: NodeWorld) -> dict[str, Gauge]:
+    """Return the sums that several pods add to, by names that are the same on equal nodes; each once."""
+    found: dict[str, Gauge] = {}
+    for path, group in world.memory.groups.items():
+        if group.gauge is not None and group.level not in {OOMLevel.POD, OOMLevel.CONTAINER}:
+            found[f"memory{path}"] = group.gauge
+    for path, supply in world.pid_limits.items():
+        limited = world.memory.groups.get(path)
+        if limited is None or limited.level is not OOMLevel.POD:
+            found[f"pids{path}"] = supply.gauge
+    for name, filesystem in (
+        ("nodefs", world.disks.nodefs),
+        ("imagefs", world.disks.imagefs),
+        ("containerfs", world.disks.containerfs),
     ):
-        for curve in curves:
-            loads[resource].add(curve, started_us)
+        found |= {f"{name}.{unit}": supply.gauge for unit, supply in filesystem.items()}
+    found |= {"working set": world.working_set, "working set of pods": world.pods_working_set}
+    found |= {"pids": world.pids.gauge, "cpu": world.cpu.wanted}
+    first = {id(gauge): name for name, gauge in reversed(found.items())}
+    return {name: gauge for name, gauge in found.items() if first[id(gauge)] == name}
 
 
-def _is_hard_to_tell(workload: ScenarioWorkload, demand: int) -> bool:
-    """Whether a pod has something about it that no sum tells: it ends, it begins in steps, it has limits of its own."""
-    spec = workload.pod.spec
-    ends = any(each.exits_after_us is not None for each in workload.demands[demand].values())
-    volumes = any(each.volumes for each in workload.demands[demand].values())
-    limits = any(EPHEMERAL_STORAGE in container.resources.limits for container in spec.containers)
-    return bool(ends or volumes or limits or spec.init_containers or spec.resources or workload.deleted_us is not None)
+def _lowest_mark(gauge: Gauge) -> int | None:
+    """Return the least amount at which anything happens, in fine units."""
+    return min((mark.level for mark in gauge.marks if mark.is_rising), default=None)
 
 
-def _file_limits(cgroup: Cgroup) -> Iterator[tuple[str, int]]:
-    """Yield what the files of a cgroup limit."""
-    for name in ("memory.max", "memory.limit_in_bytes", "memory.high"):
-        text = cgroup.text(name)
-        if text is not None:
-            yield USAGE, int(text)
-    text = cgroup.text("pids.max")
-    if text is not None:
-        yield PIDS, int(text)
-    quota, _, period = (cgroup.text("cpu.max") or "max").partition(" ")
-    if cgroup.text("cpu.cfs_quota_us") is not None:
-        quota, period = cgroup.text("cpu.cfs_quota_us") or "", cgroup.text("cpu.cfs_period_us") or ""
-    if quota.isdecimal():
-        yield CPU, int(quota) * 1000 // int(period or DEFAULT_PERIOD_USEC)
+def _system_wants(world: NodeWorld) -> Iterator[Want]:
+    yield from world.memory.system.values()
+    if world.cpu.system is not None:
+        yield world.cpu.system
+    disks = world.disks
+    filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
+    supplies = (supply for each in filesystems.values() for supply in each.values())
+    for supply in (*supplies, world.pids):
+        yield from (want for want, container in supply.takers.items() if container is None)
 
 
-def _node_checks(settings: NodeSettings, pods: dict[str, Load]) -> Iterator[tuple[Load, int]]:
-    """Yield all that is limited on a node, with its limit or with what a threshold leaves of it."""
-    spec, config = settings.spec, settings.agent
-    node = _loads()
-    for resource in _RESOURCES:
-        node[resource].add_all(pods[resource])
-    _add_system(node, spec.system)
-    (kubepods, *_) = tier_cgroups(TierRequests(), config.cgroups) or (None,)
-    pods_limit = None
-    if kubepods is not None:
-        for resource, limit in _file_limits(kubepods):
-            if resource != CPU:
-                yield pods[resource], limit
-            if resource == USAGE:
-                pods_limit = limit
-    marks = settings.machine.watermarks
-    kept = marks.low_bytes if node[PAGE_CACHE] else marks.min_bytes
-    yield node[USAGE], spec.memory_bytes - kept
-    yield node[CPU], spec.cpu_milli
-    yield node[PIDS], spec.max_pids
-    disks = _disks(settings, node)
-    for load, capacity in disks.values():
-        yield load, capacity
-    sums = {
-        Signal.MEMORY: (node[WORKING_SET], spec.memory_bytes),
-        Signal.PID: (node[PIDS], spec.max_pids),
-        **disks,
-    }
-    if pods_limit is not None:
-        sums[Signal.ALLOCATABLE_MEMORY] = pods[WORKING_SET], pods_limit
-    derived = derive_containerfs(config.eviction.thresholds, config.eviction.layout)
-    for threshold in (*derived.in_place, *derived.added):
-        if threshold.signal in sums:
-            load, capacity = sums[threshold.signal]
-            yield load, capacity - threshold.amount(capacity).value
-
-
-def _add_system(node: dict[str, Load], system: SystemDemand) -> None:
-    for resource, curves in (
-        (USAGE, (system.anon_bytes, system.active_file_bytes, system.inactive_file_bytes)),
-        (WORKING_SET, (system.anon_bytes, system.active_file_bytes)),
-        (PAGE_CACHE, (system.active_file_bytes, system.inactive_file_bytes)),
-        (PIDS, (system.pids,)),
-        (CPU, (system.cpu_milli,)),
-        (NODEFS, (system.nodefs_bytes,)),
-        (NODEFS_INODES, (system.nodefs_inodes,)),
-    ):
-        for curve in curves:
-            node[resource].add(curve, 0)
-
-
-def _disks(settings: NodeSettings, node: dict[str, Load]) -> dict[Signal, tuple[Load, int]]:
-    """Return what is used of each filesystem, and what there is."""
-    spec = settings.spec
-    images = Load()
-    images.add(spec.system.imagefs_bytes, 0)
-    images.add(constant(spec.unused_image_bytes), 0)
-    rootfs = Load()
-    rootfs.add_all(node[ROOTFS])
-    rootfs.add(constant(spec.dead_container_bytes), 0)
-    filesystems = {
-        "nodefs": (spec.nodefs, [node[NODEFS]], [node[NODEFS_INODES]]),
-        "imagefs": (spec.imagefs, [], []),
-        "containerfs": (spec.containerfs, [], []),
-    }
-    image_home = "imagefs" if spec.imagefs is not None else "nodefs"
-    rootfs_home = "containerfs" if spec.containerfs is not None else image_home
-    filesystems[image_home][1].append(images)
-    filesystems[rootfs_home][1].append(rootfs)
-    filesystems[rootfs_home][2].append(node[ROOTFS_INODES])
-    found: dict[Signal, tuple[Load, int]] = {}
-    for home, signals in (
-        ("nodefs", (Signal.NODEFS, Signal.NODEFS_INODES)),
-        (image_home, (Signal.IMAGEFS, Signal.IMAGEFS_INODES)),
-        (rootfs_home, (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)),
-    ):
-        filesystem, space, inodes = filesystems[home]
-        assert filesystem is not None
-        for signal, loads, capacity in zip(
-            signals, (space, inodes), (filesystem.capacity_bytes, filesystem.inodes), strict=True
-        ):
-            total = Load()
-            for load in loads:
-                total.add_all(load)
-            found[signal] = total, capacity
-    return found
+def _pod_wants(pod: SimPod) -> Iterator[Want]:
+    for container in pod.running:
+        yield from container.memory
+        yield from container.disk.values()
+        if container.pids is not None:
+            yield container.pids
+        if container.cpu is not None:
+            yield container.cpu

@@ -117,6 +117,10 @@ class Recorder:
             self._settle(name)
         return self._records
 
+    def records(self, _: str) -> bool:
+        """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
+        return True
+
     def before(self, node: SimNode, now_us: int) -> None:
         """Look at a node before something happens there."""
         record = self._record(node)

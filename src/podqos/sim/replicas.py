@@ -22,6 +22,8 @@ class Replica(Struct, frozen=True, gc=False):
 
     workload: ScenarioWorkload
     number: int
+    order: tuple[int, int]
+    """Its place among all pods that ever were: those of the beginning by workload and number, then as they came."""
     generation: int = 0
     """How many there were before it."""
 
@@ -31,10 +33,20 @@ def is_bound(workload: ScenarioWorkload) -> bool:
     return workload.kind != DAEMON_SET and (bool(workload.nodes) or workload.spread)
 
 
+def is_there_first(workload: ScenarioWorkload) -> bool:
+    """Whether its pods are on their nodes from the beginning, and longer than that."""
+    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0
+
+
 def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
     """Return one of the pods of a workload that is no DaemonSet."""
+    return named(workload.pod, name_of(workload, number))
+
+
+def name_of(workload: ScenarioWorkload, number: int) -> str:
+    """Return what such a pod is called; one that stands for itself has its own name."""
     alone = workload.kind == POD and workload.replicas == 1
-    return named(workload.pod, workload.name if alone else f"{workload.name}-{number}")
+    return workload.name if alone else f"{workload.name}-{number}"
 
 
 def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:
@@ -50,13 +62,17 @@ def node_of(workload: ScenarioWorkload, number: int, names: Sequence[str]) -> st
     return places[number % len(places)]
 
 
-def numbers_on(workload: ScenarioWorkload, name: str, index: int, count: int) -> Sequence[int]:
-    """Return the numbers of the pods that are bound to a node, which is number ``index`` of ``count``."""
-    if not workload.nodes:
-        return range(index, workload.replicas, count)
-    turns = len(workload.nodes)
-    places = [place for place, other in enumerate(workload.nodes) if other == name]
-    return sorted(number for place in places for number in range(place, workload.replicas, turns))
+def numbers_by_node(workload: ScenarioWorkload, names: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
+    turns = workload.nodes or names
+    first = turns[: workload.replicas]
+    if len(set(first)) == len(first):
+        yield from ((name, range(turn, workload.replicas, len(turns))) for turn, name in enumerate(first))
+        return
+    found: dict[str, list[int]] = {}
+    for number in range(workload.replicas):
+        found.setdefault(turns[number % len(turns)], []).append(number)
+    yield from found.items()
 
 
 def replacement(pod: Pod, replica: Replica) -> Pod:

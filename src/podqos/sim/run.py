@@ -6,7 +6,7 @@ Same scenario, same bytes: nothing here depends on the machine, on the time of d
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -14,6 +14,8 @@ from podqos.agent.journal import Entry
 from podqos.sim.agenda import Agenda
 from podqos.sim.checkers import check_node
 from podqos.sim.cluster import SimCluster
+from podqos.sim.long_journal import whole_journal
+from podqos.sim.node import SimNode
 from podqos.sim.recording import Recorder
 from podqos.sim.scenario import Scenario
 
@@ -35,8 +37,8 @@ class Run(Struct, frozen=True):
     """A scenario that has been run."""
 
     scenario: Scenario
-    entries: list[Entry]
-    """The journal: in the order of time, of one time by name of the node."""
+    entries: Sequence[Entry]
+    """The journal: in the order of time, of one time by name of the node. A long one is made while it is read."""
     end_us: int
     tallies: Tallies
 
@@ -49,23 +51,51 @@ def simulate(
     progress: Progress | None = None,
 ) -> Run:
     """Run a scenario. ``check`` holds the invariants after every event, at a price."""
-    agenda = Agenda(scenario.duration_us)
-    cluster = SimCluster(scenario, agenda, may_rest=recorder is None and not check)
-    watch = _Watch(cluster, recorder, check=check) if recorder is not None or check else None
-    while (upcoming := agenda.next) is not None:
-        if watch is None:
-            agenda.step()
+    return Simulation(scenario, recorder=recorder, check=check).finish(progress)
+
+
+class Simulation:
+    """A scenario brought to the end of its first moment: everything that is there from the beginning runs."""
+
+    def __init__(self, scenario: Scenario, *, recorder: Recorder | None = None, check: bool = False) -> None:
+        self._scenario = scenario
+        self._agenda = Agenda(scenario.duration_us)
+        self._cluster = SimCluster(scenario, self._agenda, is_watched=_watched(recorder, check=check))
+        self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
+        while self._agenda.next is not None and self._agenda.next[0] == 0:
+            self._step()
+
+    def finish(self, progress: Progress | None = None) -> Run:
+        """Go on to the end."""
+        agenda, scenario = self._agenda, self._scenario
+        while agenda.next is not None:
+            self._step()
+            if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
+                progress(agenda.now_us, agenda.done)
+        if self._watch is not None:
+            self._watch.close(scenario.duration_us)
+        entries, fleet = self._cluster.entries, self._cluster.fleet
+        entries.sort(key=lambda entry: (entry.time_us, entry.node))
+        kinds = Counter(entry.kind.value for entry in entries)
+        for beginning, count in fleet.beginnings():
+            for line in beginning.lines:
+                kinds[line.kind.value] += count
+        tallies = Tallies(agenda.done, dict(sorted(kinds.items())))
+        return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
+
+    def _step(self) -> None:
+        if self._watch is None:
+            self._agenda.step()
         else:
-            watch.step(agenda, *upcoming)
-        if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
-            progress(agenda.now_us, agenda.done)
-    if watch is not None:
-        watch.close(scenario.duration_us)
-    entries = cluster.entries
-    entries += cluster.fleet.entries_of_resting()
-    entries.sort(key=lambda entry: (entry.time_us, entry.node))
-    kinds = Counter(entry.kind.value for entry in entries)
-    return Run(scenario, entries, scenario.duration_us, Tallies(agenda.done, dict(sorted(kinds.items()))))
+            assert self._agenda.next is not None
+            self._watch.step(self._agenda, *self._agenda.next)
+
+
+def _watched(recorder: Recorder | None, *, check: bool) -> Callable[[str], bool]:
+    """Return which nodes somebody wants to see, whatever happens there."""
+    if check:
+        return lambda _: True
+    return (lambda _: False) if recorder is None else recorder.records
 
 
 class _Watch:
@@ -81,19 +111,24 @@ class _Watch:
         written = len(self._cluster.entries)
         nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
-            for node in nodes:
+            for node in self._recorded(nodes):
                 self._recorder.before(node, time_us)
         agenda.step()
         is_settled = agenda.next is None or agenda.next[0] > time_us
-        for node in nodes:
-            if self._check and not node.is_lost:
-                check_node(node, time_us, settled=is_settled)
-            if self._recorder is not None and not node.is_lost:
+        if self._check:
+            for node in nodes:
+                if not node.is_lost:
+                    check_node(node, time_us, settled=is_settled)
+        if self._recorder is not None:
+            for node in self._recorded(nodes):
                 self._recorder.after(node, time_us, is_written=len(self._cluster.entries) > written)
 
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
-            for node in self._cluster.fleet.awake():
-                if not node.is_lost:
-                    self._recorder.before(node, end_us)
+            for node in self._recorded(self._cluster.fleet.awake()):
+                self._recorder.before(node, end_us)
+
+    def _recorded(self, nodes: Iterable[SimNode]) -> list[SimNode]:
+        recorder = self._recorder
+        return [node for node in nodes if recorder is not None and recorder.records(node.name) and not node.is_lost]

@@ -53,6 +53,10 @@ class Scheduler:
         state.add(view)
         self._where[view.key] = view, state
 
+    def node_of(self, pod: Pod) -> str:
+        """Return where a pod is."""
+        return self._where[pod.key][1].name
+
     def left(self, pod: Pod) -> None:
         """Count a pod out that has gone, or waits no longer."""
         self._leaving.discard(pod.key)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
-from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuBound, CpuGroup, CpuShare, cpu_shares
-from podqos.qos.cgroup import Cgroup
+from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.sim.agenda import Action, Turn
+from podqos.sim.cgroup_readings import CpuSettings
 from podqos.sim.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.pods import SimContainer
 from podqos.sim.want import Want
@@ -29,25 +29,6 @@ _BY = {
 Note = Callable[[SimContainer, CPUThrottled, int], None]
 
 
-class _Setting:
-    """What the files of one cgroup say about CPU."""
-
-    __slots__ = ("period_usec", "quota_usec", "weight")
-
-    def __init__(self, cgroup: Cgroup) -> None:
-        files = {file.name: file.text for file in cgroup.files if file.text is not None}
-        self.weight = int(files.get("cpu.weight") or files.get("cpu.shares") or 100)
-        quota, _, period = (files.get("cpu.max") or "max").partition(" ")
-        if "cpu.cfs_quota_us" in files:
-            quota, period = files["cpu.cfs_quota_us"], files.get("cpu.cfs_period_us", "")
-        self.period_usec = int(period or DEFAULT_PERIOD_USEC)
-        self.quota_usec = int(quota) if quota.isdecimal() else None
-
-    @property
-    def quota_milli(self) -> int | None:
-        return None if self.quota_usec is None else self.quota_usec * 1000 // self.period_usec
-
-
 class NodeCpu:
     """The CPUs of one node."""
 
@@ -58,7 +39,7 @@ class NodeCpu:
         self.running: dict[str, SimContainer] = {}
         """Those that want any, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
-        self._settings: dict[str, _Setting] = {}
+        self._settings: dict[str, CpuSettings] = {}
         self._planner = planner
         self._note = note
         self._bounds: dict[str, ThrottledBy] = {}
@@ -67,14 +48,19 @@ class NodeCpu:
 
     # ---- cgroups and containers ----------------------------------------------------------------------------------
 
-    def write(self, cgroup: Cgroup, path: str) -> None:
+    def write(self, path: str, settings: CpuSettings) -> None:
         """Take over what a cgroup's files say."""
-        self._settings[path] = _Setting(cgroup)
+        self._settings[path] = settings
 
     def remove(self, path: str) -> None:
         """Forget a cgroup and those below it."""
         for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
             del self._settings[each]
+
+    def quota_milli(self, path: str) -> int | None:
+        """Return how much a cgroup may use at most; None is as much as there is."""
+        setting = self._settings.get(path)
+        return None if setting is None else setting.quota_milli
 
     def start(self, container: SimContainer, now_us: int) -> None:
         """Give a container that starts what it wants, as far as there is."""

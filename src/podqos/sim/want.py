@@ -49,6 +49,11 @@ class Want(Flow):
         self._version = 0
         self._follow(started_us)
 
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """The sums that it is part of."""
+        return self._gauges
+
     def wanted(self, time_us: int) -> int:
         """Return what the curve asks for, in whole units."""
         return self.curve.at(time_us - self._offset_us) * self._lived // self._parts
@@ -102,6 +107,10 @@ class Want(Flow):
 
     def _follow(self, time_us: int) -> None:
         self._version += 1
+        knots = self.curve.knots
+        if len(knots) == 1 and not self.debt and self._lived == self._parts:
+            self._set(time_us, knots[0][1] << FRACTION_BITS, 0)
+            return
         local_us = time_us - self._offset_us
         piece = self.curve.piece(local_us)
         amount, slope = _fine(piece, local_us), _slope(piece)

@@ -6,7 +6,7 @@ requests and priorities instead; a property test holds the two equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from podqos.agent.reasons import WouldEvict
 from podqos.eviction.ranking import Policy, Ranking, rank
@@ -36,31 +36,53 @@ class MemoryRequests:
         return known[1]
 
 
-def would_evict(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
-    """Return the first of ``pods`` (the active ones, in the order of their admission) that may be evicted, if any."""
+def would_evict(pods: Collection[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
+    """Return the first of ``pods`` (in the order of their admission) that may be evicted, if any."""
     policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
     if policy is not Policy.KUBELET:
-        return _by_ranking(pods, time_us, ranking, threshold_met=threshold_met)
-    keyed = []
+        return _by_ranking([pod for pod in pods if not pod.is_gone], time_us, ranking, threshold_met=threshold_met)
+    # Whoever is over its request comes first: if there are two of them the others need no look.
+    over = [
+        pod
+        for pod in pods
+        if (held := pod.working_set).base + held.slope * (time_us - held.since_us) >= pod.over_request_fine
+        and not pod.is_gone
+    ]
+    found = _first(over, time_us)
+    if found is None or found[1] is None:
+        found = _first((pod for pod in pods if not pod.is_gone), time_us)
+    if found is None:
+        return None
+    key, following = found
+    within, priority, excess, _, pod = key
+    return WouldEvict(
+        pod=pod.key,
+        usage=(pod.request_nanos - excess) // NANOS,
+        request=-(-pod.request_nanos // NANOS),
+        over_request=not within,
+        priority=priority,
+        next_pod=None if following is None else following[4].key,
+        before_next_by=None if following is None else _first_difference(key, following),
+        threshold_met=threshold_met,
+    )
+
+
+_Key = tuple[bool, int, int, int, SimPod]
+"""Whether it is within its request, its priority, by how much it is below its request, its place, the pod."""
+
+
+def _first(pods: Iterable[SimPod], time_us: int) -> tuple[_Key, _Key | None] | None:
+    """Return the first that may be evicted, and who comes next; None if there is nobody."""
+    keyed: list[_Key] = []
     for index, pod in enumerate(pods):
         held = pod.working_set
         size_bytes = (held.base + held.slope * (time_us - held.since_us)) >> FRACTION_BITS
         excess = size_bytes * NANOS - pod.request_nanos
         keyed.append((excess <= 0, pod.priority, -excess, index, pod))
     keyed.sort()
-    for place, (within, priority, excess, _, pod) in enumerate(keyed):
-        if not pod.is_critical:
-            following = keyed[place + 1] if place + 1 < len(keyed) else None
-            return WouldEvict(
-                pod=pod.key,
-                usage=(pod.request_nanos - excess) // NANOS,
-                request=-(-pod.request_nanos // NANOS),
-                over_request=not within,
-                priority=priority,
-                next_pod=None if following is None else following[4].key,
-                before_next_by=None if following is None else _first_difference(keyed[place], following),
-                threshold_met=threshold_met,
-            )
+    for place, key in enumerate(keyed):
+        if not key[4].is_critical:
+            return key, keyed[place + 1] if place + 1 < len(keyed) else None
     return None
 
 

@@ -1,0 +1,83 @@
+"""What a pod gets on a node, worked out once per spec: replicas differ in their names only.
+
+A memory of answers, no decision: the answers are those of ``qos`` and ``placement``. Whoever runs many pods or many
+equal nodes keeps one (``AgentConfig.plans``); without it everything is worked out every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from podqos.agent.reasons import Promised
+from podqos.model.effective import pod_requests
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import Profile
+from podqos.placement.demand import counted
+from podqos.qos.cgroup import Cgroup, CgroupContent, cgroup_contents, tier_cgroups
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.cgroup_tiers import TierRequests, tier_requests
+from podqos.qos.classes import classify
+from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+
+_MOST_KEPT = 10_000
+
+
+class PodPlan(Struct, frozen=True):
+    """What all pods with a spec get."""
+
+    pod: Pod
+    """One of them: while it is kept no other spec can take its place in memory."""
+    qos_class: QOSClass
+    requests: Mapping[str, int]
+    """Thousandths of cpu, whole units of everything else."""
+    tier: TierRequests
+    """What it adds to the cgroup of its class."""
+    contents: tuple[CgroupContent, ...]
+    scores: tuple[OOMScore, ...]
+    promised: Promised
+
+
+class PodPlans:
+    """The plans of one kind of node."""
+
+    def __init__(self, cgroups: CgroupSettings, profile: Profile) -> None:
+        self._cgroups = cgroups
+        self._profile = profile
+        self._pods: dict[tuple[int, int, int], PodPlan] = {}
+        self._tiers: dict[TierRequests, tuple[Cgroup, ...]] = {}
+
+    def of(self, pod: Pod) -> PodPlan:
+        """Return what a pod gets."""
+        # All of a pod that matters here; its labels and its names do not.
+        key = id(pod.spec), id(pod.metadata.annotations), id(pod.status)
+        plan = self._pods.get(key)
+        if plan is None:
+            if len(self._pods) >= _MOST_KEPT:
+                self._pods.clear()
+            plan = self._pods[key] = self._plan(pod)
+        return plan
+
+    def tiers(self, requests: TierRequests) -> tuple[Cgroup, ...]:
+        """Return the cgroups of the classes for what all pods request together."""
+        known = self._tiers.get(requests)
+        if known is None:
+            if len(self._tiers) >= _MOST_KEPT:
+                self._tiers.clear()
+            known = self._tiers[requests] = tier_cgroups(requests, self._cgroups)
+        return known
+
+    def _plan(self, pod: Pod) -> PodPlan:
+        cgroups, profile = self._cgroups, self._profile
+        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        scores = oom_scores(pod, qos_class, cgroups.node_memory_bytes, profile)
+        return PodPlan(
+            pod,
+            qos_class,
+            counted(pod_requests(pod, pod_level=profile.pod_level_resources)),
+            tier_requests((pod,), profile),
+            cgroup_contents(pod, qos_class, cgroups, profile),
+            scores,
+            Promised(qos_class, {score.container: score.value for score in scores}),
+        )
