@@ -85,7 +85,7 @@ class NodePods(Struct, frozen=True):
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     """Return the nodes of a scenario at its beginning, with the pods that run there."""
     agenda = Agenda(0)
-    cluster = SimCluster(scenario, agenda, may_rest=False)
+    cluster = SimCluster(scenario, agenda)
     while agenda.next is not None:
         agenda.step()
     found = []
@@ -123,7 +123,7 @@ class Stage:
         self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
         until_us = _horizon_us(pods.node, slowest)
         self._agenda = Agenda(until_us)
-        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda, may_rest=False)
+        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda)
         while self._agenda.next is not None and self._agenda.next[0] == 0:
             self._agenda.step()
 
