@@ -104,10 +104,14 @@ def _compared(
 def _outliving(
     order: Mapping[str, int], uid: str, repaired: str | None, subject: Subject, peers: Sequence[tuple[str, Sketch]]
 ) -> str | None:
-    """Return the least important that dies later now, and with the patch would die earlier."""
+    """Return the least important that dies later now, and with the patch would die earlier.
+
+    Another version of the same object is nobody else.
+    """
     start = order[uid]
     for other, sketch in peers:
-        if sketch.subject != subject and start < order[other] and (repaired is None or order[other] < order[repaired]):
+        is_same = (sketch.subject.kind, sketch.subject.key) == (subject.kind, subject.key)
+        if not is_same and start < order[other] and (repaired is None or order[other] < order[repaired]):
             return sketch.subject.key
     return None
 
