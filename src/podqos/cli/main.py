@@ -33,6 +33,11 @@ COMMANDS = {
     "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
     "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
+    "scenario": ("scenario", "files for simulations: validate them, begin a new one, their schema for editors"),
+    "simulate": (
+        "simulate",
+        "what happens on nodes over time: a scenario, run with the same decisions, in virtual time",
+    ),
     "node": ("node", "run pods on this machine with these very rules: real cgroups, real eviction"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
