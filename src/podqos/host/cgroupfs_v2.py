@@ -159,8 +159,9 @@ class CgroupsV2:
 
     def hold(self, path: str) -> KernelSignal | None:
         """Set ``memory.high`` to what is used now, and wait on ``memory.events``."""
+        below(self.own, path)
         usage = read_number(self._root / path[1:] / "memory.current")
-        return None if usage is None else self.watch_memory(below(self.own, path), usage)
+        return None if usage is None else self.watch_memory(path, usage)
 
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Set ``memory.high``; the descriptor has an exceptional condition whenever it was exceeded."""

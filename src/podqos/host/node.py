@@ -12,6 +12,7 @@ on disk before anything is done about them, and is reconciled with the runtime a
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -19,6 +20,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 
 from inotify_simple import INotify, flags
 from msgspec.structs import replace
@@ -86,6 +88,8 @@ class Node:
         self.cgroups = open_cgroups(settings.own, self.procfs)
         self.state = StateDirectory(settings.state_dir, self.note)
         self._claim_cgroup()
+        self._came_from = self.procfs.cgroups(os.getpid()).get("", "/")
+        self._protect()
         self.config = agent_config(settings, self.cgroups, self.procfs)
         self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
         self.runtime = make_runtime(self)
@@ -129,15 +133,15 @@ class Node:
         self._timer: Timer | None = None
         self._is_delivering = False
         self._stops = 0
+        self._inotify: INotify | None = None
+        self._kernel_log: KernelLog | None = None
+        self._settling: Timer | None = None
         self.is_ending = False
 
     # ---- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Take over what runs, begin to listen, and look at the directory for the first time."""
-        for line in self.capabilities.lines():
-            self.note(line)
-        self._protect()
         self.driver.start(self.now_us())
         self._adopt()
         self._listen()
@@ -149,6 +153,7 @@ class Node:
 
     def run(self) -> None:
         """Be a node until told to stop."""
+        self._signals()
         self.start()
         self.loop.run()
         self.close()
@@ -176,6 +181,12 @@ class Node:
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
+        if self.cgroups.version is CgroupVersion.V2:
+            self._leave_cgroup()
+        if self._inotify is not None:
+            self._inotify.close()
+        if self._kernel_log is not None:
+            self._kernel_log.close()
         self.journal.close()
         self.state.close()
         self.loop.close()
@@ -341,23 +352,21 @@ class Node:
     # ---- manifests -----------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        self._signals()
-        self._inotify = INotify(nonblocking=True)
+        self._inotify = inotify = INotify(nonblocking=True)
         self.settings.manifests.mkdir(parents=True, exist_ok=True)
-        self._inotify.add_watch(str(self.settings.manifests), _CHANGES)
-        self.loop.watch(self._inotify.fileno(), self._folder_changed)
-        self._settling: Timer | None = None
+        inotify.add_watch(str(self.settings.manifests), _CHANGES)
+        self.loop.watch(inotify.fileno(), lambda: self._folder_changed(inotify))
         try:
             log = KernelLog()
         except OSError as error:
             self.note(f"/dev/kmsg: {error.strerror}: whom the kernel kills is told without its reasons")
             return
         self._kernel_log = log
-        self.loop.watch(log.fileno(), self._hear_kernel)
+        self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
 
-    def _folder_changed(self) -> None:
+    def _folder_changed(self, inotify: INotify) -> None:
         """Wait a moment: several changes often come together."""
-        self._inotify.read(timeout=0)
+        inotify.read(timeout=0)
         if self._settling is None or self._settling.callback is None:
             self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
 
@@ -412,6 +421,8 @@ class Node:
 
     def _protect(self) -> None:
         """Make the agent the last to be killed and the first to run, as far as the machine allows."""
+        for line in self.capabilities.lines():
+            self.note(line)
         own = self.procfs.oom_score_adj(os.getpid()) or 0
         score, lack = self.capabilities.oom_score_adj(_AGENT_SCORE, own)
         if lack is not None:
@@ -425,15 +436,25 @@ class Node:
 
     def _protect_memory(self) -> None:
         """Live beside the node's cgroup, in one whose memory is not reclaimed."""
-        root = find_mounts(self.procfs).v2
-        assert root is not None
-        folder = root / f"{self.cgroups.own.strip('/').replace('/', '-')}-agent"
+        folder = self._agent_cgroup()
         try:
             folder.mkdir(exist_ok=True)
             (folder / "memory.min").write_text(str(_AGENT_MEMORY_BYTES))
             (folder / "cgroup.procs").write_text("0")
         except OSError as error:
             self.note(f"agent: memory.min: {error.strerror}")
+
+    def _agent_cgroup(self) -> Path:
+        root = find_mounts(self.procfs).v2
+        assert root is not None
+        return root / f"{self.cgroups.own.strip('/').replace('/', '-')}-agent"
+
+    def _leave_cgroup(self) -> None:
+        """Go back to where the agent came from; a keeper that stays behind keeps the cgroup."""
+        folder = self._agent_cgroup()
+        with contextlib.suppress(OSError):
+            (folder.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")
+            folder.rmdir()
 
     def _be_realtime(self) -> None:
         try:
@@ -459,8 +480,8 @@ class Node:
 
         self.loop.watch(woken, heard)
 
-    def _hear_kernel(self) -> None:
-        for kill in self._kernel_log.kills():
+    def _hear_kernel(self, log: KernelLog) -> None:
+        for kill in log.kills():
             entry = oom_kill_entry(kill, self.now_us(), self.settings.node, self.cgroups, self.world.pods.values())
             if entry is not None:
                 self.journal.write(entry)
