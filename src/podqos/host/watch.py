@@ -50,6 +50,11 @@ class MemoryWatch:
             works &= self._set(path, memory.usage_bytes + observation.available - max(amounts))
         return works
 
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """At which usage the kernel tells of which cgroup."""
+        return self._levels
+
     def close(self) -> None:
         """Listen no more."""
         for path in list(self._signals):

@@ -113,6 +113,8 @@ class HostWorld:
         """Pods that have ended for good or were turned away, by uid."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
+        self.reacted: Callable[[Reaction], None] = lambda _reaction: None
+        """Told of every eviction for memory once the pod has stopped."""
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
         """How a pod ended that is being stopped because nothing of it is left to run."""
         self.is_hurried = False
@@ -373,6 +375,7 @@ class HostWorld:
             reaction = self._reacting.pop(uid, None)
             if reaction is not None:
                 reaction.stopped = time.monotonic()
+                self.reacted(reaction)
         return PodStopped(uid)
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
@@ -399,7 +402,8 @@ class HostWorld:
         self.state.remove_data(uid)
         pod = self.pods.pop(uid, None)
         if pod is not None and pod.state.is_over:
-            self.over[uid] = pod.state
+            self.over[uid] = pod.state = msgspec.structs.replace(pod.state, containers=pod.ends())
+            self.state.save(pod.state)
         elif pod is not None:
             self.state.forget(uid)
             self.state.remove_logs(pod.pod)
