@@ -35,7 +35,10 @@ _PAGE_KIB = os.sysconf("SC_PAGESIZE") // 1024
                 (43776 + 5992 + 144) // _PAGE_KIB, -5,
             ),
         ),
-        ((_GLOBAL_SUMMARY, _GLOBAL_KILLED), KernelKill(77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000)),
+        (
+            (_GLOBAL_SUMMARY, _GLOBAL_KILLED),
+            KernelKill(77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000),
+        ),
     ],
     ids=["memcg", "global"],
 )  # fmt: skip

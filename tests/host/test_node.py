@@ -21,8 +21,8 @@ HARD = kubelet(evictionHard={"memory.available": "64Mi"})
 _SLEEP = ("sleep", "1000")
 
 
-def _requests(memory: str, cpu: str = "10m", **limits: str) -> dict[str, object]:
-    return {"requests": {"memory": memory, "cpu": cpu}, "limits": limits}
+def _requests(memory: str, limit: str | None = None) -> dict[str, object]:
+    return {"requests": {"memory": memory, "cpu": "10m"}, "limits": {"memory": limit} if limit else {}}
 
 
 def test_the_tree_and_its_values_are_the_plans():
@@ -30,7 +30,7 @@ def test_the_tree_and_its_values_are_the_plans():
     with running_node(HARD) as stage:
         stage.put(
             pod_document("guaranteed", *_SLEEP, resources={"requests": fixed, "limits": fixed}),
-            pod_document("burstable", *_SLEEP, resources=_requests("16Mi", memory="64Mi")),
+            pod_document("burstable", *_SLEEP, resources=_requests("16Mi", "64Mi")),
             pod_document("best-effort", *_SLEEP),
         )
         stage.until(lambda: stage.is_up("guaranteed", "burstable", "best-effort"))
@@ -55,7 +55,7 @@ def test_the_manager_evicts_the_pod_above_its_request_and_nobody_else():
     with running_node(HARD) as stage:
         stage.put(
             pod_document("modest", *PYTHON, GROW, "40", resources=_requests("64Mi")),
-            pod_document("greedy", *PYTHON, GROW, "120", resources=_requests("8Mi")),
+            pod_document("greedy", *PYTHON, GROW, "160", resources=_requests("8Mi")),
         )
         stage.until(lambda: stage.lines("CleanedUp"))
         assert stage.lines("Evicted", "OOMKilled") == [("Evicted", "greedy")]
@@ -119,24 +119,35 @@ def test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace():
     soft = kubelet(
         evictionHard={"memory.available": "10Mi"},
         evictionSoft={"memory.available": "200Mi"},
-        evictionSoftGracePeriod={"memory.available": "0s"},
+        evictionSoftGracePeriod={"memory.available": "1s"},
         evictionMaxPodGracePeriod=5,
     )
     with running_node(soft) as stage:
         stage.put(pod_document("polite", *PYTHON, _WINDS_UP))
         stage.until(lambda: "grown" in stage.log("polite"))
         stage.node.deliver(MemoryNotified())
+        stage.node.loop.run_for(1.1)
+        stage.node.deliver(MemoryNotified())
+        assert stage.lines("Evicted")
+        folder = stage.settings.state_dir / "logs" / f"default_polite_{stage.pod('polite').uid}"
         stage.until(lambda: stage.lines("Stopped"))
         (entry,) = stage.entries("Evicted")
         assert entry.because.grace_period_seconds == 5
-        assert stage.log("polite").split("\n")[-2].endswith(" stdout F done")
+        assert (folder / "main" / "0.log").read_text().endswith(" stdout F done\n")
 
 
 def test_a_hard_eviction_stops_growth_but_lets_who_does_not_grow_wind_up():
-    with running_node(kubelet(evictionHard={"memory.available": "170Mi"})) as stage:
+    growing = pod_document("growing", *PYTHON, GROW, "100")
+    growing["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
+    with running_node(HARD) as stage:
         stage.put(pod_document("polite", *PYTHON, _WINDS_UP))
+        stage.until(lambda: "grown" in stage.log("polite"))
+        stage.put(growing)
         stage.until(lambda: stage.lines("Stopped"))
-        assert "winding up" in stage.log("polite")
+        assert stage.lines("Evicted", "Stopped") == [("Evicted", "polite"), ("Stopped", "polite")]
+        assert stage.log("polite").endswith(" stdout F done\n")
+        (reaction,) = stage.node.world.reactions
+        assert reaction.killed is None
 
 
 def test_an_empty_dir_above_its_limit_has_its_pod_evicted():
@@ -155,20 +166,24 @@ def test_an_empty_dir_above_its_limit_has_its_pod_evicted():
         stage.node.deliver(MemoryNotified())
         stage.until(lambda: stage.lines("CleanedUp"))
         (entry,) = stage.entries("Evicted")
-        assert (entry.pod, entry.because.limit_kind, entry.because.name) == ("default/writer", "emptyDir", "data")
+        assert (entry.pod, entry.because.limit_kind, entry.because.name) == (
+            "default/writer", "emptydirfs.limit", "data",
+        )  # fmt: skip
         assert entry.because.used_bytes >= 20 * MI
         assert not list((stage.settings.state_dir / "data").glob("*/volumes/data/file"))
 
 
 def test_a_volume_is_shown_where_the_container_expects_it(tmp_path):
-    (tmp_path / "given").write_text("from the machine")
+    shown = tmp_path / "shown"
+    for folder in (shown, tmp_path / "machine"):
+        folder.mkdir()
+    (tmp_path / "machine" / "given").write_text("from the machine")
     document = pod_document(
         "reader",
-        "sh", "-c", f"cat {tmp_path.parent}/shown/given; echo; echo new > {tmp_path.parent}/shown/x || echo cannot write; sleep 1000",
-        spec={"volumes": [{"name": "host", "hostPath": {"path": str(tmp_path)}}]},
-        volumeMounts=[{"name": "host", "mountPath": f"{tmp_path.parent}/shown", "readOnly": True}],
+        "sh", "-c", "cat $0/given; echo; echo new > $0/x || echo cannot write; sleep 1000", str(shown),
+        spec={"volumes": [{"name": "host", "hostPath": {"path": str(tmp_path / "machine")}}]},
+        volumeMounts=[{"name": "host", "mountPath": str(shown), "readOnly": True}],
     )  # fmt: skip
-    (tmp_path.parent / "shown").mkdir(exist_ok=True)
     with running_node(HARD) as stage:
         if not stage.node.capabilities.can_mount:
             pytest.skip("CAP_SYS_ADMIN is missing")
@@ -182,7 +197,10 @@ def test_process_ids_running_out_evict_the_pod_with_most_of_them():
 
     procfs = Procfs()
     threshold = procfs.max_pids() - procfs.running_threads() - 250
-    forks = "import os, time\nfor _ in range(500):\n    if os.fork() == 0: time.sleep(1000)\nprint('forked', flush=True); time.sleep(1000)"
+    forks = (
+        "import os, time\nfor _ in range(500):\n    if os.fork() == 0: time.sleep(1000)\n"
+        "print('forked', flush=True); time.sleep(1000)"
+    )
     with running_node(kubelet(evictionHard={"pid.available": str(threshold)}), memory_bytes=1024 * MI) as stage:
         stage.put(pod_document("forker", *PYTHON, forks), pod_document("other", *_SLEEP))
         stage.until(lambda: "forked" in stage.log("forker") and stage.is_up("other"))
@@ -205,7 +223,12 @@ def test_what_ends_is_restarted_at_once_and_then_after_ten_seconds():
 
 
 def test_init_containers_run_in_order_and_sidecars_end_last():
-    said = "import signal, sys, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(print(sys.argv[1], 'ends', flush=True)))\nprint(sys.argv[1], 'begins', flush=True)\nwhile True: time.sleep(1)"
+    said = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(print(sys.argv[1], 'ends', flush=True)))\n"
+        "print(sys.argv[1], 'begins', flush=True)\n"
+        "while True: time.sleep(1)"
+    )
     init = {"name": "init", "image": "none", "command": ["sh", "-c", "sleep 0.2; echo init ends"]}
     sidecar = {"name": "side", "image": "none", "restartPolicy": "Always", "command": [*PYTHON, said, "side"]}
     document = pod_document("ordered", *PYTHON, said, "main", spec={"initContainers": [sidecar, init]})
@@ -304,7 +327,7 @@ def test_a_container_that_cannot_be_started_is_tried_again_and_named():
 
 def test_a_kernel_kill_is_told_with_its_reasons():
     with running_node(HARD) as stage:
-        stage.put(pod_document("small", *PYTHON, GROW, "60", resources=_requests("16Mi", memory="32Mi")))
+        stage.put(pod_document("small", *PYTHON, GROW, "60", resources=_requests("16Mi", "32Mi")))
         stage.until(lambda: stage.lines("Exited"))
         (exited,) = stage.entries("Exited")[:1]
         assert (exited.because.exit_code, exited.because.oom_killed) == (137, True)

@@ -117,11 +117,13 @@ def _walk(folder: Path) -> Iterator[DiskUsage | None]:
             seen += 1
             if seen % _ENTRIES_PER_SLICE == 0:
                 yield None
-            if entry.st_dev != own.st_dev or (entry.st_nlink > 1 and entry.st_ino in linked):
+            is_folder = stat.S_ISDIR(entry.st_mode)
+            # Only directories tell where another filesystem begins: an overlay gives its files numbers of their own.
+            if (is_folder and entry.st_dev != own.st_dev) or entry.st_ino in linked:
                 continue
             used += entry.st_blocks * _BLOCK_BYTES
             inodes += 1
-            if stat.S_ISDIR(entry.st_mode):
+            if is_folder:
                 folders.append(entry.path)
             elif entry.st_nlink > 1:
                 linked.add(entry.st_ino)

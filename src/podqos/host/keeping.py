@@ -26,7 +26,7 @@ from podqos.host.keeper import PACKET_BYTES
 
 LOST_CODE = 137
 """The exit code of a process nobody could be asked about: it was killed, or as good as."""
-_START_SECONDS = 5.0
+_START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 
 

@@ -32,7 +32,6 @@ from podqos.agent.events import (
     MemoryNotified,
     PodAdopted,
     PodBound,
-    PodCleanedUp,
     PodDeleted,
     Remembered,
     Woken,
@@ -235,8 +234,10 @@ class Node:
         self.deliver(event)
 
     def _deliver_one(self, event: Event) -> None:
+        before = len(self.driver.state.pods)
         self.driver.deliver(self.now_us(), event)
-        if isinstance(event, PodCleanedUp):
+        if len(self.driver.state.pods) < before:
+            # Somebody with the same name may have been waiting for this.
             self.loop.call_after(0, self._reconcile)
 
     def _after_events(self) -> None:

@@ -1,0 +1,199 @@
+"""An agent that is killed at any moment: its pods run on, and the next one takes them over."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from host.machine import needs_node
+from host.nodes import kubelet, pod_document
+from podqos.agent.journal import Entry, decode
+from podqos.host.capabilities import open_cgroups
+from podqos.host.procfs import Procfs
+
+pytestmark = [needs_node, pytest.mark.slow]
+
+_KILLS = 10
+
+
+class Agent:
+    """``podqos node run`` as a process of its own."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-"))
+        self.own = f"/podqos-test-{os.getpid()}-adoption"
+        self.cgroups = open_cgroups(self.own)
+        (self.folder / "manifests").mkdir()
+        (self.folder / "kubelet.json").write_bytes(kubelet(evictionHard={"memory.available": "10Mi"}))
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Begin to be a node."""
+        options = {
+            "--manifests": self.folder / "manifests",
+            "--config": self.folder / "kubelet.json",
+            "--state-dir": self.folder / "state",
+            "--cgroup-root": self.own[1:],
+            "--memory": "256Mi",
+        }
+        words = [str(word) for option in options.items() for word in option]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        with (self.folder / "said").open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "podqos", "node", "run", *words], stderr=said, env=environment
+            )
+
+    def end(self, number: int) -> int:
+        """Signal the agent and wait for its end."""
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(30)
+
+    def put(self, document: dict) -> None:
+        """Put a manifest into the directory."""
+        partial = self.folder / "partial"
+        partial.write_bytes(msgspec.json.encode(document))
+        partial.rename(self.folder / "manifests" / f"{document['metadata']['name']}.json")
+
+    def entries(self) -> list[Entry]:
+        """Return the journal, in which every line has to be whole."""
+        file = self.folder / "state" / "journal.jsonl"
+        return list(decode(file.read_bytes())) if file.exists() else []
+
+    def commands(self) -> Counter[str]:
+        """Return what runs in the node's cgroups, by its last argument."""
+        found: Counter[str] = Counter()
+        for pid in self.cgroups.processes(self.own):
+            try:
+                line = (Procfs().root / str(pid) / "cmdline").read_bytes()
+            except OSError:
+                continue
+            found[line.split(b"\0")[-2].decode() if line else ""] += 1
+        return found
+
+    def close(self) -> None:
+        """End everything."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for keeper in _keepers(self.folder):
+            os.kill(keeper, signal.SIGKILL)
+        for _ in range(500):
+            self.cgroups.kill(self.own)
+            if self.cgroups.remove(self.own):
+                break
+            time.sleep(0.01)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        assert not self.cgroups.exists(self.own)
+
+
+def _keepers(folder: Path) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                line = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if b"keeper.py" in line and os.fsencode(folder) in line:
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.fixture
+def agent():
+    made = Agent()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def _until(agent: Agent, condition, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, (agent.folder / "said").read_text()
+        time.sleep(0.02)
+
+
+def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
+    chance = random.Random(7)  # noqa: S311 - nothing secret
+    stable = [f"web{number}" for number in range(4)]
+    for number, name in enumerate(stable):
+        agent.put(pod_document(name, "sleep", f"1000.{number}"))
+    agent.put(pod_document("crash", "sh", "-c", "sleep 0.2; exit 1", "crash"))
+    expected = {f"1000.{number}" for number in range(len(stable))}
+    for _ in range(_KILLS):
+        agent.start()
+        time.sleep(chance.uniform(0.1, 1.2))
+        agent.end(signal.SIGKILL)
+        there = agent.commands()
+        assert all(there[command] <= 1 for command in expected), there
+    agent.start()
+    _until(agent, lambda: expected <= set(agent.commands()))
+    before = {pid: Procfs().stat(pid).start_ticks for pid in agent.cgroups.processes(agent.own)}
+    agent.end(signal.SIGKILL)
+    time.sleep(0.2)
+    assert expected <= set(agent.commands()), "they run without an agent"
+    journal = agent.entries()
+    agent.start()
+    _until(agent, lambda: sum(entry.kind == "Adopted" for entry in agent.entries()[len(journal) :]) > len(stable))
+    assert agent.entries()[: len(journal)] == journal, "no line is lost or changed"
+    there = agent.commands()
+    assert all(there[command] == 1 for command in expected), there
+    stat = Procfs().stat
+    kept = [pid for pid, ticks in before.items() if (now := stat(pid)) is not None and now.start_ticks == ticks]
+    assert len(kept) >= len(stable)
+    assert agent.end(signal.SIGTERM) == 0
+    assert not agent.cgroups.exists(agent.own)
+    assert not _keepers(agent.folder)
+    assert not list((agent.folder / "state" / "pods").iterdir())
+
+
+def test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent(agent):
+    agent.put(pod_document("once", "sh", "-c", "sleep 1; exit 0", spec={"restartPolicy": "Never"}))
+    agent.start()
+    _until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
+    agent.end(signal.SIGKILL)
+    _until(agent, lambda: not agent.commands())
+    agent.start()
+    _until(agent, lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
+    kinds = [entry.kind.value for entry in agent.entries()]
+    assert kinds == ["Admitted", "Started", "Adopted", "Exited", "Succeeded", "Stopped", "CleanedUp"]
+    agent.end(signal.SIGTERM)
+
+
+def test_a_pod_whose_manifest_went_while_nobody_looked_is_ended(agent):
+    agent.put(pod_document("web", "sleep", "1000"))
+    agent.start()
+    _until(agent, agent.commands)
+    agent.end(signal.SIGKILL)
+    (agent.folder / "manifests" / "web.json").unlink()
+    agent.start()
+    _until(agent, lambda: not agent.commands())
+    agent.end(signal.SIGTERM)
+
+
+def test_what_the_state_directory_does_not_know_is_ended(agent):
+    agent.put(pod_document("web", "sleep", "1000"))
+    agent.start()
+    _until(agent, agent.commands)
+    agent.end(signal.SIGKILL)
+    (pid,) = agent.cgroups.processes(agent.own)
+    for file in (agent.folder / "state" / "pods").iterdir():
+        file.unlink()
+    agent.start()
+    _until(agent, lambda: agent.commands() and agent.cgroups.processes(agent.own) != [pid])
+    assert len(agent.cgroups.processes(agent.own)) == 1
+    agent.end(signal.SIGTERM)
