@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from podqos.eviction.thresholds import effective_eviction_hard
 from podqos.host.counters import Counters
 from podqos.host.documents import Document, as_document, as_value, timestamp
 from podqos.host.eviction_request import evict
@@ -140,9 +141,17 @@ class Api:
             document["cpu"] = {"time": timestamp(self.counters.now_us()), "usageCoreNanoSeconds": used}
 
     def _configuration(self) -> Document:
+        """Return the configuration in force, with the thresholds that were not written but hold."""
         settings = self._node.settings
-        written = {**_every(settings.configuration), **_every(settings.eviction)}
-        return {"kind": KIND, "apiVersion": API_VERSION, **written}
+        hard = effective_eviction_hard(settings.eviction, settings.profile)
+        return {
+            "kind": KIND,
+            "apiVersion": API_VERSION,
+            **_every(settings.configuration),
+            "evictionHard": as_value(hard),
+            "containerLogMaxSize": str(settings.logs.max_bytes),
+            "containerLogMaxFiles": settings.logs.max_files,
+        }
 
     # ---- what was written ----------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from podqos.host.status_document import (
     ThresholdRow,
 )
 from podqos.model.effective import pod_limits, pod_requests
+from podqos.model.node import PODS
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.model.stats import MemoryStats, Summary
 from podqos.qos.classes import classify
@@ -100,7 +101,7 @@ def _threshold_row(threshold: Threshold, seen: SignalObservation | None, is_met:
         threshold.signal,
         threshold.is_hard,
         threshold.grace_period_ns // _NS_PER_SECOND,
-        threshold.amount(0 if seen is None else seen.capacity).value,
+        threshold.amount(seen.capacity).value if seen is not None else None,
         None if seen is None else seen.available,
         None if seen is None else seen.capacity,
         is_met,
@@ -120,9 +121,11 @@ def _resources(node: Node) -> Iterator[ResourceRow]:
     allocatable, capacity = node.config.allocatable, node.config.cgroups.node_capacity
     requested = node.driver.state.requested
     for name in allocatable:
+        if name == PODS:
+            continue
         yield ResourceRow(name, _units(capacity, name), _units(allocatable, name) or 0, requested.get(name, 0))
     active = sum(record.is_active for record in node.driver.state.pods.values())
-    yield ResourceRow("pods", node.config.max_pods, node.config.max_pods, active)
+    yield ResourceRow(PODS, node.config.max_pods, node.config.max_pods, active)
 
 
 def _units(amounts: ResourceList, name: str) -> int | None:

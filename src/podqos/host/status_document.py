@@ -37,7 +37,7 @@ class ThresholdRow(Struct, frozen=True, rename="camel"):
     signal: Signal
     hard: bool
     grace_period_seconds: int
-    threshold: int
+    threshold: int | None
     available: int | None
     """None where it is not observed."""
     capacity: int | None
@@ -46,7 +46,7 @@ class ThresholdRow(Struct, frozen=True, rename="camel"):
     @property
     def distance(self) -> int | None:
         """How much can still be taken before it is met."""
-        return None if self.available is None else self.available - self.threshold
+        return None if self.available is None or self.threshold is None else self.available - self.threshold
 
 
 class FastPath(Struct, frozen=True, rename="camel"):
