@@ -21,7 +21,7 @@ MEMORY_MIB = 768
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory, worker_id):
-    """What the guest reported, by name of the test; one boot for all, whichever process runs them."""
+    """Return what the guest reported, by name of the test; one boot for all, whichever process runs them."""
     if os.geteuid() != 0:
         pytest.skip("the virtual machine's files are fetched as root")
     shared = tmp_path_factory.getbasetemp()

@@ -114,7 +114,10 @@ class StateDirectory:
     def forget(self, uid: str) -> None:
         """Drop a pod from the records."""
         self._unsaved.pop(uid, None)
-        (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+        try:
+            (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+        except OSError as error:
+            self._note(f"state of pod {uid} not removed: {error.strerror}")
 
     def remove_data(self, uid: str) -> None:
         """Remove a pod's volumes and what its containers wrote; logs stay until the pod is forgotten."""

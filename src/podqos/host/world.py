@@ -200,10 +200,10 @@ class HostWorld:
         stored = PodState(command.pod, run, self.sources.get(uid, ""), phase="Running", started_us=_now_us())
         pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
         self.state.save(stored)
-        self._make_volumes(pod)
         try:
+            self._make_volumes(pod)
             self.runtime.prepare(self._sandbox(pod, command.sandbox))
-        except HostError as error:
+        except (HostError, OSError) as error:
             self._note(f"{pod.pod.key}: {error}")
         for plan in command.containers:
             self._start_container(pod, plan, 0)
