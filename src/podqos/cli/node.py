@@ -117,10 +117,8 @@ def _run(arguments: argparse.Namespace) -> int:
         raise
     if listen is not None:
         _say(f"the API is served on {listen[0]} port {port}")
-    node.start()
-    node.loop.run()
+    node.run()
     api.close()
-    node.close()
     return 0
 
 

@@ -38,7 +38,7 @@ class JournalFile:
 
     def files(self) -> list[Path]:
         """Return the files of the journal, oldest first; the last is the one that grows."""
-        older = (self._path.with_name(f"{self._path.name}.{number}") for number in range(self._max_files, 0, -1))
+        older = (self._path.with_name(f"{self._path.name}.{number}") for number in reversed(self._older))
         return [*(file for file in older if file.exists()), self._path]
 
     def write(self, entry: Entry) -> None:

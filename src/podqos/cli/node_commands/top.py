@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "watch it: usage against request and limit, pressure, who would be next"
 
+_USUAL_LINES = 24
 _ENTER = "\x1b[?1049h\x1b[?25l"
 _LEAVE = "\x1b[?25h\x1b[?1049l"
 _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
@@ -50,8 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     with _screen() as wait_for_key:
         while True:
-            rows = os.get_terminal_size(sys.stdout.fileno()).lines
-            text = "".join(f"{line}{_TO_LINE_END}\r\n" for line in view.lines(rows - 1))
+            rows = os.get_terminal_size(sys.stdout.fileno()).lines or _USUAL_LINES
+            text = "".join(f"{line}{_TO_LINE_END}\n" for line in view.lines(rows - 1))
             sys.stdout.write(f"{_HOME}{text}{_TO_SCREEN_END}")
             sys.stdout.flush()
             if wait_for_key(arguments.delay) in {"q", "Q", "\x1b"}:
