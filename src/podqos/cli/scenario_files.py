@@ -30,6 +30,7 @@ from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
 from podqos.sim.scenario_file import FileReading, Materials, read_file, resolve
 from podqos.sim.shape_document import Samples
+from podqos.sim.variation import Variation
 
 # Kinds whose controllers do not make another pod.
 _NOT_RECREATED = frozenset({"Pod"})
@@ -44,22 +45,23 @@ class ScenarioReading(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def load_scenario(path: str, *, seed: int | None = None) -> Scenario:
+def load_scenario(path: str, variation: Variation | None = None) -> Scenario:
     """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run.
 
-    ``seed`` takes the place of the file's.
+    ``variation`` sets some of its parameters to other values.
     """
-    reading = read_scenario(path, seed=seed)
+    variation = variation or Variation()
+    reading = read_scenario(path, variation)
     for problem in reading.problems:
         print(problem, file=sys.stderr)
     if reading.scenario is None:
         errors = sum(problem.severity is Severity.ERROR for problem in reading.problems)
         what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
         raise InputError(what, where=reading.path, fix="see above; `podqos scenario validate` says the same")
-    return reading.scenario
+    return variation.scenario(reading.scenario)
 
 
-def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
+def read_scenario(path: str, variation: Variation | None = None) -> ScenarioReading:
     """Read a scenario file and everything it refers to."""
     path = scenario_path(path)
     try:
@@ -67,14 +69,12 @@ def read_scenario(path: str, *, seed: int | None = None) -> ScenarioReading:
     except InputError as error:
         problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
         return ScenarioReading(path, None, (problem,))
-    file = read_file(path, data)
+    variation = variation or Variation()
+    file = read_file(path, data, variation.document)
     if file.document is None:
         return ScenarioReading(path, None, tuple(sorted(file.problems)))
-    document = file.document
-    if seed is not None:
-        document = replace(document, spec=replace(document.spec, seed=seed))
-    fetched = _Fetched(file, document)
-    scenario, findings = resolve(document, fetched.materials)
+    fetched = _Fetched(file, file.document, variation)
+    scenario, findings = resolve(file.document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
     if any(problem.severity is Severity.ERROR for problem in problems):
         scenario = None
@@ -105,7 +105,8 @@ def _how_to_find(path: str, error: InputError) -> str:
 class _Fetched:
     """What a scenario refers to, relative to its file."""
 
-    def __init__(self, file: FileReading, document: ScenarioDocument) -> None:
+    def __init__(self, file: FileReading, document: ScenarioDocument, variation: Variation) -> None:
+        self._variation = variation
         self.problems: list[Problem] = []
         self._file = file
         self._spec = document.spec
@@ -130,7 +131,7 @@ class _Fetched:
         workloads = []
         for source in sources:
             for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
-                own = _in_namespace(workload, self._spec.namespace)
+                own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
                 if own.is_live:
                     # An API server has stored it already.
                     workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))

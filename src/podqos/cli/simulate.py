@@ -33,6 +33,7 @@ from podqos.sim.node import SimNode
 from podqos.sim.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Run, simulate
 from podqos.sim.scenario import Scenario
+from podqos.sim.variation import Variation
 
 _FEW_NODES = 12
 """So many nodes are recorded and shown without being asked for; of more, those with most kills."""
@@ -118,7 +119,7 @@ def _print(done: Run, view: RunView | None, arguments: argparse.Namespace) -> No
 
 
 def _scenario(arguments: argparse.Namespace) -> Scenario:
-    scenario = load_scenario(arguments.scenario, seed=arguments.seed)
+    scenario = load_scenario(arguments.scenario, Variation(seed=arguments.seed))
     if arguments.until is None:
         return scenario
     try:

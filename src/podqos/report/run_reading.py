@@ -106,7 +106,7 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
     keys = dict.fromkeys(entry.pod for entry in entries if entry.pod is not None)
     found: dict[str, list[str]] = {name: [] for name, _ in workloads}
     for key in keys:
-        owner = _workload(key, found)
+        owner = workload_of(key, found)
         if owner is not None:
             found[owner].append(key)
     return {
@@ -116,7 +116,7 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
     }
 
 
-def _workload(pod: str, workloads: Container[str]) -> str | None:
+def workload_of(pod: str, workloads: Container[str]) -> str | None:
     """Return whose pod it is by its name, which begins with that of its workload."""
     name = pod
     while name not in workloads:
@@ -142,7 +142,7 @@ def _pods(
             qos_class = _class(pod, scenario.profile)
             colour = shade(qos_class, counts[qos_class])
             counts[qos_class] += 1
-            yield _pod(pod, name, _workload(pod.key, workloads) or pod.key, colour, settings[name])
+            yield _pod(pod, name, workload_of(pod.key, workloads) or pod.key, colour, settings[name])
 
 
 def _stacking(pod: Pod, profile: Profile) -> tuple[int, int, str]:

@@ -76,6 +76,15 @@ def lose_process(container: SimContainer, now_us: int) -> None:
         container.anon.shrink(now_us, parts - container.lost_processes, parts)
 
 
+def grow(world: NodeWorld, container: SimContainer, curve: Curve, now_us: int) -> None:
+    """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
+    if container.anon is None:
+        counted = [*_limited(container), world.working_set, world.pods_working_set]
+        container.anon = Want(curve, counted, world.owner.plan, now_us)
+    else:
+        container.anon.turn_to(curve, now_us)
+
+
 def remove_traces(world: NodeWorld, pod: SimPod, now_us: int) -> None:
     """Remove what a pod wrote."""
     for container in pod.containers.values():

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
-from podqos.manifest.plain import FieldPath, format_path
+from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Finding, Problem, Severity, SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
@@ -54,8 +54,8 @@ class Materials(Struct, frozen=True):
     """Reads a file of samples; raises ``InputError``."""
 
 
-def read_file(source: str, data: bytes) -> FileReading:
-    """Read a scenario file; ``source`` is the name to report it under."""
+def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], None] = lambda _: None) -> FileReading:
+    """Read a scenario file; ``source`` is the name to report it under, ``change`` may set other values in it."""
     try:
         documents = [document for document in read_documents(normalise(data)) if document.value is not None]
     except SyntaxProblem as problem:
@@ -70,6 +70,7 @@ def read_file(source: str, data: bytes) -> FileReading:
     (document,) = documents
     value = document.value
     assert isinstance(value, dict)
+    change(value)
     found = examination()
     read = read_document(value, found)
     reading = FileReading(source, read, locate=document.locate)

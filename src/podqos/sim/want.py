@@ -58,6 +58,12 @@ class Want(Flow):
         self.is_capped = False
         self._follow(time_us)
 
+    def turn_to(self, curve: Curve, time_us: int) -> None:
+        """Follow another curve from now on."""
+        self.curve = curve
+        self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
+        self._follow(time_us)
+
     def hold(self, time_us: int) -> None:
         """Stay at what is held now, whatever the curve says."""
         self._version += 1
