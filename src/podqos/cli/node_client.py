@@ -6,8 +6,9 @@ import argparse
 import socket
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -61,58 +62,65 @@ class NodeClient:
 
     def get(self, target: str) -> bytes:
         """Return what the node answers."""
-        response = self._answer("GET", target)
-        try:
+        with self._answered("GET", target) as response:
             return response.read()
-        except (OSError, HTTPException) as error:
-            raise self._broke_off() from error
 
     def value(self, target: str, kind: type[T]) -> T:
         """Return what the node answers, decoded."""
         try:
             return msgspec.json.decode(self.get(target), type=kind)
         except msgspec.DecodeError as error:
-            raise HostError(
-                f"the node's answer to {target} is not understood: {error}; is it of another version?"
-            ) from error
+            what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
+            raise HostError(what) from error
 
     def post(self, target: str) -> None:
         """Have the node do something."""
-        self._answer("POST", target).read()
+        with self._answered("POST", target) as response:
+            response.read()
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
         """Yield the lines of an answer as they come, with their ends."""
-        response = self._answer("GET", target, None if is_endless else _PATIENCE_SECONDS)
-        try:
+        with self._answered("GET", target, None if is_endless else _PATIENCE_SECONDS) as response:
             while line := response.readline():
                 yield line
-        except (OSError, HTTPException) as error:
-            raise self._broke_off() from error
 
-    def _answer(self, method: str, target: str, patience_seconds: float | None = _PATIENCE_SECONDS) -> HTTPResponse:
+    @contextmanager
+    def _answered(
+        self, method: str, target: str, patience_seconds: float | None = _PATIENCE_SECONDS
+    ) -> Iterator[HTTPResponse]:
+        """Ask, and let the answer be read; what fails on the way is one line."""
         connection = _Connection(self._socket)
         try:
+            response = self._asked(connection, method, target, patience_seconds)
+            try:
+                self._check_version(response.getheader("Server", ""))
+                if response.status >= 400:
+                    _refuse(response)
+                yield response
+            except (OSError, HTTPException) as error:
+                raise HostError("the node broke off: it has been stopped, or is in trouble") from error
+            finally:
+                response.close()
+        finally:
+            connection.close()
+
+    def _asked(self, connection: _Connection, method: str, target: str, patience_seconds: float | None) -> HTTPResponse:
+        try:
             connection.request(method, target)
-            assert connection.sock is not None
             connection.sock.settimeout(patience_seconds)
-            response = connection.getresponse()
+            return connection.getresponse()
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
             raise HostError(
                 f"no node runs with this state directory: nobody answers at {self._socket}; start one with "
                 "`podqos node run`, or name the directory of another with --state-dir"
             ) from error
         except PermissionError as error:
-            raise HostError(
-                f"{self._socket}: permission denied: run this as the user of the node, usually root"
-            ) from error
+            what = f"{self._socket}: permission denied: run this as the user of the node, usually root"
+            raise HostError(what) from error
         except TimeoutError as error:
             raise HostError(f"the node does not answer at {self._socket}") from error
         except (OSError, HTTPException) as error:
             raise HostError(f"{self._socket}: {error}") from error
-        self._check_version(response.getheader("Server", ""))
-        if response.status >= 400:
-            self._refuse(response)
-        return response
 
     def _check_version(self, server: str) -> None:
         name, _, version = server.partition("/")
@@ -125,14 +133,12 @@ class NodeClient:
                 file=sys.stderr,
             )
 
-    def _refuse(self, response: HTTPResponse) -> None:
-        text = response.read().decode(errors="replace").strip()
-        if response.status == 404:
-            raise InputError(text, fix="`podqos node pods` lists what there is")
-        raise HostError(f"the node refuses: {text}")
 
-    def _broke_off(self) -> HostError:
-        return HostError("the node broke off: it has been stopped, or is in trouble")
+def _refuse(response: HTTPResponse) -> NoReturn:
+    text = response.read().decode(errors="replace").strip()
+    if response.status == 404:
+        raise InputError(text, fix="`podqos node pods` lists what there is")
+    raise HostError(f"the node refuses: {text}")
 
 
 class _Connection(HTTPConnection):
