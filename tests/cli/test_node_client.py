@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import socket
+import sys
 import threading
 from pathlib import Path
 
@@ -132,3 +133,11 @@ def test_the_published_schema_is_the_one_of_the_status(capsys):
     main(["node", "status", "--schema"])
     published = Path(__file__).parents[2] / "docs" / "schema" / "node-status.json"
     assert capsys.readouterr().out == published.read_text()
+
+
+def test_without_the_extra_a_node_says_what_to_install(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "inotify_simple", None)
+    monkeypatch.delitem(sys.modules, "podqos.host.node", raising=False)
+    assert main(["node", "run", "--manifests", str(tmp_path), "--state-dir", str(tmp_path / "state")]) == 3
+    assert "pip install 'podqos[node]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -34,7 +34,7 @@ class Served:
 
     def __init__(self, stage):
         self.stage = stage
-        self.api = Api(stage.node)
+        self.api = Api(stage.node, "0.1.0")
         self.port = self.api.open(("127.0.0.1", 0))
         self.socket = str(stage.settings.state_dir / "api.sock")
         self._pool = ThreadPoolExecutor(40)

@@ -23,7 +23,7 @@ class Stage:
         self.loop = Loop()
         self.notes = []
         self.made = 0
-        self.server = HttpServer(self.loop, self.answer, self.notes.append)
+        self.server = HttpServer(self.loop, self.answer, self.notes.append, "test/1")
         self.path = str(folder / "s")
         self.server.listen_unix(folder / "s")
         self.port = self.server.listen_tcp("127.0.0.1", 0)

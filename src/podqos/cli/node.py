@@ -79,12 +79,16 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from podqos import __version__
     from podqos.host.api import Api
     from podqos.host.delegation import delegated
-    from podqos.host.node import Node
     from podqos.host.runtimes.process import ProcessRuntime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
 
+    try:
+        from podqos.host.node import Node
+    except ModuleNotFoundError as error:
+        raise HostError(f"a node needs {error.name}: pip install 'podqos[node]'") from error
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
     file = KubeletFile()
     if arguments.config is not None:
@@ -109,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
         lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
         _say,
     )
-    api = Api(node)
+    api = Api(node, __version__)
     try:
         port = api.open(listen)
     except HostError:

@@ -47,11 +47,12 @@ SOCKET_NAME = "api.sock"
 class Api:
     """Serves one node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, version: str) -> None:
         self._node = node
+        self._version = version
         self._pods = PodList(node)
         self.counters = Counters()
-        self.server = HttpServer(node.loop, self.answer, node.note)
+        self.server = HttpServer(node.loop, self.answer, node.note, f"podqos/{version}")
         node.journal.listen(self.counters.heard)
         node.world.reacted = self.counters.reacted
 
@@ -102,7 +103,7 @@ class Api:
         return Answer(b"ok")
 
     def _status(self) -> Pieces:
-        status = yield from node_status(self._node, self.counters)
+        status = yield from node_status(self._node, self.counters, self._version)
         yield msgspec.json.encode(status)
 
     # ---- figures -------------------------------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from urllib.parse import parse_qsl, unquote
 
 from msgspec import Struct
 
-from podqos import __version__
-
 MOST_HEAD_BYTES = 8192
 MOST_BODY_BYTES = 8192
 TEXT = "text/plain; charset=utf-8"
@@ -108,12 +106,12 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
     return request, end + 4
 
 
-def head(answer: Answer) -> bytes:
-    """Return the head of an answer; one whose length is not known comes in chunks."""
+def head(answer: Answer, server: str) -> bytes:
+    """Return the head of an answer; one whose length is not known comes in chunks. ``server`` says who answers."""
     length = f"Content-Length: {len(answer.body)}" if isinstance(answer.body, bytes) else "Transfer-Encoding: chunked"
     return (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
-        f"Server: podqos/{__version__}\r\n"
+        f"Server: {server}\r\n"
         f"Date: {time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime())}\r\n"
         f"Content-Type: {answer.content_type}\r\n"
         f"{length}\r\n"

@@ -52,8 +52,9 @@ class _Stage(Enum):
 class HttpServer:
     """Answers requests on one or several sockets."""
 
-    def __init__(self, loop: Loop, handler: Handler, note: Callable[[str], None]) -> None:
+    def __init__(self, loop: Loop, handler: Handler, note: Callable[[str], None], name: str) -> None:
         self.loop = loop
+        self.name = name
         self.handler = handler
         self.note = note
         self._listeners: list[_Listener] = []
@@ -163,7 +164,7 @@ class _Listener:
             busy = refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections; try again in a moment"))
             assert isinstance(busy.body, bytes)
             with contextlib.suppress(OSError):
-                accepted.send(head(busy) + busy.body)
+                accepted.send(head(busy, self.server.name) + busy.body)
             accepted.close()
             return
         self.connections.add(_Connection(self, accepted))
@@ -275,9 +276,9 @@ class _Connection:
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self.follows = answer.follows
         if with_body and not isinstance(answer.body, bytes):
-            self._head, self._body = head(answer), answer.body
+            self._head, self._body = head(answer, self._server.name), answer.body
         else:
-            self._outbox += head(answer)
+            self._outbox += head(answer, self._server.name)
             if with_body and isinstance(answer.body, bytes):
                 self._outbox += answer.body
         self._send()

@@ -6,7 +6,6 @@ import os
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
-from podqos import __version__
 from podqos.agent.state import PodRecord
 from podqos.eviction.observation import SignalObservation, observe
 from podqos.eviction.signals import NodeCondition
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 _NS_PER_SECOND = 1_000_000_000
 
 
-def node_status(node: Node, counters: Counters) -> Generator[bytes, None, NodeStatus]:
+def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes, None, NodeStatus]:
     """Take stock; yields whenever others may go first."""
     rows = []
     for uid in dict.fromkeys([*node.world.pods, *node.world.over]):
@@ -51,7 +50,7 @@ def node_status(node: Node, counters: Counters) -> Generator[bytes, None, NodeSt
     stats = node.figures.of_node()
     settings = node.settings
     return NodeStatus(
-        version=__version__,
+        version=version,
         node=settings.node,
         pid=os.getpid(),
         start_time=timestamp(counters.start_us),
