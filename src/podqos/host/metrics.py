@@ -52,9 +52,9 @@ class _Measured(Struct):
 def metrics(node: Node, counters: Counters) -> Pieces:
     """Yield the answer to ``/metrics``."""
     pods = yield from _measured(node)
-    yield b"".join(_of_node(node, node.figures.of_node()))
-    yield b"".join(_of_kubelet(node, counters))
-    yield b"".join(_of_pods(pods, counters))
+    yield from _of_node(node, node.figures.of_node())
+    yield from _of_kubelet(node, counters)
+    yield from _of_pods(pods, counters)
     yield b"".join(_of_reactions(counters))
     yield b"".join(_of_process(counters))
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_state_dir_option(parser)
     parser.add_argument("--once", action="store_true", help="print the view once")
     parser.add_argument(
-        "-d", "--delay", metavar="SECONDS", type=float, default=1.0, help="between two renewals (default: 1)"
+        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="between two renewals (default: 2)"
     )
     add_colour_option(parser)
 
