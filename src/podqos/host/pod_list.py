@@ -86,6 +86,9 @@ def _as_written(state: PodState, node: str) -> Document:
     metadata["creationTimestamp"] = timestamp(state.started_us or state.ended_us)
     spec = as_document(pod.spec)
     spec["nodeName"] = node
+    # In force although not written, as the API server would have filled in.
+    spec.setdefault("restartPolicy", "Always")
+    spec.setdefault("terminationGracePeriodSeconds", 30)
     for name in _KEPT:
         if name in spec:
             spec[name] = _with_run(spec[name], state.run)
