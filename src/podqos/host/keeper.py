@@ -213,8 +213,11 @@ class Keeper:
             os.close(write)
         (out, _), (err, _), (trouble, _) = pipes
         problem = _read_all(trouble).decode(errors="replace")
-        if problem:
+        if not problem and request.get("pidFile"):
+            pid, problem = self._launched(pid, str(request["pidFile"]))
+        elif problem:
             os.waitpid(pid, 0)
+        if problem:
             os.close(out)
             os.close(err)
             if log is not None:
@@ -227,6 +230,18 @@ class Keeper:
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
         return {"pid": pid}
+
+    @staticmethod
+    def _launched(launcher: int, pid_file: str) -> tuple[int, str]:
+        """Wait for a program that starts another one and ends; the other one, an orphan, is ours now."""
+        status = os.waitpid(launcher, 0)[1]
+        if status:
+            return launcher, f"ended with {os.waitstatus_to_exitcode(status)}"
+        try:
+            with open(pid_file, encoding="ascii") as file:
+                return int(file.read()), ""
+        except (OSError, ValueError) as error:
+            return launcher, f"{pid_file}: {error}"
 
     def _pump(self, descriptor: int, stream: Stream, log: Log | None, still_open: list[int]) -> Callable[[], None]:
         def pump() -> None:
