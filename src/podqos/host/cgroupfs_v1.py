@@ -48,7 +48,9 @@ class CgroupsV1:
 
     version = CgroupVersion.V1
 
-    def __init__(self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None, v2: Path | None = None) -> None:
+    def __init__(
+        self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None, v2: Path | None = None
+    ) -> None:
         if "memory" not in mounts:
             raise HostError("no cgroup controller for memory: the node cannot confine or measure pods")
         self.own = own

@@ -302,8 +302,9 @@ class Node:
                 self._discard(there)
                 continue
             self._adopt_pod(stored, there)
-        for unknown in found.values():
+        for uid, unknown in found.items():
             self._discard(unknown)
+            self.runtime.remove_sandbox(uid)
         self._remove_strays()
 
     def _adopt_pod(self, stored: PodState, there: list[FoundContainer]) -> None:

@@ -59,8 +59,6 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     namespace: str
     cgroup_parent: str
     """The cgroup of the pod; all of its containers lie below."""
-    cgroup: Cgroup
-    """Of the sandbox itself, for runtimes that have a process there."""
     folder: Path
     """Of the pod, below the state directory."""
     logs: Path
@@ -131,7 +129,10 @@ class Runtime(Protocol):
     name: str
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make ready for the containers of a pod: network, pause process, whatever it needs. Fine if it is there."""
+        """Make ready for the containers of a pod: network, pause process, whatever it needs. Fine if it is there.
+
+        What fails is told when a container is to be started.
+        """
 
     def start(self, container: ContainerStart) -> int | None:
         """Start a container inside its cgroup and return its process id, where known; ``HostError`` says why not."""

@@ -170,6 +170,7 @@ class HostWorld:
         self.pods[pod.uid] = pod
         self.runs[pod.uid] = stored.run
         self.sources[pod.uid] = stored.source
+        self.runtime.prepare(self._sandbox(pod))
         for plan in plans:
             attempts = [each.attempt for each in found if each.name == plan.name]
             if attempts:
@@ -198,22 +199,18 @@ class HostWorld:
         pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
         self.state.save(stored)
         self._make_volumes(pod)
-        try:
-            self.runtime.prepare(self._sandbox(pod, command.sandbox))
-        except HostError as error:
-            self._note(f"{pod.pod.key}: {error}")
+        self.runtime.prepare(self._sandbox(pod))
         for plan in command.containers:
             self._start_container(pod, plan, 0)
         return (PodStarted(uid),)
 
-    def _sandbox(self, pod: HostPod, cgroup: Cgroup) -> Sandbox:
+    def _sandbox(self, pod: HostPod) -> Sandbox:
         metadata = pod.pod.metadata
         return Sandbox(
             uid=pod.uid,
             name=metadata.name,
             namespace=metadata.namespace or "default",
             cgroup_parent=pod.cgroup,
-            cgroup=_with_id(cgroup, ContainerId(pod.uid, "", 0).run_id),
             folder=pod.data,
             logs=self.state.logs(pod.pod),
             labels=metadata.labels,
