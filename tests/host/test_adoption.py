@@ -49,9 +49,10 @@ class Agent:
         }
         words = [str(word) for option in options.items() for word in option]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "podqos", "node", "run", *words], stderr=subprocess.DEVNULL, env=environment
-        )
+        with (self.folder / "said").open("ab") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "podqos", "node", "run", *words], stderr=said, env=environment
+            )
 
     def end(self, number: int) -> int:
         """Signal the agent and wait for its end."""
@@ -119,10 +120,10 @@ def agent():
         made.close()
 
 
-def _until(condition, seconds: float = 30) -> None:
+def _until(agent: Agent, condition, seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end
+        assert time.monotonic() < end, (agent.folder / "said").read_text()
         time.sleep(0.02)
 
 
@@ -140,14 +141,14 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
         there = agent.commands()
         assert all(there[command] <= 1 for command in expected), there
     agent.start()
-    _until(lambda: expected <= set(agent.commands()))
+    _until(agent, lambda: expected <= set(agent.commands()))
     before = {pid: Procfs().stat(pid).start_ticks for pid in agent.cgroups.processes(agent.own)}
     agent.end(signal.SIGKILL)
     time.sleep(0.2)
     assert expected <= set(agent.commands()), "they run without an agent"
     journal = agent.entries()
     agent.start()
-    _until(lambda: sum(entry.kind == "Adopted" for entry in agent.entries()[len(journal) :]) > len(stable))
+    _until(agent, lambda: sum(entry.kind == "Adopted" for entry in agent.entries()[len(journal) :]) > len(stable))
     assert agent.entries()[: len(journal)] == journal, "no line is lost or changed"
     there = agent.commands()
     assert all(there[command] == 1 for command in expected), there
@@ -156,18 +157,18 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert len(kept) >= len(stable)
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
-    assert not _keepers(agent.folder)
+    _until(agent, lambda: not _keepers(agent.folder))
     assert not list((agent.folder / "state" / "pods").iterdir())
 
 
 def test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent(agent):
     agent.put(pod_document("once", "sh", "-c", "sleep 1; exit 0", spec={"restartPolicy": "Never"}))
     agent.start()
-    _until(agent.commands)
+    _until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
     agent.end(signal.SIGKILL)
-    _until(lambda: not agent.commands())
+    _until(agent, lambda: not agent.commands())
     agent.start()
-    _until(lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
+    _until(agent, lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
     kinds = [entry.kind.value for entry in agent.entries()]
     assert kinds == ["Admitted", "Started", "Adopted", "Exited", "Succeeded", "Stopped", "CleanedUp"]
     agent.end(signal.SIGTERM)
@@ -176,23 +177,23 @@ def test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent(ag
 def test_a_pod_whose_manifest_went_while_nobody_looked_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent.commands)
+    _until(agent, agent.commands)
     agent.end(signal.SIGKILL)
     (agent.folder / "manifests" / "web.json").unlink()
     agent.start()
-    _until(lambda: not agent.commands())
+    _until(agent, lambda: not agent.commands())
     agent.end(signal.SIGTERM)
 
 
 def test_what_the_state_directory_does_not_know_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent.commands)
+    _until(agent, agent.commands)
     agent.end(signal.SIGKILL)
     (pid,) = agent.cgroups.processes(agent.own)
     for file in (agent.folder / "state" / "pods").iterdir():
         file.unlink()
     agent.start()
-    _until(lambda: agent.commands() and agent.cgroups.processes(agent.own) != [pid])
+    _until(agent, lambda: agent.commands() and agent.cgroups.processes(agent.own) != [pid])
     assert len(agent.cgroups.processes(agent.own)) == 1
     agent.end(signal.SIGTERM)

@@ -88,6 +88,15 @@ def test_a_critical_pod_is_never_evicted():
         assert stage.is_up("critical")
 
 
+def test_of_two_that_grow_at_once_both_go_without_waiting_for_a_pass():
+    # Slowly enough for the first to be gone before the second has used up what is left.
+    leak = "import time\nkept = []\nwhile True: kept.append(b'x' * (1 << 20)); time.sleep(0.01)"
+    with running_node(HARD) as stage:
+        stage.put(*(pod_document(name, *PYTHON, leak, resources=_requests("8Mi")) for name in ("one", "two")))
+        stage.until(lambda: len(stage.lines("CleanedUp")) == 2, 9)
+        assert sorted(stage.lines("Evicted", "OOMKilled")) == [("Evicted", "one"), ("Evicted", "two")]
+
+
 def test_a_shadow_decides_and_lets_live():
     with running_node(HARD, shadow=True) as stage:
         stage.put(pod_document("greedy", *PYTHON, GROW, "210", resources=_requests("8Mi")))

@@ -29,7 +29,7 @@ def report(**values: object) -> None:
 
 
 def run_in_vm(
-    script: Path, *arguments: str, memory_mib: int, timeout_seconds: int
+    script: Path, *arguments: str, memory_mib: int, timeout_seconds: int, systemd: bool = False
 ) -> tuple[list[dict[str, object]], str]:
     """Boot, run a script of this project, power off; returns its reports and the whole console."""
     # Only the host needs these; the guest imports this module for report alone.
@@ -40,11 +40,12 @@ def run_in_vm(
     images.write_initrd(initrd, found.busybox, found.modules)
     paths = ":".join(str(PROJECT / folder) for folder in ("src", "tests"))
     command = f"/usr/bin/env PYTHONPATH={paths} {sys.executable} -B {script} {' '.join(arguments)}"
+    init = "vm.init=systemd" if systemd else ""
     qemu = [
         *found.qemu,
         *OPTIONS,
         *("-m", str(memory_mib), "-kernel", str(found.kernel), "-initrd", str(initrd)),
-        *("-append", f'console=ttyS0 panic=-1 quiet psi=1 run="{command}"'),
+        *("-append", f'console=ttyS0 panic=-1 quiet psi=1 {init} run="{command}"'),
     ]
     environment = {**os.environ, "LD_LIBRARY_PATH": found.library_path}
     with subprocess.Popen(

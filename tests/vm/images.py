@@ -1,7 +1,8 @@
 """Makes what QEMU boots from a kernel package: the bare kernel, and an initial RAM disk.
 
 The guest's root is the host's root: read-only over 9p, with a file system in memory on top. It mounts cgroup v2, runs
-the command given on the kernel's command line as run="...", says VM-RC and its status, and powers off.
+the command given on the kernel's command line as run="...", says VM-RC and its status, and powers off. With
+vm.init=systemd the host's systemd is the guest's first process, and the command a service of it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,16 @@ $b mount -t tmpfs run /new/run
 $b mount -t cgroup2 cgroup /new/sys/fs/cgroup || echo "VM-FAILED cgroup2"
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
 run=$($b sed -n 's/.*run="\([^"]*\)".*/\1/p' /proc/cmdline)
-exec $b switch_root /new /bin/sh -c "$run; echo VM-RC \$?; echo o > /proc/sysrq-trigger; sleep 60"
+last="$run; echo VM-RC \$?; echo o > /proc/sysrq-trigger; sleep 60"
+if $b grep -q vm.init=systemd /proc/cmdline; then
+  $b mkdir -p /new/run/systemd/system
+  $b printf '%s\n' '[Unit]' 'DefaultDependencies=no' '[Service]' 'StandardOutput=file:/dev/ttyS0' \
+    'StandardError=file:/dev/ttyS0' "Environment=PATH=$PATH HOME=/root" "ExecStart=/bin/sh /run/vm-command" \
+    > /new/run/systemd/system/vm.service
+  $b printf '%s\n' "$last" > /new/run/vm-command
+  exec $b switch_root /new /lib/systemd/systemd --unit=vm.service
+fi
+exec $b switch_root /new /bin/sh -c "$last"
 """
 
 

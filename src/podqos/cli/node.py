@@ -52,6 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from podqos.host.delegation import delegated
     from podqos.host.node import Node
     from podqos.host.runtimes.process import ProcessRuntime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
@@ -73,6 +74,7 @@ def _run(arguments: argparse.Namespace) -> int:
         fast_path=not arguments.no_fast_path,
         keep_pods=arguments.keep_pods,
     )
+    settings = delegated(settings)
     node = Node(
         settings,
         lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),

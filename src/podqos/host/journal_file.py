@@ -23,7 +23,8 @@ class JournalFile:
 
     def __init__(self, path: Path, note: Callable[[str], None], max_bytes: int = 64 << 20, max_files: int = 5) -> None:
         self._path, self._note = path, note
-        self._max_bytes, self._max_files = max_bytes, max_files
+        self._max_bytes = max_bytes
+        self._older = range(1, max_files)
         self._waiting: deque[bytes] = deque()
         self._file = -1
         self._size = 0
@@ -108,15 +109,15 @@ class JournalFile:
             os.ftruncate(self._file, self._size)
 
     def _rotate(self) -> None:
-        os.fsync(self._file)
+        """Begin a new file; where the old ones cannot be moved, the old one goes on."""
         os.close(self._file)
         self._file = -1
-        for number in range(self._max_files - 1, 0, -1):
-            older = self._path.with_name(f"{self._path.name}.{number}")
-            if older.exists():
-                if number == self._max_files - 1:
-                    older.unlink()
-                else:
-                    older.rename(self._path.with_name(f"{self._path.name}.{number + 1}"))
-        self._path.rename(self._path.with_name(f"{self._path.name}.1"))
+        names = [self._path, *(self._path.with_name(f"{self._path.name}.{number}") for number in self._older)]
+        try:
+            for older, newer in zip(names[::-1], names[-2::-1], strict=False):
+                if newer.exists():
+                    newer.replace(older)
+        except OSError as error:
+            self._note(f"{self._path}: not rotated: {error.strerror}")
+            self._max_bytes *= 2
         self._open()

@@ -10,6 +10,7 @@ import json
 import os
 import select
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -26,7 +27,7 @@ from podqos.host.keeper import PACKET_BYTES
 
 LOST_CODE = 137
 """The exit code of a process nobody could be asked about: it was killed, or as good as."""
-_START_SECONDS = 5.0
+_START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 
 
@@ -95,6 +96,12 @@ class Keeping:
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when something has ended."""
         return self._ready.fileno()
+
+    @property
+    def pid(self) -> int:
+        """The keeper's own process id, by the kernel's word."""
+        about = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", about)[0])
 
     def start(self, program: Program) -> int:
         """Start a process in its cgroups and return its id."""

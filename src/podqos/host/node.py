@@ -36,7 +36,15 @@ from podqos.agent.events import (
     Remembered,
     Woken,
 )
-from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Resting, Stage
+from podqos.agent.state import (
+    AwaitingCleanUp,
+    ContainerRecord,
+    ContainerStage,
+    Evicting,
+    PodRecord,
+    Resting,
+    Stage,
+)
 from podqos.errors import HostError
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
@@ -52,7 +60,7 @@ from podqos.host.procfs import Procfs
 from podqos.host.runtime import ContainerId, FoundContainer, Runtime
 from podqos.host.settings import NodeSettings, agent_config
 from podqos.host.state import PodState, StateDirectory
-from podqos.host.watch import MemoryWatch
+from podqos.host.watch import MemoryWatch, is_memory_short
 from podqos.host.world import HostWorld
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_paths import node_path
@@ -131,6 +139,7 @@ class Node:
         self._clock_us = 0
         self._timer: Timer | None = None
         self._is_delivering = False
+        self._was_evicting = False
         self._stops = 0
         self._inotify: INotify | None = None
         self._kernel_log: KernelLog | None = None
@@ -180,7 +189,7 @@ class Node:
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
-        if self.cgroups.version is CgroupVersion.V2:
+        if self._has_own_cgroup():
             self._leave_cgroup()
         if self._inotify is not None:
             self._inotify.close()
@@ -243,16 +252,24 @@ class Node:
     def _after_events(self) -> None:
         self._save()
         self._set_timer()
-        if self.settings.fast_path and isinstance(self.driver.state.loop, Resting):
-            self._arm()
+        loop, was_evicting = self.driver.state.loop, self._was_evicting
+        self._was_evicting = isinstance(loop, Evicting | AwaitingCleanUp)
+        if self.settings.fast_path and isinstance(loop, Resting):
+            self._arm(was_evicting=was_evicting)
 
-    def _arm(self) -> None:
-        """Set the kernel's level by figures of now; if it is crossed already, look again."""
+    def _arm(self, *, was_evicting: bool) -> None:
+        """Set the kernel's level by figures of now.
+
+        The kernel tells of crossings only. If an eviction has just ended and did not bring usage below the level, the
+        next look follows at once, where the kubelet waits for up to a second.
+        """
         state = self.driver.state.manager
         thresholds = self.config.eviction.thresholds if state.thresholds is None else state.thresholds
         seen = observe(self.figures.quick(())).signals
         if not self.watch.arm(thresholds, seen):
             self.note("the kernel has no signal for memory thresholds: pressure is seen within ten seconds only")
+        if was_evicting and is_memory_short(thresholds, seen):
+            self.loop.call_after(0, self.crossed)
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -306,6 +323,7 @@ class Node:
             self._discard(unknown)
             self.runtime.remove_sandbox(uid)
         self._remove_strays()
+        self.state.remove_data_except(self.driver.state.pods)
 
     def _adopt_pod(self, stored: PodState, there: list[FoundContainer]) -> None:
         uid = stored.pod.metadata.uid
@@ -431,7 +449,7 @@ class Node:
             self.note(f"agent: oom_score_adj: {lack}")
         else:
             (self.procfs.root / "self" / "oom_score_adj").write_text(str(score))
-        if self.cgroups.version is CgroupVersion.V2:
+        if self._has_own_cgroup():
             self._protect_memory()
         if self.settings.realtime:
             self._be_realtime()
@@ -445,6 +463,10 @@ class Node:
             (folder / "cgroup.procs").write_text("0")
         except OSError as error:
             self.note(f"agent: memory.min: {error.strerror}")
+
+    def _has_own_cgroup(self) -> bool:
+        """Whether the agent lives in a cgroup that it made itself; where systemd runs, its unit says ``MemoryMin``."""
+        return self.cgroups.version is CgroupVersion.V2 and not self.settings.is_delegated
 
     def _agent_cgroup(self) -> Path:
         root = find_mounts(self.procfs).v2

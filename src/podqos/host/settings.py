@@ -38,7 +38,9 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     manifests: Path
     state_dir: Path
     cgroup_root: str = "podqos"
-    """The name of the node's own cgroup."""
+    """The name of the node's own cgroup, or its path."""
+    is_delegated: bool = False
+    """Whether that cgroup lies in a unit of systemd's."""
     memory_bytes: int | None = None
     """Confine the node to so much; None: it has the whole machine."""
     configuration: KubeletConfiguration = KubeletConfiguration()

@@ -18,7 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -114,11 +114,16 @@ class StateDirectory:
     def forget(self, uid: str) -> None:
         """Drop a pod from the records."""
         self._unsaved.pop(uid, None)
-        (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+        try:
+            (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+        except OSError as error:
+            self._note(f"state of pod {uid} not removed: {error.strerror}")
 
-    def remove_data(self, uid: str) -> None:
-        """Remove a pod's volumes and what its containers wrote; logs stay until the pod is forgotten."""
-        shutil.rmtree(self.data(uid), ignore_errors=True)
+    def remove_data_except(self, uids: Collection[str]) -> None:
+        """Remove the volumes and files of pods that are no more; logs stay until a pod is forgotten."""
+        for folder in (self.root / "data").iterdir():
+            if folder.name not in uids:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def remove_logs(self, pod: Pod) -> None:
         """Remove a pod's logs."""

@@ -21,6 +21,16 @@ from podqos.host.loop import Loop
 _STEP_BYTES = 256 << 10
 
 
+def is_memory_short(thresholds: Sequence[Threshold], seen: Mapping[Signal, SignalObservation]) -> bool:
+    """Whether a hard threshold of memory is met."""
+    return any(
+        threshold.is_hard and observation.available < threshold.amount(observation.capacity).value
+        for threshold in thresholds
+        if threshold.signal in {Signal.MEMORY, Signal.ALLOCATABLE_MEMORY}
+        and (observation := seen.get(threshold.signal)) is not None
+    )
+
+
 class MemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 

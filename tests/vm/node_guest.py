@@ -1,0 +1,51 @@
+"""Runs the tests of the real node inside the virtual machine, where cgroups are of version 2, and reports each."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from vm.boot import report
+
+PROJECT = Path(__file__).parents[2]
+# A guest without hardware support is some ten times slower than its host; these are the tests that version 2 decides.
+CHECKS = (
+    "tests/host/test_node.py::test_the_tree_and_its_values_are_the_plans",
+    "tests/host/test_node.py::test_the_manager_evicts_the_pod_above_its_request_and_nobody_else",
+    "tests/host/test_node.py::test_a_hard_eviction_stops_growth_but_lets_who_does_not_grow_wind_up",
+    "tests/host/test_node.py::test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace",
+    "tests/host/test_node.py::test_a_kernel_kill_is_told_with_its_reasons",
+    "tests/host/test_adoption.py::test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent",
+)
+
+
+class Reporter:
+    """Tells how each test went."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Pass on how a phase of a test went, unless it is of no interest."""
+        if report.when == "call" or report.outcome != "passed":
+            tell(report)
+
+
+def tell(result: pytest.TestReport) -> None:
+    """Report one test."""
+    name = result.nodeid.rpartition("::")[2]
+    report(check=name, outcome=result.outcome, text=result.longreprtext[-3000:], seconds=round(result.duration, 2))
+
+
+if __name__ == "__main__":
+    options = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--color=no",
+        "--rootdir",
+        str(PROJECT),
+        "-c",
+        str(PROJECT / "pyproject.toml"),
+    ]
+    chosen = sys.argv[1:] or CHECKS
+    sys.exit(pytest.main([*options, *(str(PROJECT / name) for name in chosen)], plugins=[Reporter()]))
