@@ -176,6 +176,7 @@ class Keeper:
             case "forget":
                 if self._ended.pop(str(request["id"]), None) is not None:
                     del self._labels[str(request["id"])]
+                self._forget_record(str(request["id"]))
                 return {}
             case "end":
                 self._over = True
@@ -292,6 +293,21 @@ class Keeper:
             return
         finally:
             os.close(file)
+
+
+    def _forget_record(self, name: str) -> None:
+        """Write the file anew without an end, which may be one of before this keeper."""
+        try:
+            with open(self._exits_path, "rb") as file:
+                lines = file.readlines()
+            kept = [line for line in lines if not line.startswith(json.dumps({"id": name}).encode()[:-1] + b",")]
+            if len(kept) == len(lines):
+                return
+            with open(f"{self._exits_path}.new", "wb") as file:
+                file.writelines(kept)
+            os.rename(f"{self._exits_path}.new", self._exits_path)
+        except OSError:
+            return  # it is only remembered for longer
 
 
 def become(request: Request, ends: Sequence[int]) -> None:
