@@ -4,13 +4,16 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: demo test check bench lock clean
+PAGE   := src/podqos/report/viewer.html
 
-demo: $(STAMP)
+.PHONY: demo test check bench viewer chromium lock clean
+
+demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
 
 # Everything: style, types, architecture, then the tests (fast ones first).
-test: check
+test: viewer chromium check
+	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 # What a developer runs all the time: under a minute.
@@ -21,11 +24,31 @@ check: $(STAMP)
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
+# What the shipped scenarios do, written down again: journals, timelines and pictures. Read the difference.
+golden: $(STAMP)
+	$(BIN)/python tests/scenarios/record.py > /dev/null
+
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
 	@for script in place eviction cpu_model oom_selection survival; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
+
+# The page of `podqos simulate --html`; without npm everything else works, and the command says what is missing.
+viewer:
+	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
+	|| echo "the page could not be built (see above); everything but --html works"
+
+$(PAGE): $(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*)
+	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
+	cp viewer/dist/index.html $@
+
+# The browser that the tests of the page use.
+chromium:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get -qq install --yes --no-install-recommends chromium >/dev/null \
+	  || { apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium >/dev/null; } \
+	  || echo "no chromium: the tests of the page will be skipped"; fi
 
 # The virtual environment: exactly what the lock file names, hashes checked.
 $(STAMP): requirements.lock pyproject.toml
@@ -42,4 +65,4 @@ lock:
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -o requirements.lock
 
 clean:
-	rm -rf $(VENV) build dist bench/data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PAGE) viewer/node_modules viewer/dist build dist bench/data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

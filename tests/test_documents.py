@@ -32,7 +32,12 @@ def test_named_modules_and_tests_exist(document):
 
 @pytest.mark.parametrize(
     ("document", "command", "code"),
-    [("README.md", "explain", 0), ("docs/admission.md", "admit", 1)],
+    [
+        ("README.md", "explain", 0),
+        ("docs/admission.md", "admit", 1),
+        ("docs/forecast.md", "forecast", 0),
+        ("docs/blast.md", "blast", 0),
+    ],
 )
 def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch, document, command, code):
     monkeypatch.chdir(ROOT)

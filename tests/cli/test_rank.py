@@ -309,7 +309,7 @@ BAD = {
     ),
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot exclude each other"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),
-    "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods to rank"),
+    "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
     "more than the node has": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1Gi"],
         "the pods use 2Gi, the node has 1Gi",

@@ -25,7 +25,7 @@ def test_the_source_tree_has_the_content_platform():
 
 @pytest.mark.parametrize("name", ["content-platfrom", "", ".", "..", "content-platform/accidental"])
 def test_an_unknown_scenario_is_refused_with_the_known_ones(name):
-    with pytest.raises(InvalidOption, match="one of: content-platform"):
+    with pytest.raises(InvalidOption, match=r"one of: .*content-platform"):
         scenario_dir(name)
 
 

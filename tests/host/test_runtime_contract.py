@@ -188,9 +188,7 @@ def test_what_cannot_be_started_has_ended_and_the_reason_is_said(stage: Stage):
 @every_runtime
 def test_a_log_does_not_grow_without_end(stage: Stage):
     line = "x" * 90
-    start = stage.start(
-        f"for i in $(seq 400); do echo {line}; done; {READY_THEN_7}", log_bytes=8192, log_files=2
-    )
+    start = stage.start(f"for i in $(seq 400); do echo {line}; done; {READY_THEN_7}", log_bytes=8192, log_files=2)
     stage.until(lambda: stage.said(start)[-1:] == ["ready"])
     stage.tidy()
     files = list(start.log.parent.glob("0.log*"))

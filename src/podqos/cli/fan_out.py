@@ -23,17 +23,17 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int) -> Iterator[R]:
-    """Yield ``task(input)`` for every input, in order, computed by so many processes."""
+def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, what: str = "reading file") -> Iterator[R]:
+    """Yield ``task(input)`` for every input, in order, computed by so many processes; ``what`` names its progress."""
     workers = max(1, min(workers, len(inputs)))
     if workers == 1:
-        yield from map(task, with_progress(inputs, "reading file"))
+        yield from map(task, with_progress(inputs, what))
         return
     shares = [inputs[first::workers] for first in range(workers)]
     sys.stdout.flush()
     children = [_Child(task, share) for share in shares[1:]]
     try:
-        own = [task(item) for item in with_progress(shares[0], "reading file", of=len(inputs))]
+        own = [task(item) for item in with_progress(shares[0], what, of=len(inputs))]
         results = [own, *(child.results() for child in children)]
     finally:
         for child in children:

@@ -33,6 +33,14 @@ COMMANDS = {
     "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
     "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
+    "forecast": ("forecast", "who acts first when a container grows, kernel or kubelet, how likely, and who dies"),
+    "scenario": ("scenario", "files for simulations: validate them, begin a new one, their schema for editors"),
+    "simulate": (
+        "simulate",
+        "what happens on nodes over time: a scenario, run with the same decisions, in virtual time",
+    ),
+    "blast": ("blast", "what every pod can do to its neighbours: if it leaks, who else dies, how soon, by whom"),
+    "sweep": ("sweep", "a scenario under many values and seeds: how every workload fares under each"),
     "node": ("node", "run pods on this machine with these very rules: real cgroups, real eviction"),
     "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
@@ -54,6 +62,9 @@ def command_line() -> NoReturn:
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
+    if "joblib" in sys.modules:
+        # It has files and workers of its own to clear away.
+        sys.exit(code)
     os._exit(code)
 
 

@@ -91,3 +91,17 @@ def node_memory_option(text: str | None) -> int:
     if memory is None:
         raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
     return memory
+
+
+_PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def rate_option(text: str, option: str) -> int:
+    """Read a growth, such as ``128Mi/s``, as bytes per second."""
+    quantity, slash, per = text.partition("/")
+    if (slash and per not in _PER_SECONDS) or not quantity:
+        raise InvalidOption(f"{text!r} is no rate", where=option, fix="for example 128Mi/s or 2Gi/h")
+    rate = amount_option(quantity, option, "128Mi/s") // _PER_SECONDS[per]
+    if not rate:
+        raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
+    return rate

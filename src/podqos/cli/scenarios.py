@@ -23,6 +23,16 @@ def scenario_dir(name: str) -> Path:
     return home / name
 
 
+def shipped_scenarios() -> list[str]:
+    """Return the names of the scenarios that can be run, such as ``race``."""
+    return sorted(path.stem for path in _home().glob("*.yaml"))
+
+
+def shipped_scenario(name: str) -> str | None:
+    """Return the file of the scenario ``name``; None where there is none of that name."""
+    return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
+
+
 def _home() -> Path:
     # Installed comes first: beside an installed package, `../../scenarios` would be somebody else's directory.
     for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):

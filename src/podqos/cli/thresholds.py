@@ -7,10 +7,8 @@ kubeletArguments), or from the kubelet's flags. Without either, the defaults are
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import cast
 
-from podqos.cli.inputs import read_bytes
+from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
 from podqos.cli.options import (
     add_layout_option,
     add_schema_option,
@@ -20,16 +18,11 @@ from podqos.cli.options import (
 )
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import InputError, InvalidConfiguration, InvalidOption
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration, settings_from_kubelet_arguments
+from podqos.errors import InvalidConfiguration, InvalidOption
+from podqos.eviction.settings import EvictionSettings, settings_from_kubelet_arguments
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
-from podqos.manifest.documents import plain_documents
-from podqos.manifest.plain import Plain
-from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
-from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
-from podqos.placement.allocatable import Allocatable, node_allocatable
 from podqos.report.thresholds import CSV_COLUMNS, ThresholdsReport, csv_rows, table, thresholds_report
 from podqos.survival.exhaustion import Exhaustion, exhaustion
 
@@ -97,7 +90,7 @@ def _facts(arguments: argparse.Namespace, profile: Profile) -> Exhaustion:
     capacities = _capacities(arguments, layout)
     try:
         settings, config = _settings(arguments)
-        allocatable = None if config is None else _allocatable(config, capacities)
+        allocatable = None if config is None else memory_allocatable(config, capacities)
         return exhaustion(settings, capacities, layout=layout, allocatable=allocatable, profile=profile)
     except InvalidConfiguration as error:
         where = ": ".join(part for part in (arguments.file, error.where) if part)
@@ -112,35 +105,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[EvictionSettings, KubeletC
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} exclude each other", fix=fix)
-    return _from_file(arguments.file)
-
-
-def _from_file(path: str) -> tuple[EvictionSettings, KubeletConfiguration | None]:
-    for document in plain_documents(path, read_bytes(path)):
-        value = document.value
-        if not isinstance(value, dict):
-            continue
-        if isinstance(value.get("kubeletArguments"), dict):
-            return settings_from_kubelet_arguments(cast("Mapping[str, list[str]]", value["kubeletArguments"])), None
-        if isinstance(value.get("kubeletconfig"), dict):
-            # What /configz answers does not say what it is.
-            value = {"apiVersion": API_VERSION, "kind": KIND, **cast("dict[str, Plain]", value["kubeletconfig"])}
-        if value.get("kind") == KIND:
-            return settings_from_configuration(value), kubelet_configuration(value, "")
-    fix = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
-    raise InputError("no kubelet configuration in it", where=path, fix=fix)
-
-
-def _allocatable(config: KubeletConfiguration, capacities: Mapping[Signal, int]) -> Allocatable:
-    capacity = {MEMORY: Quantity.of_units(capacities[Signal.MEMORY], "BinarySI")}
-    if Signal.NODEFS in capacities:
-        capacity[EPHEMERAL_STORAGE] = Quantity.of_units(capacities[Signal.NODEFS], "BinarySI")
-    allocatable = node_allocatable(capacity, config)
-    for resource in allocatable.over_reserved:
-        withheld, there = allocatable.reservation[resource], capacity[resource]
-        what = f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
-        raise InvalidConfiguration(what, fix="reserve less, or give the node's own --node-memory and --nodefs-capacity")
-    return allocatable
+    return read_kubelet_settings(arguments.file)
 
 
 def _capacities(arguments: argparse.Namespace, layout: Layout) -> dict[Signal, int]:

@@ -79,9 +79,8 @@ class Figures:
     def quick(self, pods: Iterable[HostPod]) -> Summary:
         """Return fresh memory figures, and the rest as it was last seen."""
         last = self._last_node
-        node = NodeStats(
-            self._node, last.system_containers, self.memory(), last.fs, last.runtime, last.rlimit, last.swap
-        )
+        all_pods = ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(datetime.now(UTC)))
+        node = NodeStats(self._node, (all_pods,), self.memory(), last.fs, last.runtime, last.rlimit, last.swap)
         return Summary(node, tuple(self._quick_pod(pod) for pod in pods))
 
     def full(self, pods: Iterable[HostPod]) -> Summary:

@@ -9,7 +9,7 @@ Soft thresholds have time by definition and are left to the ten-second pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
@@ -43,8 +43,14 @@ class MemoryWatch:
         self._levels: dict[str, int] = {}
         self._signals: dict[str, KernelSignal] = {}
 
-    def arm(self, thresholds: Sequence[Threshold], seen: Mapping[Signal, SignalObservation]) -> bool:
-        """Set the levels by what was just seen; False where the kernel has no such signal."""
+    def arm(
+        self, thresholds: Sequence[Threshold], seen: Mapping[Signal, SignalObservation], known: Collection[Signal] = ()
+    ) -> bool:
+        """Set the levels by what was just seen; False where the kernel has no such signal.
+
+        The kernel tells of nothing that was crossed before it was asked to: memory that passes its level in between is
+        looked at again, unless it had passed when it was seen and whoever looks knows (``known``).
+        """
         works = True
         for signal, path in self._paths.items():
             observation = seen.get(signal)
@@ -57,8 +63,16 @@ class MemoryWatch:
             if observation is None or not amounts or memory is None:
                 self._disarm(path)
                 continue
-            works &= self._set(path, memory.usage_bytes + observation.available - max(amounts))
+            level_bytes = memory.usage_bytes + observation.available - max(amounts)
+            works &= self._set(path, level_bytes)
+            if memory.usage_bytes <= level_bytes or signal not in known:
+                self._look_again_above(path, level_bytes)
         return works
+
+    def _look_again_above(self, path: str, level_bytes: int) -> None:
+        now = self._cgroups.memory(path)
+        if now is not None and now.usage_bytes > level_bytes:
+            self._loop.call_after(0, self._on_crossing)
 
     def close(self) -> None:
         """Listen no more."""

@@ -189,18 +189,22 @@ class Memory:
         )
 
     def oom_total_pages(self, path: str) -> int:
-        """Return what thousandths of ``oom_score_adj`` are of when this cgroup runs out (mem_cgroup_get_max)."""
-        settings = self._memcgs[path].settings
-        swap_bytes = self.machine.swap_bytes
-        if settings.max_bytes is None:
-            return self.machine.oom_total_pages
-        if settings.swappiness == 0:
-            swap_bytes = 0
-        elif self.machine.cgroup_version == 2:
-            swap_bytes = _least(settings.swap_max_bytes, swap_bytes)
-        elif settings.memsw_max_bytes is not None:
-            swap_bytes = min(settings.memsw_max_bytes - settings.max_bytes, swap_bytes)
-        return max(1, settings.max_bytes // PAGE_BYTES + swap_bytes // PAGE_BYTES)
+        """Return what thousandths of ``oom_score_adj`` are of when this cgroup runs out."""
+        return oom_total_pages(self.machine, self._memcgs[path].settings)
+
+
+def oom_total_pages(machine: Machine, settings: MemcgSettings) -> int:
+    """Return the same for a cgroup with these settings on this machine (mem_cgroup_get_max)."""
+    swap_bytes = machine.swap_bytes
+    if settings.max_bytes is None:
+        return machine.oom_total_pages
+    if settings.swappiness == 0:
+        swap_bytes = 0
+    elif machine.cgroup_version == 2:
+        swap_bytes = _least(settings.swap_max_bytes, swap_bytes)
+    elif settings.memsw_max_bytes is not None:
+        swap_bytes = min(settings.memsw_max_bytes - settings.max_bytes, swap_bytes)
+    return max(1, settings.max_bytes // PAGE_BYTES + swap_bytes // PAGE_BYTES)
 
 
 def _new(path: str, settings: MemcgSettings, parent: Memcg | None) -> Memcg:

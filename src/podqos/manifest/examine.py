@@ -14,8 +14,9 @@ Source: Kubernetes decodes with sigs.k8s.io/json (encoding/json's rules, case-se
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import cast
 
 from msgspec import Struct, inspect
 
@@ -107,12 +108,20 @@ _CONSTANTS = {None: "null", True: "true", False: "false"}
 class Examination:
     """Findings about one object. ``is_live``: it comes from an API server, which has checked it already.
 
-    ``fields`` names the only fields that a struct of the model may have in a manifest.
+    ``fields`` names the only fields that a struct of the model may have in a manifest; ``readers`` are for types that
+    are written in a way of their own. A reader reports what it cannot read and returns what goes into the model.
     """
 
-    def __init__(self, *, is_live: bool, fields: Mapping[type, frozenset[str]] = _FIELDS) -> None:
+    def __init__(
+        self,
+        *,
+        is_live: bool,
+        fields: Mapping[type, frozenset[str]] = _FIELDS,
+        readers: Mapping[type, Reader] | None = None,
+    ) -> None:
         self._is_live = is_live
         self._fields = fields
+        self._readers = readers or {}
         self.findings: list[Finding] = []
 
     def report(self, path: FieldPath, what: str, fix: str = "", severity: Severity = Severity.ERROR) -> None:
@@ -124,6 +133,9 @@ class Examination:
         return self._clean(value, _schema(model), path)
 
     def _clean(self, value: Plain, schema: inspect.Type, path: FieldPath) -> Plain:
+        if isinstance(schema, inspect.CustomType | inspect.StructType) and schema.cls in self._readers:
+            # A value of the model among plain ones: the conversion takes it as it is.
+            return cast("Plain", self._readers[schema.cls](self, value, path))
         match schema:
             case inspect.UnionType():
                 return self._clean(value, next(t for t in schema.types if not isinstance(t, inspect.NoneType)), path)
@@ -203,6 +215,9 @@ class Examination:
             fix = 'begin each item with "- "'
         self.report(path, f"must be {_TYPE_NAMES[wanted]}, not {_shown(value)}", fix)
         return value
+
+
+Reader = Callable[[Examination, Plain, FieldPath], object]
 
 
 @cache

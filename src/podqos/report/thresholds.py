@@ -110,7 +110,7 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
                 each.value + (" (derived)" if each.is_derived else ""),
                 _shown(each.signal, each.amount),
                 _shown(each.signal, each.lets_go_at),
-                _duration(each.grace_seconds) if each.grace_seconds else "at once",
+                duration(each.grace_seconds) if each.grace_seconds else "at once",
                 each.condition,
             )
             for each in report.thresholds
@@ -151,7 +151,7 @@ def _threshold(facts: ThresholdFacts) -> ThresholdReport:
     return ThresholdReport(
         signal=threshold.signal,
         type="hard" if threshold.is_hard else "soft",
-        value=_value(threshold.value),
+        value=threshold_value(threshold.value),
         amount=facts.amount,
         lets_go_at=facts.let_go,
         grace_seconds=threshold.grace_period_ns / _NS_PER_SECOND,
@@ -161,7 +161,8 @@ def _threshold(facts: ThresholdFacts) -> ThresholdReport:
     )
 
 
-def _value(value: ThresholdValue) -> str:
+def threshold_value(value: ThresholdValue) -> str:
+    """Return a threshold as it is configured."""
     if value.quantity is not None:
         return str(value.quantity)
     return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
@@ -177,7 +178,7 @@ def _step_text(step: Step) -> str:
             return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
         case Actor.SOFT_THRESHOLD:
             assert step.threshold is not None
-            grace = _duration(step.threshold.grace_period_ns / _NS_PER_SECOND)
+            grace = duration(step.threshold.grace_period_ns / _NS_PER_SECOND)
             return f"soft threshold: the node reports pressure, the kubelet evicts after {grace}"
 
 
@@ -201,7 +202,8 @@ def _warning_text(warning: ThresholdWarning) -> str:
 def _too_late(threshold: Threshold, exhaustion: Exhaustion) -> WarningReport:
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    text = f"{_value(threshold.value)} is too late: the kernel keeps {kept} of this machine free and kills before that"
+    value = threshold_value(threshold.value)
+    text = f"{value} is too late: the kernel keeps {kept} of this machine free and kills before that"
     return WarningReport("TooLate", threshold.signal, text)
 
 
@@ -228,7 +230,8 @@ def _shown(signal: Signal, amount: int | None) -> str:
     return "?" if amount is None else amount_of(amount, SIGNALS[signal].resource)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a time in seconds, or in minutes from one on."""
     if seconds < 60:
         return f"{seconds:g} s"
     minutes, rest = divmod(seconds, 60)

@@ -58,7 +58,7 @@ IDLE = ContainerDemand()
 
 
 class SystemDemand(Struct, frozen=True, gc=False, kw_only=True):
-    """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel. By the scenario's clock."""
+    """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel. Its clock is SCENARIO."""
 
     anon_bytes: Curve = ZERO
     """Memory that cannot be taken back. Its processes have the scores of system daemons and are never chosen first."""

@@ -49,9 +49,9 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
     """Where images have a filesystem of their own; writable layers are there, too, unless ``containerfs`` is given."""
     containerfs: Filesystem | None = None
     unused_image_bytes: int = 0
-    """What removing unused images gains, once."""
+    """Images that nobody uses, besides all else on the disk: what removing them gains, once."""
     dead_container_bytes: int = 0
-    """What removing dead containers gains, once."""
+    """What dead containers left, besides all else on the disk: what removing them gains, once."""
     system: SystemDemand = SystemDemand()
     config: KubeletConfiguration = KubeletConfiguration()
     labels: Mapping[str, str] = {}
@@ -94,6 +94,7 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """By container. The replicas take turns: number i has ``demands[i % len(demands)]``. A replacement has the demand
     of the pod it replaces; a container without an entry is idle."""
     arrives_us: int = 0
+    """At 0 it is there from the beginning: bound, started and running."""
     deleted_us: int | None = None
     nodes: tuple[str, ...] = ()
     """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
@@ -115,7 +116,7 @@ class NodeLost(Struct, frozen=True, gc=False, tag=True):
 
 
 class NodeAdded(Struct, frozen=True, gc=False, tag=True):
-    """A machine that was lost, or was kept back, joins empty."""
+    """A machine that was lost joins again, empty."""
 
     at_us: int
     node: str
@@ -130,7 +131,7 @@ class Options(Struct, frozen=True, kw_only=True):
     pleg_period_us: int = 1 * SECOND_US
     """How often the kubelet looks for containers that have ended."""
     container_start_us: int = 0
-    """From the decision to start a container until it runs."""
+    """From the decision to start a container until it runs. What arrives at 0 runs already when the scenario begins."""
     clean_up_us: int = 0
     """From the end of a pod's containers until nothing of it is left on the node."""
     stop_us: int = 0

@@ -56,7 +56,7 @@ def _add(memory: Memory, cgroups: Iterable[Cgroup]) -> None:
     for cgroup in cgroups:
         if cgroup.path is not None and cgroup.path not in memory:
             _add_parents(memory, cgroup.path)
-            memory.add(cgroup.path, _settings(cgroup))
+            memory.add(cgroup.path, memcg_settings(cgroup))
 
 
 def _add_parents(memory: Memory, path: str) -> None:
@@ -66,7 +66,8 @@ def _add_parents(memory: Memory, path: str) -> None:
         memory.add(parent)
 
 
-def _settings(cgroup: Cgroup) -> MemcgSettings:
+def memcg_settings(cgroup: Cgroup) -> MemcgSettings:
+    """Return what the files of a planned cgroup tell the kernel about memory."""
     written = {file.name: int(file.text) for file in cgroup.files if file.text and file.name.startswith("memory.")}
     return MemcgSettings(
         max_bytes=written.get("memory.max", written.get("memory.limit_in_bytes")),

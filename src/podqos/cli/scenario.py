@@ -1,0 +1,109 @@
+"""Work with scenario files, which say what a simulation runs: nodes, ordinary manifests, demand over time.
+
+  validate FILE…   read each with everything it refers to, and say all that is wrong
+  new [NAME]       write NAME.yaml and its manifests to begin with; nothing is overwritten
+  schema           print the JSON Schema, for editors
+  list             the scenarios that come with podqos, which every command takes by name
+
+Exit code 2 where something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+
+from podqos.cli.main import EXIT_BAD_INPUT, EXIT_OK
+from podqos.errors import HostError, InputError, InvalidOption
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos scenario``."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    validate = commands.add_parser("validate", help="read scenarios and say all that is wrong with them")
+    validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of shipped ones")
+    new = commands.add_parser("new", help="write a scenario to begin with")
+    new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
+    commands.add_parser("schema", help="print the JSON Schema of scenario files")
+    commands.add_parser("list", help="list the scenarios that come with podqos")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what is asked for, and return the exit code."""
+    match arguments.action:
+        case "validate":
+            return _validate(arguments.files)
+        case "new":
+            return _new(arguments.name)
+        case "schema":
+            return _schema()
+        case _:
+            return _list()
+
+
+def _validate(files: list[str]) -> int:
+    from podqos.cli.scenario_files import read_scenario
+
+    code = EXIT_OK
+    for file in files:
+        reading = read_scenario(file)
+        for problem in reading.problems:
+            print(problem, file=sys.stderr)
+        if reading.scenario is None:
+            code = EXIT_BAD_INPUT
+            continue
+        scenario = reading.scenario
+        nodes = sum(group.count for group in scenario.nodes)
+        pods = sum(nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads)
+        seconds = scenario.duration_us / 1_000_000
+        print(f"{reading.path}: {nodes} node{'s' if nodes != 1 else ''}, {pods} pods, {seconds:g} s")
+    return code
+
+
+def _schema() -> int:
+    import msgspec
+
+    from podqos.sim.scenario_schema import json_schema
+
+    print(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode())
+    return EXIT_OK
+
+
+def _list() -> int:
+    from podqos.cli.inputs import read_bytes
+    from podqos.cli.scenario_files import scenario_path
+    from podqos.cli.scenarios import shipped_scenarios
+    from podqos.sim.scenario_file import read_file
+
+    for name in shipped_scenarios():
+        path = scenario_path(name)
+        document = read_file(path, read_bytes(path)).document
+        description = "" if document is None else document.spec.description
+        first = " ".join(description.split()).partition(". ")[0].rstrip(".")
+        print(f"{name:28} {first}")
+    return EXIT_OK
+
+
+def _new(name: str) -> int:
+    from podqos.cli.scenario_starter import starter_files
+
+    if not _NAME.fullmatch(name):
+        raise InvalidOption(f"{name!r} is no name", where="NAME", fix="small letters, digits and hyphens")
+    files = starter_files(name)
+    for path in files:
+        if os.path.exists(path):
+            raise InputError("exists already", where=path, fix="choose another name")
+    for path, text in files.items():
+        try:
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            with open(path, "x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise HostError(f"{path}: {error.strerror or error}") from error
+        print(path)
+    print(f"next: podqos scenario validate {name}.yaml && podqos simulate {name}.yaml")
+    return EXIT_OK

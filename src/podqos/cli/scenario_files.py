@@ -1,0 +1,216 @@
+"""Scenario files and everything they refer to, read from disk: manifests through admission, kubelet settings, samples.
+
+``load_scenario`` is for commands that run one: what is wrong is printed, all of it, and then the command ends. A name
+without a path that is no file here means one of the scenarios that come with podqos: ``race``.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from difflib import get_close_matches
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.resource_override import CURRENT
+from podqos.admission.workloads import Admissions, WorkloadAdmission
+from podqos.cli.inputs import STDIN, find_files, read_bytes
+from podqos.cli.policies import PolicyCollector
+from podqos.cli.sources import Source
+from podqos.errors import InputError
+from podqos.manifest.documents import plain_documents
+from podqos.manifest.problems import Finding, Problem, Severity
+from podqos.manifest.text import Place
+from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.pod import Pod, Workload
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.sim.samples import Series, read_samples
+from podqos.sim.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario_document import ScenarioDocument
+from podqos.sim.scenario_file import FileReading, Materials, read_file, resolve
+from podqos.sim.shape_document import Samples
+from podqos.sim.variation import Variation
+
+# Kinds whose controllers do not make another pod.
+_NOT_RECREATED = frozenset({"Pod"})
+
+
+class ScenarioReading(Struct, frozen=True):
+    """A scenario file with all that it refers to."""
+
+    path: str
+    scenario: Scenario | None
+    """None where something is wrong."""
+    problems: tuple[Problem, ...]
+
+
+def load_scenario(path: str, variation: Variation | None = None) -> Scenario:
+    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run.
+
+    ``variation`` sets some of its parameters to other values.
+    """
+    variation = variation or Variation()
+    reading = read_scenario(path, variation)
+    for problem in reading.problems:
+        print(problem, file=sys.stderr)
+    if reading.scenario is None:
+        errors = sum(problem.severity is Severity.ERROR for problem in reading.problems)
+        what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
+        raise InputError(what, where=reading.path, fix="see above; `podqos scenario validate` says the same")
+    return variation.scenario(reading.scenario)
+
+
+def read_scenario(path: str, variation: Variation | None = None) -> ScenarioReading:
+    """Read a scenario file and everything it refers to."""
+    path = scenario_path(path)
+    try:
+        data = read_bytes(path)
+    except InputError as error:
+        problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, _how_to_find(path, error))
+        return ScenarioReading(path, None, (problem,))
+    variation = variation or Variation()
+    file = read_file(path, data, variation.document)
+    if file.document is None:
+        return ScenarioReading(path, None, tuple(sorted(file.problems)))
+    fetched = _Fetched(file, file.document, variation)
+    scenario, findings = resolve(file.document, fetched.materials)
+    problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
+    if any(problem.severity is Severity.ERROR for problem in problems):
+        scenario = None
+    return ScenarioReading(path, scenario, tuple(problems))
+
+
+def scenario_path(path: str) -> str:
+    """Return the file that is meant: one here, or one that comes with podqos."""
+    if path == STDIN or os.path.isfile(path) or os.sep in path:
+        return path
+    from podqos.cli.scenarios import shipped_scenario
+
+    return shipped_scenario(path.removesuffix(".yaml")) or path
+
+
+def _how_to_find(path: str, error: InputError) -> str:
+    """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
+    if os.path.exists(path) or os.sep in path:
+        return error.fix
+    from podqos.cli.scenarios import shipped_scenarios
+
+    close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
+    return (
+        f"did you mean {close[0]}?" if close else "check the path; `podqos scenario list` names those that are shipped"
+    )
+
+
+class _Fetched:
+    """What a scenario refers to, relative to its file."""
+
+    def __init__(self, file: FileReading, document: ScenarioDocument, variation: Variation) -> None:
+        self._variation = variation
+        self.problems: list[Problem] = []
+        self._file = file
+        self._spec = document.spec
+        self._folder = "" if file.source == STDIN else os.path.dirname(file.source)
+        self.materials = Materials(tuple(self._workloads()), self._kubelets(), self._samples)
+
+    def _path(self, name: str) -> str:
+        return os.path.normpath(os.path.join(self._folder, name))
+
+    def _complain(self, field: tuple[str | int, ...], what: str, fix: str) -> None:
+        self.problems.append(self._file.problem(Finding(field, what, fix)))
+
+    def _workloads(self) -> list[ScenarioWorkload]:
+        sources = self._sources()
+        policies = PolicyCollector(self._spec.namespace)
+        for source in sources:
+            self.problems += source.reading.problems
+            policies.take(source)
+        cluster = policies.cluster(CURRENT)
+        self.problems += policies.problems
+        admissions = Admissions(cluster, self._profile())
+        workloads = []
+        for source in sources:
+            for workload, place in zip(source.reading.workloads, source.reading.places, strict=True):
+                own = self._variation.workload(_in_namespace(workload, self._spec.namespace))
+                if own.is_live:
+                    # An API server has stored it already.
+                    workloads.append(_scenario_workload(own, own.pod, 1 if own.replicas is None else own.replicas))
+                    continue
+                admitted = self._admitted(admissions.create(own), source, place)
+                if admitted is not None:
+                    workloads.append(admitted)
+        return workloads
+
+    def _sources(self) -> list[Source]:
+        """Return the manifests, each once; a path without any is reported."""
+        files: dict[str, None] = {}
+        for index, name in enumerate(self._spec.manifests):
+            path = self._path(name)
+            found = list(find_files([path])) if os.path.exists(path) else []
+            if not found:
+                what = "no such file or directory" if not os.path.exists(path) else "no YAML or JSON files there"
+                self._complain(("spec", "manifests", index), f"{path}: {what}", "paths are relative to the scenario")
+            files.update(dict.fromkeys(found))
+        return [Source(path) for path in files]
+
+    def _profile(self) -> Profile:
+        try:
+            return parse_version(self._spec.kubernetes_version) if self._spec.kubernetes_version else LATEST
+        except InputError:
+            return LATEST  # reported when the scenario is put together
+
+    def _admitted(self, admission: WorkloadAdmission, source: Source, place: Place) -> ScenarioWorkload | None:
+        if admission.refusal is not None:
+            refused = admission.pods - admission.admitted
+            what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
+            self.problems.append(source.problem(place, (), what, "`podqos admit` explains it step by step"))
+            return None
+        if admission.pods == 0:
+            return None
+        return _scenario_workload(admission.workload, admission.first.pod, admission.pods)
+
+    def _kubelets(self) -> dict[str, KubeletConfiguration]:
+        configs: dict[str, KubeletConfiguration] = {}
+        for index, node in enumerate(self._spec.nodes):
+            name = node.kubelet.path
+            if not name or name in configs:
+                continue
+            path = self._path(name)
+            try:
+                configs[name] = _kubelet(path)
+            except InputError as error:
+                where = error.where.removesuffix(":") or path
+                self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
+        return configs
+
+    def _samples(self, samples: Samples) -> tuple[Series, ...]:
+        path = self._path(samples.file)
+        return read_samples(path, read_bytes(path), column=samples.column, match=samples.match)
+
+
+def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioWorkload:
+    return ScenarioWorkload(
+        kind=workload.kind,
+        namespace=workload.metadata.namespace,
+        name=workload.metadata.name or workload.metadata.generate_name,
+        pod=pod,
+        replicas=replicas,
+        recreate=workload.kind not in _NOT_RECREATED,
+    )
+
+
+def _kubelet(path: str) -> KubeletConfiguration:
+    documents = plain_documents(path, read_bytes(path))
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        raise InputError("must hold one KubeletConfiguration", where=path, fix="one document, no list")
+    return kubelet_configuration(documents[0].value, path)
+
+
+def _in_namespace(workload: Workload, namespace: str) -> Workload:
+    own = workload.metadata.namespace or namespace
+    pod = workload.pod
+    return replace(
+        workload,
+        metadata=replace(workload.metadata, namespace=own),
+        pod=replace(pod, metadata=replace(pod.metadata, namespace=own)),
+    )

@@ -1,0 +1,258 @@
+"""What ``podqos simulate`` says of a run, as a value: the documented JSON shape, which the page reads too.
+
+Everything else that shows a run (terminal, SVG, HTML) is a rendering of this value and decides nothing. ``run_reading``
+makes it. The shape is stable: fields are added, never renamed or removed; ``docs/schema/simulate.json`` and
+``viewer/src/run.ts`` follow these classes.
+
+Series are columns: the numbers of a series belong to the times of its node, one each. Between two times everything is
+linear; where something happens at once, a time stands twice. A pod has ``None`` where it does not run.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import Because
+from podqos.eviction.signals import NodeCondition, Signal
+from podqos.model.pod import QOSClass
+
+Column = tuple[int, ...]
+Gaps = tuple[int | None, ...]
+
+
+class ContainerView(Struct, frozen=True, rename="camel"):
+    """A container of a pod, as it was promised."""
+
+    name: str
+    oom_score_adj: int
+    oom_reason: str
+    memory_request_bytes: int | None
+    memory_limit_bytes: int | None
+    cpu_request_milli: int | None
+    cpu_limit_milli: int | None
+
+
+class PodView(Struct, frozen=True, rename="camel"):
+    """A pod of the run."""
+
+    key: str
+    """``namespace/name``."""
+    node: str
+    workload: str
+    qos_class: QOSClass
+    priority: int
+    colour: str
+    """How pictures paint it: a shade of its class."""
+    containers: tuple[ContainerView, ...]
+    memory_request_bytes: int | None
+    memory_limit_bytes: int | None
+    cpu_request_milli: int | None
+    cpu_limit_milli: int | None
+
+
+class ThresholdView(Struct, frozen=True, rename="camel"):
+    """An eviction threshold of a node's kubelet."""
+
+    signal: Signal
+    hard: bool
+    amount: int
+    """What must be left for it not to be met: bytes, inodes or processes."""
+    grace_period_seconds: int
+    statement: str
+    """As configured: ``memory.available < 100Mi``."""
+
+
+class PodSeries(Struct, frozen=True, rename="camel"):
+    """What a pod uses."""
+
+    pod: int
+    """Its place in ``RunView.pods``."""
+    anon_bytes: Gaps
+    active_file_bytes: Gaps
+    inactive_file_bytes: Gaps
+    cpu_wanted_milli: Gaps
+    cpu_granted_milli: Gaps
+
+
+class SignalSeries(Struct, frozen=True, rename="camel"):
+    """What is left of something else than memory: disk, inodes, process ids."""
+
+    signal: Signal
+    capacity: int
+    left: Column
+
+
+class ConditionSpan(Struct, frozen=True, rename="camel"):
+    """While the node reported a condition; ``end_us`` is null where it still did at the end."""
+
+    condition: NodeCondition
+    start_us: int
+    end_us: int | None
+
+
+class EvictionRank(Struct, frozen=True, rename="camel"):
+    """A pod in the kubelet's order at a moment."""
+
+    pod: int
+    usage: int | None
+    request: int
+    priority: int
+    over_request: bool
+    spared: str | None
+    reason: str
+    """Why it stands before the next."""
+
+
+class KernelRank(Struct, frozen=True, rename="camel"):
+    """A container in the kernel's order at a moment."""
+
+    pod: int
+    container: str
+    used_bytes: int
+    """Of its worst process."""
+    oom_score_adj: int
+    badness_bytes: int
+    reason: str
+
+
+class OrdersView(Struct, frozen=True, rename="camel"):
+    """Whom kubelet and kernel would have taken at a moment, first to last."""
+
+    time_us: int
+    available_bytes: int
+    kernel_left_bytes: int
+    """Until the kernel has to kill, with page cache reclaimed."""
+    kubelet: tuple[EvictionRank, ...]
+    kernel: tuple[KernelRank, ...]
+    reversed_pairs: int
+    """About how many pairs of pods the two disagree."""
+
+
+class NodeView(Struct, frozen=True, rename="camel"):
+    """A node and how its run went."""
+
+    name: str
+    memory_bytes: int
+    swap_bytes: int
+    cpu_milli: int
+    kernel_min_bytes: int
+    """What the kernel keeps to itself: at this mark it kills."""
+    pods_limit_bytes: int | None
+    """What all pods together may use; null where nothing holds them to it."""
+    thresholds: tuple[ThresholdView, ...]
+    times_us: Column
+    available_bytes: Column
+    """As the kubelet counts."""
+    free_bytes: Column
+    """As the kernel counts."""
+    system_bytes: Column
+    """Working set outside all pods."""
+    pods: tuple[PodSeries, ...]
+    signals: tuple[SignalSeries, ...]
+    """Only those that move."""
+    conditions: tuple[ConditionSpan, ...]
+    orders: tuple[OrdersView, ...]
+
+
+class Saving(Struct, frozen=True, rename="camel"):
+    """A change that would have kept a pod from being the one."""
+
+    change: str
+    """What to change."""
+    effect: str
+    """What would have followed."""
+    saves: bool
+    """Whether that alone would have been enough at that moment."""
+    edits: tuple[str, ...] = ()
+    """Lines of the manifest to write."""
+
+
+class Kill(Struct, frozen=True, rename="camel"):
+    """A container killed by the kernel, or a pod evicted by the kubelet."""
+
+    time_us: int
+    node: str
+    by: By
+    pod: str
+    qos_class: QOSClass | None
+    container: str | None
+    title: str
+    reasons: tuple[str, ...]
+    because: Because | None
+    kernel_place: int | None
+    """Its place in the kernel's order just before."""
+    kubelet_place: int | None
+    would_evict: str | None
+    """For a kill by the kernel: whom the kubelet would have evicted had it looked."""
+    savings: tuple[Saving, ...]
+
+
+class EventView(Struct, frozen=True, rename="camel"):
+    """A line of the journal in words."""
+
+    time_us: int
+    node: str
+    kind: Kind
+    by: By | None
+    pod: str | None
+    container: str | None
+    text: str
+
+
+class WorkloadSummary(Struct, frozen=True, rename="camel"):
+    """How a workload fared, on all nodes."""
+
+    workload: str
+    qos_class: QOSClass
+    priority: int
+    pods: int
+    """How many of its pods ran during the run or were turned away, replacements included."""
+    untouched: int
+    """Of those: neither killed nor evicted nor turned away."""
+    oom_kills: int
+    evictions: int
+    restarts: int
+    rejections: int
+    downtime_us: int
+    """Summed over its pods: from being killed, evicted or lost until running again."""
+    throttled_us: int
+    """Summed over its pods: how long it got less CPU than it wanted."""
+
+
+class Summary(Struct, frozen=True, rename="camel"):
+    """How the run ended."""
+
+    nodes: int
+    pods: int
+    untouched: int
+    oom_kills: int
+    evictions: int
+    restarts: int
+    rejections: int
+    downtime_us: int
+    oom_kills_by_level: dict[str, int]
+    """Where memory ran out: container, pod, class, kubepods, node."""
+    evictions_by_signal: dict[str, int]
+    workloads: tuple[WorkloadSummary, ...]
+
+
+class RunView(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos simulate -o json``."""
+
+    name: str
+    description: str
+    seed: int
+    end_us: int
+    kubernetes_version: str
+    policy: str
+    summary: Summary
+    pods: tuple[PodView, ...]
+    """Of the nodes shown."""
+    nodes: tuple[NodeView, ...]
+    """Those in focus: all of a few, of many those where most was killed."""
+    kills: tuple[Kill, ...]
+    """Of the nodes shown, in the order of time."""
+    events: tuple[EventView, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "SimulationReport"

@@ -1,0 +1,69 @@
+"""The virtual clock: one queue of what happens next, on all nodes.
+
+Things are done in the order of time; at one time node after node; on one node first demands change, then the kernel
+acts, then containers start and stop, then the kubelet looks. What is equal in all that is done in the order in which it
+was planned. So a run is the same every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heappop, heappush
+
+CLUSTER = -1
+"""Stands for the number of a node where something concerns all of them."""
+
+NEVER_US = 1 << 62
+
+MOST_AT_ONCE = 50_000_000
+"""So many things at one time are a mistake in the simulation, not a busy moment."""
+
+Action = Callable[[int], None]
+"""Told the time."""
+
+
+class Turn(IntEnum):
+    """What comes first at one time on one node."""
+
+    DEMAND = 0
+    KERNEL = 1
+    LIFE = 2
+    KUBELET = 3
+
+
+class Agenda:
+    """What happens next."""
+
+    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "until_us")
+
+    def __init__(self, until_us: int) -> None:
+        self.now_us = 0
+        self.until_us = until_us
+        self.done = 0
+        """How many things have happened."""
+        self._heap: list[tuple[int, int, int, int, Action]] = []
+        self._sequence = 0
+        self._at_once = 0
+
+    def plan(self, time_us: int, node: int, turn: Turn, action: Action) -> None:
+        """Let something happen at a time, unless that is after the end."""
+        if time_us > self.until_us:
+            return
+        assert time_us >= self.now_us, "nothing happens in the past"
+        self._sequence += 1
+        heappush(self._heap, (time_us, node, turn, self._sequence, action))
+
+    @property
+    def next(self) -> tuple[int, int] | None:
+        """When something happens next, and on which node."""
+        return self._heap[0][:2] if self._heap else None
+
+    def step(self) -> None:
+        """Do what is next."""
+        time_us, _, _, _, action = heappop(self._heap)
+        self._at_once = self._at_once + 1 if time_us == self.now_us else 0
+        assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
+        self.now_us = time_us
+        self.done += 1
+        action(time_us)

@@ -1,0 +1,211 @@
+"""The blast radius of a pod: if it leaks, who else dies on its node, in what order, how soon, and by whose hand.
+
+A node is brought to where it is now, everybody holding what they hold; then one container begins to grow, and the node
+is run until the one that grows is itself killed or evicted. Nobody is placed anew and nobody else grows: the question
+is what this pod can do to its neighbours, not what a cluster makes of it. The kubelet has just looked when the leak
+begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
+from podqos.eviction.ranking import Policy
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import ContainerUsage
+from podqos.qos.classes import classify
+from podqos.qos.oom import pod_qos_class
+from podqos.sim.agenda import Agenda
+from podqos.sim.cluster import SimCluster
+from podqos.sim.curve import Clock, Curve, constant
+from podqos.sim.demand import ContainerDemand
+from podqos.sim.recording import moment_of
+from podqos.sim.running import grow
+from podqos.sim.scenario import SECOND_US, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+
+_EXTRA_US = 15 * 60 * SECOND_US
+
+
+class Leak(Struct, frozen=True, gc=False):
+    """Who leaks, and how fast."""
+
+    pod: str
+    """``namespace/name``."""
+    container: str
+    bytes_per_second: int
+
+
+class PodFacts(Struct, frozen=True, gc=False, rename="camel"):
+    """What matters of a pod."""
+
+    pod: str
+    qos_class: QOSClass
+    priority: int
+    is_critical: bool
+
+
+class Death(Struct, frozen=True, gc=False, rename="camel"):
+    """A container killed by the kernel, or a pod evicted by the kubelet."""
+
+    after_us: int
+    """Since the leak began."""
+    by: By
+    pod: str
+    container: str | None
+    cause: str
+    """The level that ran out of memory, or the signal."""
+
+
+class Blast(Struct, frozen=True):
+    """What one leak leads to."""
+
+    node: str
+    leak: Leak
+    facts: PodFacts
+    others: tuple[Death, ...]
+    """In the order in which they die."""
+    end: Death | None
+    """Of the one that leaks; None where it was still there when nothing more could happen."""
+
+
+class NodePods(Struct, frozen=True):
+    """A node with what its containers hold now."""
+
+    node: NodeSpec
+    pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
+
+
+def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
+    """Return the nodes of a scenario at its beginning, with the pods that run there."""
+    agenda = Agenda(0)
+    cluster = SimCluster(scenario, agenda)
+    while agenda.next is not None:
+        agenda.step()
+    found = []
+    for node in cluster.nodes.values():
+        moment = moment_of(node, 0)
+        system = node.settings.spec.system
+        still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))
+        spec = replace(node.settings.spec, name=node.name, system=still, loop_phase_us=0)
+        pods = {pod.key: pod.pod for pod in node.world.pods.values()}
+        found.append(NodePods(spec, tuple((pods[key], each.containers) for key, each in moment.pods.items())))
+    return tuple(found)
+
+
+def leaks(pods: NodePods, bytes_per_second: int) -> Iterator[Leak]:
+    """Yield the leak of every pod on a node: of the container that can grow furthest."""
+    for pod, containers in pods.pods:
+        if containers:
+            yield Leak(pod.key, max(containers, key=lambda usage: _room(pod, usage)).name, bytes_per_second)
+
+
+def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
+    spec = next(each for each in pod.running_containers if each.name == usage.name)
+    limit = spec.resources.limits.get(MEMORY)
+    return (True, 0) if limit is None else (False, limit.value - usage.working_set_bytes)
+
+
+class Stage:
+    """A node brought to where it is now, ready for one leak."""
+
+    def __init__(
+        self, pods: NodePods, *, slowest: int, profile: Profile = LATEST, policy: Policy | None = None
+    ) -> None:
+        """Set the node up; ``slowest`` is the lowest rate of growth that will be asked for."""
+        self._pods = pods
+        self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
+        until_us = _horizon_us(pods.node, slowest)
+        self._agenda = Agenda(until_us)
+        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda)
+        while self._agenda.next is not None and self._agenda.next[0] == 0:
+            self._agenda.step()
+
+    def unleash(self, leak: Leak) -> Blast:
+        """Let a container leak, and return what comes of it. Afterwards the node is not what it was."""
+        node = self._cluster.nodes[self._pods.node.name]
+        pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
+        container = pod.containers[leak.container]
+        entries, agenda = self._cluster.entries, self._agenda
+        read = len(entries)
+        until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
+        held = container.anon_bytes(0)
+        growth = leak.bytes_per_second * until_us // SECOND_US
+        grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
+        others: list[Death] = []
+        while agenda.next is not None and agenda.next[0] <= until_us:
+            agenda.step()
+            for entry in entries[read:]:
+                death = _death(entry)
+                if death is not None and death.pod == leak.pod and death.container in {None, leak.container}:
+                    return Blast(node.name, leak, self._facts[leak.pod], tuple(others), death)
+                if death is not None:
+                    others.append(death)
+            read = len(entries)
+        return Blast(node.name, leak, self._facts[leak.pod], tuple(others), None)
+
+
+def facts_of(pod: Pod, profile: Profile = LATEST) -> PodFacts:
+    """Return what matters of a pod."""
+    qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+    return PodFacts(pod.key, qos_class, pod.spec.priority or 0, pod.is_critical)
+
+
+def _horizon_us(node: NodeSpec, bytes_per_second: int) -> int:
+    """Return how long it takes at most until the machine is full, and the kubelet has had its say."""
+    return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
+
+
+def _scenario(pods: NodePods, until_us: int, profile: Profile, policy: Policy | None) -> Scenario:
+    return Scenario(
+        name="blast",
+        duration_us=until_us,
+        nodes=(NodeGroup(pods.node),),
+        workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
+        profile=profile,
+        policy=policy,
+    )
+
+
+def _workload(pod: Pod, containers: Sequence[ContainerUsage], node: str) -> ScenarioWorkload:
+    demands: Mapping[str, ContainerDemand] = {usage.name: _still(usage) for usage in containers}
+    return ScenarioWorkload(
+        kind="Pod",
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        pod=pod,
+        demands=(demands,),
+        nodes=(node,),
+        recreate=False,
+    )
+
+
+def _still(usage: ContainerUsage) -> ContainerDemand:
+    """Return the demand of a container that goes on holding what it holds."""
+    return ContainerDemand(
+        anon_bytes=constant(usage.anon_bytes + usage.page_table_bytes),
+        active_file_bytes=constant(usage.active_file_bytes),
+        inactive_file_bytes=constant(usage.inactive_file_bytes),
+        processes=constant(max(1, usage.processes)),
+    )
+
+
+def _death(entry: Entry) -> Death | None:
+    if entry.pod is None or entry.kind not in {Kind.OOM_KILLED, Kind.EVICTED}:
+        return None
+    match entry.because:
+        case OOMKill(level=level):
+            by, cause = By.KERNEL, level.value
+        case UnderPressure(signal=signal):
+            by, cause = By.KUBELET, signal.value
+        case LocalStorageExceeded(limit_kind=kind):
+            by, cause = By.KUBELET, kind.value
+        case _:
+            by, cause = entry.by or By.KUBELET, ""
+    return Death(entry.time_us, by, entry.pod, entry.container, cause)

@@ -1,0 +1,105 @@
+"""The scheduler of a simulated cluster: who waits, who is placed where, who has to make room.
+
+All decisions are ``placement``'s; here they get a time. A pod that others have to leave for is tried again when they have
+gone. What the scheduler knows of a node's conditions is as old as the node's last status.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from podqos.model.node import Node, NodeCondition
+from podqos.model.pod import Pod
+from podqos.model.profile import Profile
+from podqos.placement.budgets import Budgets
+from podqos.placement.choosing import OneByOne
+from podqos.placement.filters import Cluster
+from podqos.placement.node_state import NodeState
+from podqos.placement.pod_view import PodView, Views
+from podqos.placement.preemption import Candidate, Preemption
+from podqos.placement.taints import taints_of
+
+
+class Scheduler:
+    """The nodes as the scheduler knows them, and the pods that wait."""
+
+    def __init__(self, nodes: Iterable[Node], profile: Profile) -> None:
+        self._profile = profile
+        self._states = {node.name: NodeState(node, profile) for node in nodes}
+        self._away: dict[str, NodeState] = {}
+        self._views = Views(profile)
+        self._where: dict[str, tuple[PodView, NodeState]] = {}
+        self._leaving: set[str] = set()
+        self.waiting: dict[str, PodView] = {}
+        """By key, in the order of arrival."""
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._cluster = Cluster(self._states.values(), profile=self._profile)
+        self._chooser = OneByOne(self._cluster)
+        self._preemption = Preemption(self._cluster, Budgets())
+
+    def bound(self, pod: Pod, node: str) -> None:
+        """Count a pod in that is on a node."""
+        view = self._views.of(pod)
+        state = self._states.get(node) or self._away[node]
+        state.add(view)
+        self._where[view.key] = view, state
+
+    def left(self, pod: Pod) -> None:
+        """Count a pod out that has gone, or waits no longer."""
+        self._leaving.discard(pod.key)
+        self.waiting.pop(pod.key, None)
+        found = self._where.pop(pod.key, None)
+        if found is not None:
+            view, state = found
+            state.remove(view)
+
+    def wait(self, pod: Pod) -> None:
+        """Let a pod wait for a node."""
+        self.waiting[pod.key] = self._views.of(pod)
+
+    def report(self, node: str, conditions: Iterable[str]) -> None:
+        """Learn which conditions a node reports."""
+        state = self._states.get(node) or self._away[node]
+        reported = tuple(NodeCondition(condition, "True") for condition in conditions)
+        state.node = replace(state.node, status=replace(state.node.status, conditions=reported))
+        state.taints = taints_of(state.node, self._profile)
+        state.version += 1
+
+    def remove_node(self, name: str) -> None:
+        """Place nobody on a node any more."""
+        if name in self._states:
+            self._away[name] = self._states.pop(name)
+            self._rebuild()
+
+    def add_node(self, name: str) -> None:
+        """Let a node that was away take pods again; it is empty."""
+        if name in self._away:
+            self._states[name] = NodeState(self._away.pop(name).node, self._profile)
+            self._rebuild()
+
+    def place(self) -> list[tuple[Pod, str | None, tuple[Pod, ...]]]:
+        """Give everybody who waits a turn, the higher priority first.
+
+        Returns, for those for whom something came of it: the pod, its node, and whom it displaces. A pod that displaces
+        others has no node yet.
+        """
+        placed: list[tuple[Pod, str | None, tuple[Pod, ...]]] = []
+        for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
+            state = self._chooser.choose(view)
+            if state is not None:
+                del self.waiting[view.key]
+                state.add(view)
+                self._where[view.key] = view, state
+                placed.append((view.pod, state.name, ()))
+                continue
+            if self._leaving:
+                continue  # somebody is making room already
+            candidate = self._preemption.candidate(view)
+            if isinstance(candidate, Candidate):
+                self._leaving |= {victim.key for victim in candidate.victims}
+                placed.append((view.pod, None, tuple(victim.pod for victim in candidate.victims)))
+        return placed

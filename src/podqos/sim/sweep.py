@@ -1,0 +1,178 @@
+"""A scenario under many values and seeds: the plan of all runs, what is kept of each, and what they say together.
+
+Runs are independent of each other, so the plan can be carried out anywhere and in any order; each run is known by a key
+made of everything it depends on, so an interrupted sweep goes on where it was. Who starts the runs is ``cli``'s
+business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import product
+
+import msgspec
+from msgspec import Struct
+
+from podqos import __version__
+from podqos.model.quantity import Quantity
+from podqos.sim.scenario import Scenario
+from podqos.sim.variation import Assignment, Varied
+
+
+class Point(Struct, frozen=True):
+    """One run of a sweep."""
+
+    assignments: tuple[Assignment, ...]
+    seed: int | None
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The values alone, in the order of the parameters."""
+        return tuple(value for _, value in self.assignments)
+
+
+class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
+    """How a workload fared in a run."""
+
+    pods: int
+    untouched: int
+    oom_kills: int
+    evictions: int
+    restarts: int
+    downtime_us: int
+    never_ran: int = 0
+    """Pods for which there was no place, or which were turned away."""
+
+    @property
+    def survived(self) -> bool:
+        """Whether all its pods ran and nothing befell any of them."""
+        return self.untouched == self.pods and not self.never_ran
+
+
+class RunResult(Struct, frozen=True, rename="camel"):
+    """What is kept of a run; a line of the results file."""
+
+    key: str
+    values: tuple[str, ...]
+    seed: int | None
+    workloads: dict[str, WorkloadResult]
+    oom_kills: int
+    evictions: int
+    first_us: int | None = None
+    """When the first was killed or evicted."""
+    first_workload: str | None = None
+    first_by: str | None = None
+
+
+class Spread(Struct, frozen=True, gc=False, rename="camel"):
+    """How a figure is distributed over runs."""
+
+    least: float
+    median: float
+    p95: float
+    most: float
+    mean: float
+
+
+class WorkloadSurvival(Struct, frozen=True, rename="camel"):
+    """How a workload fares under one choice of values, over all seeds."""
+
+    workload: str
+    survived: float
+    """The share of runs in which all its pods ran and nothing befell any of them."""
+    oom_kills: Spread
+    evictions: Spread
+    never_ran: Spread
+    downtime_seconds: Spread
+
+
+class Combination(Struct, frozen=True, rename="camel"):
+    """One choice of values."""
+
+    values: tuple[str, ...]
+    """In the order of the parameters."""
+    runs: int
+    kernel_first: float
+    """The share of runs in which the kernel was the first to act; the rest is the kubelet's, or nobody's."""
+    kubelet_first: float
+    first_victims: dict[str, float]
+    """The share of runs in which a workload lost the first pod."""
+    oom_kills: Spread
+    evictions: Spread
+    workloads: tuple[WorkloadSurvival, ...]
+
+
+def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]:
+    """Yield every combination of values under every seed; without seeds, under the scenario's own."""
+    for values in product(*(each.values for each in varied)):
+        assignments = tuple((each.parameter, value) for each, value in zip(varied, values, strict=True))
+        for seed in seeds or (None,):
+            yield Point(assignments, seed)
+
+
+def run_key(scenario: Scenario) -> str:
+    """Return what tells a run from others: everything it depends on, and the version of podqos."""
+    data = msgspec.json.encode(scenario, enc_hook=_plain, order="deterministic")
+    return sha256(__version__.encode() + b"\0" + data).hexdigest()[:32]
+
+
+def _plain(value: object) -> str | int:
+    """Return what the encoder does not know itself: amounts, and durations, which are whole numbers."""
+    if isinstance(value, int):
+        return int(value)
+    assert isinstance(value, Quantity), type(value)
+    return str(value)
+
+
+def combinations(results: Iterable[RunResult]) -> tuple[Combination, ...]:
+    """Put the runs with equal values together, in the order in which they first appear."""
+    groups: dict[tuple[str, ...], list[RunResult]] = {}
+    for result in results:
+        groups.setdefault(result.values, []).append(result)
+    return tuple(_combination(values, runs) for values, runs in groups.items())
+
+
+def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combination:
+    fallen: dict[str, int] = {}
+    for run in runs:
+        if run.first_workload is not None:
+            fallen[run.first_workload] = fallen.get(run.first_workload, 0) + 1
+    names = dict.fromkeys(name for run in runs for name in run.workloads)
+    return Combination(
+        values=values,
+        runs=len(runs),
+        kernel_first=sum(run.first_by == "kernel" for run in runs) / len(runs),
+        kubelet_first=sum(run.first_by == "kubelet" for run in runs) / len(runs),
+        first_victims={name: count / len(runs) for name, count in sorted(fallen.items(), key=_most_first)},
+        oom_kills=spread([run.oom_kills for run in runs]),
+        evictions=spread([run.evictions for run in runs]),
+        workloads=tuple(
+            _survival(name, [run.workloads[name] for run in runs if name in run.workloads]) for name in names
+        ),
+    )
+
+
+def _most_first(each: tuple[str, int]) -> tuple[int, str]:
+    return -each[1], each[0]
+
+
+def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
+    return WorkloadSurvival(
+        workload=name,
+        survived=sum(result.survived for result in results) / len(results),
+        oom_kills=spread([result.oom_kills for result in results]),
+        evictions=spread([result.evictions for result in results]),
+        never_ran=spread([result.never_ran for result in results]),
+        downtime_seconds=spread([result.downtime_us / 1_000_000 for result in results]),
+    )
+
+
+def spread(figures: Sequence[float]) -> Spread:
+    """Return how figures are distributed; a percentile is the figure that so many do not exceed."""
+    ordered = sorted(figures)
+
+    def percentile(percent: int) -> float:
+        return ordered[-(-len(ordered) * percent // 100) - 1]
+
+    return Spread(ordered[0], percentile(50), percentile(95), ordered[-1], sum(ordered) / len(ordered))

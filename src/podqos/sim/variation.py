@@ -1,0 +1,305 @@
+"""One scenario under other values: parameters by name, and what each changes where.
+
+A parameter is changed where a user would change it: a line of the scenario file before it is understood, an amount in a
+manifest before the API server sees it, a setting of the kubelet, the shape of a demand. So limits go through admission
+as always, and a value that makes no sense is refused where it always is.
+
+====================================  ==============================================================================
+``growth@WORKLOAD=0.5,1,2``           how much its memory grows, as a multiple of what the scenario says
+``limits.memory@WORKLOAD=1Gi,2Gi``    also requests, cpu, and WORKLOAD:CONTAINER
+``replicas@WORKLOAD=1,2``             also priority
+``kubelet.evictionHard.memory.available=100Mi,1Gi``   any field of the KubeletConfiguration, on all nodes
+``phase=0s,5s``                       when the eviction loop looks first
+``policy=kubelet,qos-tiers``          how pods are ranked for eviction
+``spec.nodes[0].capacity.memory=…``   any other line of the scenario file; lists by number or by name
+====================================  ==============================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError, InvalidOption
+from podqos.eviction.ranking import Policy
+from podqos.manifest.plain import Plain
+from podqos.manifest.scalars import resolve
+from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
+from podqos.model.pod import Container, Pod, Workload
+from podqos.model.quantity import Quantity
+from podqos.sim.curve import Curve
+from podqos.sim.demand import ContainerDemand
+from podqos.sim.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.shape_text import parse_duration_us
+
+_PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
+_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
+_MAPS = ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim")
+_EXAMPLE = "for example limits.memory@analytics=1Gi,2Gi or kubelet.evictionHard.memory.available=100Mi,1Gi"
+
+
+class Parameter(Struct, frozen=True):
+    """Something that can be set."""
+
+    name: str
+    target: str = ""
+    """A workload; empty where it is about the whole."""
+    container: str = ""
+
+    @property
+    def text(self) -> str:
+        """As it was written."""
+        where = f"@{self.target}" if self.target else ""
+        return f"{self.name}{where}{f':{self.container}' if self.container else ''}"
+
+
+class Varied(Struct, frozen=True):
+    """A parameter and the values it takes."""
+
+    parameter: Parameter
+    values: tuple[str, ...]
+
+
+Assignment = tuple[Parameter, str]
+
+
+def parse_varied(text: str) -> Varied:
+    """Read ``NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE``."""
+    match = _PARAMETER.fullmatch(text)
+    values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
+    if match is None or not all(values):
+        raise InvalidOption(f"{text!r} is no parameter with values", where="--vary", fix=_EXAMPLE)
+    parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
+    _kind(parameter)
+    return Varied(parameter, values)
+
+
+class Variation:
+    """Values for some parameters, to be applied while a scenario is read."""
+
+    def __init__(self, assignments: Sequence[Assignment] = (), seed: int | None = None) -> None:
+        self._assignments = assignments
+        self._seed = seed
+        self._applied: set[str] = set()
+
+    def document(self, value: dict[str, Plain]) -> None:
+        """Change the scenario file's own lines."""
+        if self._seed is not None:
+            spec = value.get("spec")
+            if isinstance(spec, dict):
+                spec["seed"] = self._seed
+        for parameter, text in self._assignments:
+            if parameter.name.startswith("spec."):
+                _set_line(value, parameter.name, resolve(text))
+                self._applied.add(parameter.text)
+
+    def workload(self, workload: Workload) -> Workload:
+        """Change what a manifest says."""
+        for parameter, text in self._assignments:
+            change = _OF_MANIFESTS.get(parameter.name.partition(".")[0])
+            if change is not None and parameter.target in _names(workload.kind, workload.metadata):
+                workload = replace(workload, pod=change(workload.pod, parameter, text))
+                self._applied.add(parameter.text)
+        return workload
+
+    def scenario(self, scenario: Scenario) -> Scenario:
+        """Change what is run, and see to it that every parameter was found."""
+        for parameter, text in self._assignments:
+            change = _OF_SCENARIOS.get(parameter.name.partition(".")[0])
+            if change is not None:
+                scenario = change(scenario, parameter, text)
+                if not parameter.target or _targets(scenario, parameter):
+                    self._applied.add(parameter.text)
+        for parameter, _ in self._assignments:
+            if parameter.text not in self._applied:
+                known = ", ".join(workload.name for workload in scenario.workloads[:6])
+                raise InvalidOption(
+                    f"the scenario has no workload {parameter.target}", where=parameter.text, fix=f"it has {known}"
+                )
+        return scenario
+
+
+# ---- lines of the scenario file -----------------------------------------------------------------------------------
+
+
+def _set_line(document: dict[str, Plain], path: str, new: Plain) -> None:
+    steps = [name or index for name, index in _STEP.findall(path)]
+    here: Plain = document
+    for place, step in enumerate(steps[:-1]):
+        following = _inner(here, step)
+        if following is None and isinstance(here, dict):
+            following = here[step] = {}
+        if not isinstance(following, dict | list):
+            raise InvalidOption(f"there is no {'.'.join(steps[: place + 1])}", where=path, fix=_EXAMPLE)
+        here = following
+    if isinstance(here, dict):
+        here[steps[-1]] = new
+    elif isinstance(here, list) and steps[-1].isdecimal() and int(steps[-1]) < len(here):
+        here[int(steps[-1])] = new
+    else:
+        raise InvalidOption(f"there is no {path}", where=path, fix=_EXAMPLE)
+
+
+def _inner(value: Plain, step: str) -> Plain:
+    """Return a field of a mapping, or of a list the item of that number or name."""
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list):
+        if step.isdecimal():
+            return value[int(step)] if int(step) < len(value) else None
+        named = (item for item in value if isinstance(item, dict) and step in {item.get("name"), item.get("workload")})
+        return next(named, None)
+    return None
+
+
+# ---- manifests ----------------------------------------------------------------------------------------------------
+
+
+def _names(kind: str, metadata: object) -> set[str]:
+    name, namespace = getattr(metadata, "name", ""), getattr(metadata, "namespace", "")
+    return {name, f"{namespace}/{name}", f"{kind}/{namespace}/{name}"}
+
+
+def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
+    """Set requests or limits of one container, or of all."""
+    what, _, resource = parameter.name.partition(".")
+    amount = Quantity.parse(text)
+
+    def changed(container: Container) -> Container:
+        if parameter.container not in {"", container.name}:
+            return container
+        amounts = {**getattr(container.resources, what), resource: amount}
+        return replace(container, resources=replace(container.resources, **{what: amounts}))
+
+    if parameter.container and parameter.container not in {container.name for container in pod.spec.containers}:
+        known = ", ".join(container.name for container in pod.spec.containers)
+        raise InvalidOption(f"there is no container {parameter.container}", where=parameter.text, fix=f"it has {known}")
+    return replace(pod, spec=replace(pod.spec, containers=tuple(map(changed, pod.spec.containers))))
+
+
+_OF_MANIFESTS: dict[str, Callable[[Pod, Parameter, str], Pod]] = {"limits": _with_amount, "requests": _with_amount}
+
+
+# ---- what is run --------------------------------------------------------------------------------------------------
+
+
+def _targets(scenario: Scenario, parameter: Parameter) -> list[ScenarioWorkload]:
+    return [each for each in scenario.workloads if parameter.target in _names(each.kind, each)]
+
+
+def _each_target(
+    scenario: Scenario, parameter: Parameter, change: Callable[[ScenarioWorkload], ScenarioWorkload]
+) -> Scenario:
+    chosen = {id(each) for each in (_targets(scenario, parameter) if parameter.target else scenario.workloads)}
+    workloads = tuple(change(each) if id(each) in chosen else each for each in scenario.workloads)
+    return replace(scenario, workloads=workloads)
+
+
+def _with_growth(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    """Stretch what memory does beyond where it begins."""
+    factor = Fraction(_number(parameter, text, Fraction))
+
+    def stretched(curve: Curve) -> Curve:
+        if not curve.knots:
+            return curve
+        first = curve.knots[0][1]
+        knots = tuple((time_us, first + int((value - first) * factor)) for time_us, value in curve.knots)
+        return replace(curve, knots=knots)
+
+    def demand(container: str, wanted: ContainerDemand) -> ContainerDemand:
+        if parameter.container not in {"", container}:
+            return wanted
+        return replace(wanted, anon_bytes=stretched(wanted.anon_bytes))
+
+    def workload(each: ScenarioWorkload) -> ScenarioWorkload:
+        demands = tuple({name: demand(name, wanted) for name, wanted in by.items()} for by in each.demands)
+        return replace(each, demands=demands)
+
+    return _each_target(scenario, parameter, workload)
+
+
+def _with_replicas(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    count = int(_number(parameter, text, int))
+    return _each_target(scenario, parameter, lambda each: replace(each, replicas=count))
+
+
+def _with_priority(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    priority = int(_number(parameter, text, int))
+    return _each_target(
+        scenario,
+        parameter,
+        lambda each: replace(each, pod=replace(each.pod, spec=replace(each.pod.spec, priority=priority))),
+    )
+
+
+def _each_node(scenario: Scenario, change: Callable[[NodeGroup], NodeGroup]) -> Scenario:
+    return replace(scenario, nodes=tuple(map(change, scenario.nodes)))
+
+
+def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    try:
+        phase_us = parse_duration_us(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
+    return _each_node(scenario, lambda group: replace(group, spec=replace(group.spec, loop_phase_us=phase_us)))
+
+
+def _with_policy(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    if text not in {policy.value for policy in Policy}:
+        raise InvalidOption(f"there is no policy {text}", where=parameter.text, fix=f"one of {', '.join(Policy)}")
+    return replace(scenario, policy=Policy(text))
+
+
+def _with_kubelet(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
+    """Set a field of the configuration of all nodes; of maps such as evictionHard, one of its keys."""
+    field = parameter.name.removeprefix("kubelet.")
+    outer, _, key = field.partition(".")
+
+    def changed(group: NodeGroup) -> NodeGroup:
+        settings = cast("dict[str, object]", msgspec.to_builtins(group.spec.config))
+        if outer in _MAPS and key:
+            old = settings.get(outer)
+            settings[outer] = {**(old if isinstance(old, dict) else {}), key: text}
+        else:
+            settings[field] = resolve(text)
+        config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings}, parameter.text)
+        return replace(group, spec=replace(group.spec, config=config))
+
+    return _each_node(scenario, changed)
+
+
+def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int | Fraction:
+    try:
+        number = kind(text)
+    except (ValueError, ZeroDivisionError):
+        number = kind(-1)
+    if number < 0:
+        raise InvalidOption(f"{text!r} is no number from 0 on", where=parameter.text, fix="such as 2")
+    return number
+
+
+_OF_SCENARIOS: dict[str, Callable[[Scenario, Parameter, str], Scenario]] = {
+    "growth": _with_growth,
+    "replicas": _with_replicas,
+    "priority": _with_priority,
+    "phase": _with_phase,
+    "policy": _with_policy,
+    "kubelet": _with_kubelet,
+}
+_NEEDS_TARGET = ("limits", "requests", "replicas", "priority")
+
+
+def _kind(parameter: Parameter) -> None:
+    """Refuse a parameter that nothing knows."""
+    first = parameter.name.partition(".")[0]
+    if first not in {*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"}:
+        known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
+        raise InvalidOption(f"there is no parameter {parameter.name}", where="--vary", fix=f"parameters are {known}")
+    if first in _NEEDS_TARGET and not parameter.target:
+        raise InvalidOption("it does not say of which workload", where=parameter.text, fix=_EXAMPLE)

@@ -1,0 +1,383 @@
+"""The race between kernel and kubelet for one growing container: how likely each acts first, and who dies then.
+
+One container takes more and more memory at a steady rate; everybody else stays as they are. The kernel acts when the
+first limit on its way, or the machine, has nothing left. The kubelet acts at its first look at which a threshold is met
+(and has been for its grace period); where its loop is when the growth begins is chance. The interval of the loop is cut
+where anything changes with that phase: who is first, by which threshold, who stands first in the ranking. Each piece is
+an outcome, and its share of the interval is its probability, exactly.
+
+That somebody is evicted does not mean that the growth is over: the first in the ranking need not be the one that grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.reasons import OOMLevel
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
+from podqos.eviction.signals import Signal
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import ROOT, parent_path
+from podqos.kernel.charge import Room
+from podqos.model.profile import LATEST, Profile
+from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
+from podqos.qos.cgroup_paths import node_path
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.qos.classes import classify
+from podqos.qos.oom import pod_qos_class
+from podqos.survival.exhaustion import Exhaustion, ThresholdFacts
+from podqos.survival.memory_tree import first_oom, memory_tree
+from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
+from podqos.survival.processes import container_paths, container_processes
+from podqos.survival.race import SECOND_US, Race, winning_grace_period_us, winning_threshold_bytes
+
+_NS_PER_US = 1000
+
+
+class Growth(Struct, frozen=True, gc=False):
+    """Who grows, and how fast. It is private memory, which can only be taken back by a kill."""
+
+    uid: str
+    container: str
+    bytes_per_second: int
+
+
+class Watch(Struct, frozen=True, gc=False):
+    """How the kubelet watches."""
+
+    exhaustion: Exhaustion
+    """Its thresholds on this node."""
+    allocatable_bytes: int | None = None
+    """What all pods may use together, where that is enforced: what allocatableMemory.available is counted from."""
+    interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US
+    statistics_age_us: int = 0
+    """How old the figures are that a look goes by."""
+    reaction_us: int = 0
+    """From the decision to the moment memory is given back."""
+    policy: Policy | None = None
+
+
+class Crossing(Struct, frozen=True, gc=False):
+    """A threshold, as the growth goes by it."""
+
+    facts: ThresholdFacts
+    available_bytes: int
+    """Of its signal, when the growth begins."""
+    crossed_us: Fraction
+    window_us: Fraction
+    """How long the kubelet has for a look that comes in time; zero or less: it never does."""
+
+
+class Eviction(Struct, frozen=True, gc=False):
+    """The kubelet is first."""
+
+    crossing: Crossing
+    victim: RankedPod
+    ends_growth: bool
+
+
+class Kill(Struct, frozen=True, gc=False):
+    """The kernel is first."""
+
+    victim: KilledContainer
+    ends_growth: bool
+
+
+class Outcome(Struct, frozen=True, gc=False):
+    """One way it can go, whatever the exact moment."""
+
+    what: Eviction | Kill
+    probability: Fraction
+    first_us: Fraction
+    """The earliest moment of it, counted from the beginning of the growth."""
+    last_us: Fraction
+
+
+class Needed(Struct, frozen=True, gc=False):
+    """The settings with which the kubelet is first with a wanted probability."""
+
+    probability: Fraction
+    hard_threshold_bytes: int
+    attainable: bool
+    """False where the node would be under pressure from the start."""
+    soft_threshold_bytes: int | None
+    """The soft threshold there is, if any."""
+    soft_grace_us: int | None
+    """The longest grace period for it; None without one, or where none is short enough."""
+    soft_reservation_bytes: int | None
+    """What systemReserved has to hold for it, so that pods within their requests never meet it."""
+
+
+class Forecast(Struct, frozen=True, gc=False):
+    """What becomes of one growth."""
+
+    growth: Growth
+    grower: PodUsage
+    level: OOMLevel
+    """Where the kernel runs out of memory for it."""
+    room: Room
+    oom_us: Fraction
+    crossings: tuple[Crossing, ...]
+    kubelet_first: Fraction
+    outcomes: tuple[Outcome, ...]
+    """By what happens first; the probabilities add up to one."""
+    needed: Needed | None
+    """None where a limit of its own holds the growth: no threshold is needed then."""
+
+
+def forecast(
+    snapshot: Snapshot,
+    settings: CgroupSettings,
+    growth: Growth,
+    watch: Watch,
+    *,
+    wanted: Fraction = Fraction(99, 100),
+    profile: Profile = LATEST,
+) -> Forecast:
+    """Work out how a growth ends."""
+    assert growth.bytes_per_second > 0
+    grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
+    qos_class = pod_qos_class(grower.pod, classify(grower.pod, profile).qos_class)
+    path = container_paths(grower, qos_class, settings, profile)[growth.container]
+    memory = memory_tree(snapshot, settings, profile)
+    room = first_oom(memory, path)
+    oom_us = max(Fraction(0), _microseconds(growth, room.until_oom_bytes))
+    crossings = tuple(_crossings(snapshot, growth, watch, oom_us))
+    total_bytes = memory.oom_total_pages(room.path) * PAGE_BYTES
+    field = _Field(snapshot, settings, growth, watch, profile, oom_us, OOMDomain(total_bytes, room.path))
+    outcomes = tuple(_outcomes(field, crossings))
+    level = _level(room.path, path, settings)
+    return Forecast(
+        growth=growth,
+        grower=grower,
+        level=level,
+        room=room,
+        oom_us=oom_us,
+        crossings=crossings,
+        kubelet_first=sum(
+            (each.probability for each in outcomes if isinstance(each.what, Eviction)), start=Fraction(0)
+        ),
+        outcomes=outcomes,
+        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(crossings, room, growth, watch, wanted),
+    )
+
+
+def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
+    """Return the snapshot with so much more private memory in the container that grows."""
+
+    def container(usage: ContainerUsage) -> ContainerUsage:
+        more = usage.anon_bytes + by_bytes
+        return replace(usage, anon_bytes=more, is_measured=True) if usage.name == growth.container else usage
+
+    def pod(entry: PodUsage) -> PodUsage:
+        if entry.pod.metadata.uid != growth.uid:
+            return entry
+        stats = entry.stats
+        if stats is not None and stats.memory is not None and stats.memory.working_set_bytes is not None:
+            used = stats.memory.working_set_bytes + by_bytes
+            stats = replace(stats, memory=replace(stats.memory, working_set_bytes=used))
+            measured = (
+                replace(each, memory=replace(each.memory, working_set_bytes=each.memory.working_set_bytes + by_bytes))
+                if each.name == growth.container
+                and each.memory is not None
+                and each.memory.working_set_bytes is not None
+                else each
+                for each in stats.containers or ()
+            )
+            stats = replace(stats, containers=tuple(measured))
+        return PodUsage(entry.pod, stats, tuple(map(container, entry.containers)))
+
+    return replace(snapshot, pods=tuple(map(pod, snapshot.pods)))
+
+
+# ---- when thresholds are crossed ----------------------------------------------------------------------------------
+
+
+def _crossings(snapshot: Snapshot, growth: Growth, watch: Watch, oom_us: Fraction) -> Iterator[Crossing]:
+    used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
+    node = snapshot.node
+    available = {Signal.MEMORY: node.memory_bytes - node.system_bytes - used_by_pods}
+    if watch.allocatable_bytes is not None:
+        available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
+    for facts in watch.exhaustion.thresholds:
+        left = available.get(facts.threshold.signal)
+        if left is None or facts.amount is None:
+            continue
+        crossed_us = max(Fraction(0), _microseconds(growth, left - facts.amount))
+        delay_us = watch.statistics_age_us + _grace_us(facts, watch) + watch.reaction_us
+        yield Crossing(facts, left, crossed_us, oom_us - crossed_us - delay_us)
+
+
+def _grace_us(facts: ThresholdFacts, watch: Watch) -> int:
+    """Return how long after the first look that saw it met a threshold acts: whole intervals."""
+    return -(-(facts.threshold.grace_period_ns // _NS_PER_US) // watch.interval_us) * watch.interval_us
+
+
+# ---- what happens, by the phase of the loop -----------------------------------------------------------------------
+
+
+class _Field(Struct, frozen=True, gc=False):
+    """Everything that does not depend on the phase."""
+
+    snapshot: Snapshot
+    settings: CgroupSettings
+    growth: Growth
+    watch: Watch
+    profile: Profile
+    oom_us: Fraction
+    domain: OOMDomain
+
+    def grown_bytes(self, time_us: Fraction) -> int:
+        """Return by how much the container has grown."""
+        return int(max(Fraction(0), time_us) * self.growth.bytes_per_second / SECOND_US)
+
+    def evicted(self, crossing: Crossing, time_us: Fraction) -> RankedPod | None:
+        """Return whom a look at this moment would evict; None where all are spared."""
+        seen_us = time_us - self.watch.statistics_age_us
+        snapshot = grown(self.snapshot, self.growth, self.grown_bytes(seen_us))
+        threshold = crossing.facts.threshold
+        ranking = Ranking(threshold.signal, policy=self.watch.policy, hard=threshold.is_hard, profile=self.profile)
+        ranked = rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking)
+        return next((each for each in ranked if each.spared is None), None)
+
+    def killed(self) -> KilledContainer:
+        """Return whom the kernel takes."""
+        snapshot = grown(self.snapshot, self.growth, self.grown_bytes(self.oom_us))
+        return kernel_order(container_processes(snapshot, self.settings, self.profile), self.domain)[0]
+
+
+class _Piece(Struct, frozen=True, gc=False):
+    """Phases in which one threshold acts first: a look at phase p acts at p + ``offset_us``."""
+
+    from_us: Fraction
+    until_us: Fraction
+    crossing: Crossing
+    offset_us: Fraction
+
+
+def _outcomes(field: _Field, crossings: Sequence[Crossing]) -> Iterator[Outcome]:
+    """Cut the interval where something changes, and give equal pieces back as one outcome each."""
+    interval = Fraction(field.watch.interval_us)
+    found: dict[tuple[str, str, str], Outcome] = {}
+    lost = interval
+    for piece in _pieces(crossings, field.watch):
+        latest = field.oom_us - field.watch.reaction_us - piece.offset_us
+        end = min(piece.until_us, latest)
+        for begin, finish, victim in _victims(field, piece, piece.from_us, end):
+            lost -= finish - begin
+            ends = victim.pod.metadata.uid == field.growth.uid
+            outcome = Outcome(
+                Eviction(piece.crossing, victim, ends),
+                (finish - begin) / interval,
+                begin + piece.offset_us,
+                finish + piece.offset_us,
+            )
+            threshold = piece.crossing.facts.threshold
+            key = (threshold.signal, str(threshold.is_hard), victim.pod.metadata.uid)
+            found[key] = _together(found[key], outcome) if key in found else outcome
+    yield from sorted(found.values(), key=lambda outcome: (outcome.first_us, outcome.last_us))
+    if lost:
+        killed = field.killed()
+        same = killed.pod.metadata.uid == field.growth.uid and killed.usage.name == field.growth.container
+        yield Outcome(Kill(killed, same), lost / interval, field.oom_us, field.oom_us)
+
+
+def _pieces(crossings: Sequence[Crossing], watch: Watch) -> Iterator[_Piece]:
+    """Yield pieces of [0, interval) with the threshold that acts first in each."""
+    if not crossings:
+        return
+    interval = Fraction(watch.interval_us)
+    visible = [crossing.crossed_us + watch.statistics_age_us for crossing in crossings]
+    cuts = sorted({Fraction(0), interval, *(moment % interval for moment in visible)})
+    for begin, finish in pairwise(cuts):
+        acting = []
+        for place, (crossing, moment) in enumerate(zip(crossings, visible, strict=True)):
+            whole = moment // interval * interval
+            offset = (whole if begin >= moment - whole else whole + interval) + _grace_us(crossing.facts, watch)
+            acting.append((offset, place))
+        offset, place = min(acting)
+        yield _Piece(begin, finish, crossings[place], Fraction(offset))
+
+
+def _victims(
+    field: _Field, piece: _Piece, begin: Fraction, end: Fraction
+) -> Iterator[tuple[Fraction, Fraction, RankedPod]]:
+    """Yield who is evicted from which phase to which.
+
+    Only the growing pod moves in the ranking, and only forwards: there is at most one change, found by halving.
+    """
+    if begin >= end:
+        return
+    first = field.evicted(piece.crossing, begin + piece.offset_us)
+    last = field.evicted(piece.crossing, end + piece.offset_us)
+    if first is None or last is None:
+        return
+    if first.pod.metadata.uid == last.pod.metadata.uid:
+        yield begin, end, first
+        return
+    low, high = begin, end
+    while high - low > 1:
+        middle = (low + high) / 2
+        seen = field.evicted(piece.crossing, middle + piece.offset_us)
+        assert seen is not None
+        low, high = (middle, high) if seen.pod.metadata.uid == first.pod.metadata.uid else (low, middle)
+    turn = Fraction(round(high))
+    yield begin, turn, first
+    yield turn, end, last
+
+
+def _together(one: Outcome, other: Outcome) -> Outcome:
+    return Outcome(
+        one.what,
+        one.probability + other.probability,
+        min(one.first_us, other.first_us),
+        max(one.last_us, other.last_us),
+    )
+
+
+# ---- what would be needed -----------------------------------------------------------------------------------------
+
+
+def _needed(crossings: Sequence[Crossing], room: Room, growth: Growth, watch: Watch, wanted: Fraction) -> Needed | None:
+    memory = [crossing for crossing in crossings if crossing.facts.threshold.signal is Signal.MEMORY]
+    if not memory:
+        return None
+    race = Race(
+        available_bytes=memory[0].available_bytes,
+        until_oom_bytes=room.until_oom_bytes,
+        threshold_bytes=0,
+        growth_bytes_per_second=growth.bytes_per_second,
+        interval_us=watch.interval_us,
+        statistics_age_us=watch.statistics_age_us,
+        reaction_us=watch.reaction_us,
+    )
+    hard = winning_threshold_bytes(race, wanted)
+    soft = next((each.facts.amount for each in memory if not each.facts.threshold.is_hard), None)
+    return Needed(
+        probability=wanted,
+        hard_threshold_bytes=hard,
+        attainable=hard < race.available_bytes,
+        soft_threshold_bytes=soft,
+        soft_grace_us=None if soft is None else winning_grace_period_us(replace(race, threshold_bytes=soft), wanted),
+        soft_reservation_bytes=soft,
+    )
+
+
+def _level(path: str, container_path: str, settings: CgroupSettings) -> OOMLevel:
+    if path == ROOT:
+        return OOMLevel.NODE
+    if path == container_path:
+        return OOMLevel.CONTAINER
+    if path == parent_path(container_path):
+        return OOMLevel.POD
+    return OOMLevel.KUBEPODS if path == node_path(settings) else OOMLevel.CLASS
+
+
+def _microseconds(growth: Growth, amount_bytes: int) -> Fraction:
+    return Fraction(amount_bytes * SECOND_US, growth.bytes_per_second)

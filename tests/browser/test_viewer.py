@@ -1,0 +1,177 @@
+"""The page of a run in a real browser: opened as a file, without a network."""
+
+from __future__ import annotations
+
+import shutil
+from importlib.resources import files
+
+import pytest
+
+from podqos.cli.main import main
+
+pytestmark = pytest.mark.slow
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PAGE = files("podqos.report") / "viewer.html"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    if not PAGE.is_file():
+        pytest.skip("the page is not built: make viewer")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+def _report(tmp_path_factory, scenario, *options):
+    path = tmp_path_factory.mktemp("report") / f"{scenario}.html"
+    assert main(["simulate", scenario, "--html", str(path), "-o", "csv", *options]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def race(tmp_path_factory):
+    return _report(tmp_path_factory, "race")
+
+
+class Visit:
+    """A page that is open, and everything it asked for or complained about."""
+
+    def __init__(self, browser, path, **context):
+        self.context = browser.new_context(viewport={"width": 1500, "height": 1000}, offline=True, **context)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(10_000)
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(path.as_uri())
+
+    def orders(self):
+        """Return the names in both orders, the kubelet's and the kernel's."""
+        return [each.locator(".who").all_inner_texts() for each in self.page.locator(".orders .order").all()]
+
+
+@pytest.fixture
+def visit(browser, race):
+    opened = Visit(browser, race)
+    yield opened
+    # Whatever a test did: the page asked nobody for anything and complained about nothing.
+    assert opened.complaints == []
+    assert opened.requests == [race.as_uri()]
+    opened.context.close()
+
+
+def test_it_tells_the_outcome_and_marks_every_kill(visit):
+    headline = visit.page.locator(".headline").inner_text()
+    assert headline == "The kernel killed 2 containers, the kubelet evicted nobody; 7 of 9 pods came through untouched."
+    assert visit.page.locator(".marks .mark").count() == 2
+    assert visit.page.title() == "race – podqos"
+
+
+def test_a_click_on_a_kill_tells_its_reasons_and_what_would_have_saved_the_pod(visit):
+    visit.page.locator(".marks .mark .shape").nth(1).click()
+    details = visit.page.locator(".kill.open")
+    assert "analytics-pipeline-0" in details.locator("button").inner_text()
+    reasons = details.locator(".reasons li").all_inner_texts()
+    assert reasons[0].startswith("The machine had nothing left of its")
+    assert any("oom_score_adj 937" in reason for reason in reasons)
+    assert details.locator(".savings .saves").count() >= 1
+
+
+def test_the_list_of_kills_opens_them_as_well(visit):
+    visit.page.locator(".kill button").nth(1).click()
+    assert visit.page.locator(".when").inner_text() == "2.100 s"
+    assert visit.page.locator(".kill.open").count() == 1
+
+
+def test_the_orders_are_those_at_the_cursor(visit):
+    page = visit.page
+    page.keyboard.press("Home")
+    kubelet, kernel = visit.orders()
+    at_start = page.locator(".moment").inner_text()
+    assert (kubelet[0], kernel[0]) == ("log-collector-worker-1", "log-collector-worker-1")
+    page.locator("#cursor").fill("2050000")
+    later_kubelet, later_kernel = visit.orders()
+    assert page.locator(".moment").inner_text() != at_start
+    assert later_kubelet[0] == "analytics-pipeline-0"
+    assert later_kernel[0] == "analytics-pipeline-0"
+    assert "log-collector-worker-1" not in later_kubelet
+
+
+def test_a_click_into_the_picture_moves_the_cursor(visit):
+    picture = visit.page.locator(".charts svg").bounding_box()
+    visit.page.mouse.click(picture["x"] + picture["width"] * 0.9, picture["y"] + 200)
+    assert float(visit.page.locator(".when").inner_text().split()[0]) > 2.1
+
+
+def test_all_of_it_can_be_done_by_keyboard(visit):
+    page = visit.page
+    page.keyboard.press("j")
+    assert "analytics-pipeline-0" in page.locator(".kill.open button").inner_text()
+    page.keyboard.press("k")
+    assert "log-collector" in page.locator(".kill.open button").inner_text()
+    before = page.locator(".cursor text").text_content()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".cursor text").text_content() != before
+    page.locator(".marks .mark").nth(1).focus()
+    page.keyboard.press("Enter")
+    assert "analytics-pipeline-0" in page.locator(".kill.open button").inner_text()
+
+
+def test_dragging_zooms_in_and_a_double_click_shows_all(visit):
+    page = visit.page
+    picture = page.locator(".charts svg").bounding_box()
+    y = picture["y"] + 200
+    page.mouse.move(picture["x"] + picture["width"] * 0.3, y)
+    page.mouse.down()
+    page.mouse.move(picture["x"] + picture["width"] * 0.5, y, steps=5)
+    page.mouse.up()
+    assert "of 30 s" in page.locator(".range").inner_text()
+    page.mouse.dblclick(picture["x"] + picture["width"] * 0.5, y)
+    assert page.locator(".range").inner_text() == "the whole run"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_follows_the_readers_theme_and_can_be_switched(browser, race, scheme):
+    opened = Visit(browser, race, color_scheme=scheme)
+    background = "getComputedStyle(document.body).backgroundColor"
+    first = opened.page.evaluate(background)
+    assert (first == "rgb(16, 21, 28)") == (scheme == "dark")
+    opened.page.keyboard.press("t")
+    assert opened.page.evaluate(background) != first
+    assert opened.complaints == []
+    opened.context.close()
+
+
+@pytest.mark.parametrize("width", [390, 800, 1920])
+def test_it_fits_the_screen(visit, width):
+    visit.page.set_viewport_size({"width": width, "height": 800})
+    visit.page.wait_for_timeout(100)
+    assert visit.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_of_several_nodes_one_is_shown_at_a_time(browser, tmp_path_factory):
+    opened = Visit(browser, _report(tmp_path_factory, "disk-pressure"))
+    page = opened.page
+    assert "(1 kill)" in page.locator("#node option:checked").inner_text()
+    assert page.locator(".kill").count() == 1
+    page.locator("#node").select_option("cluttered")
+    assert page.locator(".kill").count() == 0
+    assert page.locator(".panel.signal .title").first.text_content().startswith("nodefs.available")
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_a_page_without_a_run_says_what_it_is_for(browser, tmp_path):
+    path = tmp_path / "bare.html"
+    path.write_text(PAGE.read_text())
+    opened = Visit(browser, path)
+    assert "podqos simulate" in opened.page.locator("main").inner_text()
+    opened.context.close()

@@ -1,0 +1,99 @@
+"""``podqos forecast`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from podqos.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PLATFORM = ROOT / "scenarios" / "content-platform"
+NODE = ["-f", str(PLATFORM / "platform"), "--usage", str(PLATFORM / "usage.csv"), "--node-memory", "64Gi"]
+CONFIG = ["--config", str(PLATFORM / "node" / "kubelet.yaml")]
+
+
+def _forecast(capsys, *options: str) -> tuple[int, str, str]:
+    code = main(["forecast", *NODE, *options])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def test_the_table_says_who_acts_first_how_likely_and_what_would_be_needed(capsys):
+    code, out, _ = _forecast(capsys, *CONFIG, "--growing", "log-collector", "--rate", "2Mi/s")
+    assert code == 0
+    assert "monitoring/log-collector (collector) grows by 2Mi/s" in out
+    assert "the kernel kills monitoring/log-collector" in out
+    assert "To be first 99 % of the time the kubelet needs evictionHard memory.available<" in out
+    assert "1Mi/s    100 %" in out
+
+
+def test_what_is_recommended_makes_the_kubelet_win(capsys, tmp_path):
+    """The threshold of one forecast is the configuration of the next."""
+    options = ["--growing", "log-collector", "--rate", "128Mi/s", "-o", "json", "--win", "90"]
+    _, out, _ = _forecast(capsys, *options)
+    (before,) = json.loads(out)["growths"]
+    assert before["kubeletFirst"] < 0.9
+    config = tmp_path / "kubelet.yaml"
+    threshold = before["needed"]["evictionHardBytes"]
+    config.write_text(
+        "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+        f"enforceNodeAllocatable: [none]\nevictionHard: {{memory.available: '{threshold}'}}\n"
+    )
+    _, out, _ = _forecast(capsys, *options, "--config", str(config))
+    (after,) = json.loads(out)["growths"]
+    assert after["kubeletFirst"] == pytest.approx(0.9, abs=1e-6)
+    assert {outcome["by"] for outcome in after["outcomes"]} == {"kubelet", "kernel"}
+
+
+def test_csv_has_a_line_per_outcome_and_probabilities_that_add_up(capsys):
+    _, out, _ = _forecast(capsys, "--growing", "debug-tools", "-o", "csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    by_rate: dict[str, float] = {}
+    for row in rows:
+        by_rate[row["rate_bytes_per_second"]] = by_rate.get(row["rate_bytes_per_second"], 0) + float(row["probability"])
+    assert [*by_rate.values()] == pytest.approx([1, 1, 1])
+
+
+def test_the_curve_is_drawn_as_well_formed_svg(capsys, tmp_path):
+    picture = tmp_path / "curve.svg"
+    assert _forecast(capsys, "--growing", "log-collector", "--svg", str(picture))[0] == 0
+    root = ET.fromstring(picture.read_text())  # noqa: S314 # our own file
+    (line,) = root.iter("{http://www.w3.org/2000/svg}polyline")
+    assert len(line.attrib["points"].split()) == 14
+    assert [path.name for path in tmp_path.iterdir()] == ["curve.svg"]
+
+
+def test_the_published_schema_is_that_of_the_output(capsys):
+    assert main(["forecast", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((ROOT / "docs/schema/forecast.json").read_text())
+
+
+BAD = {
+    "nobody grows": ([], "--growing: nothing says who grows (one of"),
+    "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
+    "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
+    "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),
+    "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is no rate"),
+    "too slow": (["--growing", "log-collector", "--rate", "10/h"], "less than a byte per second"),
+    "no percentage": (["--growing", "log-collector", "--win", "110"], "--win: '110' is no percentage"),
+    "no time": (["--growing", "log-collector", "--interval", "0s"], "--interval: '0s' is no time"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_exit_code_2(capsys, options, message):
+    code, out, err = _forecast(capsys, *options)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_a_picture_that_cannot_be_written_is_the_machines_fault(capsys):
+    code, out, err = _forecast(capsys, "--growing", "log-collector", "--svg", "/nowhere/x.svg")
+    assert (code, out) == (3, "")
+    assert "/nowhere/x.svg: No such file or directory" in err

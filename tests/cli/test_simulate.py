@@ -1,0 +1,209 @@
+"""``podqos simulate`` as a user meets it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import msgspec
+import pytest
+
+from podqos.agent.journal import decode, encode
+from podqos.cli.main import main
+from podqos.cli.scenario_files import load_scenario
+from podqos.report.html import SLOT
+from podqos.report.run_view import RunView
+from podqos.sim.run import simulate
+
+ROOT = Path(__file__).parents[2]
+
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: leak}
+spec: {containers: [{name: main, image: i}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: calm}
+spec: {containers: [{name: main, image: i, resources: {limits: {cpu: 1, memory: 256Mi}}}]}
+"""
+SCENARIO = """
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: leaking}
+spec:
+  duration: 60s
+  manifests: [pods.yaml]
+  nodes: [{name: worker, count: COUNT, capacity: {cpu: 2, memory: 1Gi}}]
+  workloads:
+    - workload: leak
+      nodes: [worker-NODE]
+      demand: {memory: {points: {0s: 1Mi, 30s: 2Gi}}}
+    - workload: calm
+      nodes: [worker-NODE]
+      demand: {memory: 100Mi}
+"""
+
+
+def run(capsys, *arguments: object) -> tuple[int, str, str]:
+    """Run the command and return exit code, standard output and standard error."""
+    code = main(["simulate", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.fixture
+def many(tmp_path):
+    """Write a scenario of twenty nodes, on the last but two of which a pod leaks; return its path."""
+    (tmp_path / "pods.yaml").write_text(POD)
+    path = tmp_path / "many.yaml"
+    path.write_text(SCENARIO.replace("COUNT", "20").replace("NODE", "17"))
+    return path
+
+
+# ---- what is printed -------------------------------------------------------------------------------------------------
+
+
+def test_the_race_in_the_terminal_names_who_was_killed_by_whom_and_who_came_through(capsys):
+    code, out, err = run(capsys, "race")
+    assert code == 0
+    assert not err
+    assert "◆ log-collector-worker-1 (collector) killed by the kernel (BestEffort)  kernel's #1" in out
+    assert "◆ analytics-pipeline-0 killed by the kernel (Burstable)" in out
+    assert "The kernel killed 2 containers, the kubelet evicted nobody; 7 of 9 pods came through untouched." in out
+
+
+def test_jsonl_is_the_journal_byte_for_byte(capsysbinary):
+    assert main(["simulate", "race", "-o", "jsonl"]) == 0
+    printed = capsysbinary.readouterr().out
+    assert printed == encode(simulate(load_scenario("race")).entries)
+    assert list(decode(printed))
+
+
+def test_json_is_the_documented_value(capsys):
+    code, out, _ = run(capsys, "race", "-o", "json")
+    view = msgspec.json.decode(out, type=RunView)
+    assert code == 0
+    assert [kill.pod for kill in view.kills] == ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]
+    assert view.kind == "SimulationReport"
+
+
+def test_the_schema_in_the_documents_is_what_is_printed(capsys):
+    _, out, _ = run(capsys, "--schema")
+    assert out == (ROOT / "docs/schema/simulate.json").read_text()
+
+
+def test_csv_has_a_line_per_workload(capsys):
+    _, out, _ = run(capsys, "race", "-o", "csv")
+    rows = {row["workload"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert rows["monitoring/log-collector"]["oom_kills"] == "1"
+    assert rows["production/article-service"]["downtime_seconds"] == "0.0"
+
+
+def test_a_run_can_be_cut_short_and_its_seed_changed(capsys):
+    _, out, _ = run(capsys, "race", "--until", "1500ms", "--seed", "7")
+    assert "race  2 s · seed 7" in out
+    assert "The kernel killed 1 container," in out
+
+
+def test_the_checkers_find_nothing(capsys):
+    assert run(capsys, "race", "--check")[0] == 0
+
+
+# ---- many nodes ------------------------------------------------------------------------------------------------------
+
+
+def test_of_many_nodes_those_are_shown_on_which_anybody_was_killed(capsys, many):
+    _, out, _ = run(capsys, many)
+    assert "\nworker-17 " in out
+    assert "1 of 20 nodes are shown above; --node NAME shows another" in out
+
+
+def test_another_node_is_shown_on_request(capsys, many):
+    _, out, _ = run(capsys, many, "--node", "worker-3", "-o", "json")
+    assert [node.name for node in msgspec.json.decode(out, type=RunView).nodes] == ["worker-3"]
+
+
+# ---- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_picture_is_written_as_svg_and_as_png(capsys, tmp_path):
+    pytest.importorskip("resvg_py", reason="the extra podqos[png] is not installed")
+    svg, png = tmp_path / "race.svg", tmp_path / "race.png"
+    code, _, err = run(capsys, "race", "--svg", svg, "--png", png)
+    assert code == 0
+    assert ET.fromstring(svg.read_bytes()).tag.endswith("svg")  # noqa: S314 - our own
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert f"wrote {svg}" in err
+
+
+def test_a_page_is_written_with_the_run_in_it(capsys, tmp_path, monkeypatch):
+    (tmp_path / "viewer.html").write_text(f"<html>{SLOT}</html>")
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    page = tmp_path / "race.html"
+    assert run(capsys, "race", "--html", page)[0] == 0
+    assert '"name":"race"' in page.read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["race.html", "viewer.html"]
+
+
+def test_without_a_built_page_one_line_says_how_to_build_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    code, out, err = run(capsys, "race", "--html", tmp_path / "race.html")
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert "make viewer" in err
+
+
+def test_without_the_extra_one_line_says_how_to_get_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    code, _, err = run(capsys, "race", "--png", tmp_path / "race.png")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "podqos[png]" in err
+
+
+def test_a_file_that_cannot_be_written_is_the_machines_fault(capsys, tmp_path):
+    code, _, err = run(capsys, "race", "--svg", tmp_path / "nowhere" / "race.svg")
+    assert (code, err.count("\n")) == (3, 1)
+    assert "No such file or directory" in err
+
+
+# ---- what is wrong ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "nothing to simulate"),
+        (["no-such-scenario"], "no-such-scenario"),
+        (["race", "--node", "nowhere"], "there is no node 'nowhere' (such as worker-1)"),
+        (["race", "--until", "soon"], "--until"),
+        (["race", "--until", "0s"], "--until"),
+    ],
+    ids=["nothing", "scenario", "node", "until", "zero"],
+)
+def test_bad_input_is_one_message_and_exit_code_2(capsys, arguments, text):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert text in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_leaves_no_files_and_ends_with_130(tmp_path, many):
+    many.write_text(many.read_text().replace("duration: 60s", "duration: 500000h").replace("count: 20", "count: 900"))
+    arguments = [sys.executable, "-m", "podqos", "simulate", str(many), "--svg", str(tmp_path / "out" / "run.svg")]
+    (tmp_path / "out").mkdir()
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=os.environ)
+    time.sleep(2)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert not list((tmp_path / "out").iterdir())

@@ -1,0 +1,198 @@
+"""The journal in words: every kind of reason has some, with the numbers that it carries."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import (
+    Because,
+    CleanUpGain,
+    ConditionStatus,
+    CPUThrottled,
+    ExitedWith,
+    LimitReached,
+    LocalStorageExceeded,
+    NoPlace,
+    NotAdmitted,
+    OOMKill,
+    OOMLevel,
+    PlacedOn,
+    PreemptedFor,
+    Promised,
+    ReplacementFor,
+    RestartedAfter,
+    ThresholdFigures,
+    ThresholdsMet,
+    ThrottledBy,
+    TooLittleLeft,
+    UnderPressure,
+    WaitedTooLong,
+    WouldEvict,
+)
+from podqos.eviction.admission import AdmissionRule
+from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import CleanUp, NodeCondition, RankKey, Signal
+from podqos.model.pod import QOSClass
+from podqos.report.journal_words import line, reasons
+
+MI, GI = 1 << 20, 1 << 30
+PAGES_OF_64GI = 64 * GI // 4096
+
+WOULD_EVICT = WouldEvict(
+    "batch/analytics", 9 * GI, 4130 * MI, True, 100_000, "monitoring/debug", RankKey.PRIORITY, True
+)
+KILL = OOMKill(
+    level=OOMLevel.NODE,
+    domain="/",
+    limit_bytes=64 * GI,
+    total_pages=PAGES_OF_64GI,
+    oom_score_adj=1000,
+    used_pages=250 * MI // 4096,
+    points=PAGES_OF_64GI + 250 * MI // 4096,
+    killed_processes=2,
+    as_group=True,
+    freed_bytes=250 * MI,
+    runner_up_pod="batch/analytics",
+    runner_up_container="main",
+    runner_up_points=PAGES_OF_64GI,
+    margin_bytes=250 * MI,
+    would_evict=WOULD_EVICT,
+)
+PRESSURE = UnderPressure(
+    signal=Signal.MEMORY,
+    threshold=100 * MI,
+    available=90 * MI,
+    hard=True,
+    policy=Policy.KUBELET,
+    usage=2 * GI,
+    request=GI,
+    over_request=True,
+    priority=5,
+    has_statistics=True,
+    candidates=9,
+    spared=("kube-system/proxy",),
+    next_pod="ns/next",
+    before_next_by=RankKey.PRIORITY,
+    grace_period_seconds=1,
+)
+
+WHY_EVICTED = "9Gi of 4130Mi requested, priority 100000; before monitoring/debug by lower priority"
+
+CASES = {
+    "thresholds met": (
+        Kind.OBSERVED,
+        ThresholdsMet((ThresholdFigures(Signal.MEMORY, 500 * MI, 400 * MI, 64 * GI, 30_000_000_000),)),
+        "memory.available 400Mi < 500Mi for 30 s",
+    ),
+    "thresholds let go": (Kind.OBSERVED, ThresholdsMet(), "all thresholds have let go"),
+    "condition": (
+        Kind.CONDITION_CHANGED,
+        ConditionStatus(NodeCondition.DISK_PRESSURE, holds=True),
+        "DiskPressure begins",
+    ),
+    "clean-up": (
+        Kind.RECLAIMED,
+        CleanUpGain((CleanUp.IMAGES,), Signal.NODEFS, 10 * GI, 9 * GI, 12 * GI),
+        "removes unused images: nodefs.available 9Gi → 12Gi, enough",
+    ),
+    "pressure": (
+        Kind.EVICTED,
+        PRESSURE,
+        "web evicted by the kubelet: memory.available 90Mi < 100Mi (hard); uses 2Gi over its request of 1Gi, priority 5",  # noqa: E501
+    ),
+    "local storage": (
+        Kind.EVICTED,
+        LocalStorageExceeded(LocalStorageLimit.EMPTY_DIR, "cache", 2 * GI, GI),
+        "web evicted by the kubelet: emptydirfs.limit cache: 2Gi of 1Gi",
+    ),
+    "not admitted": (
+        Kind.REJECTED,
+        NotAdmitted(AdmissionRule.OTHER_PRESSURE, "DiskPressure"),
+        "web turned away: DiskPressure",
+    ),
+    "too little left": (
+        Kind.REJECTED,
+        TooLittleLeft("cpu", 500, 3800, 4000),
+        "web turned away: requests 500m cpu; 3800m of 4000m are taken",
+    ),
+    "promised": (
+        Kind.STARTED,
+        Promised(QOSClass.GUARANTEED, {"main": -997, "side": -997}),
+        "web started: Guaranteed, oom_score_adj −997",
+    ),
+    "waited": (Kind.WAIT_TIMED_OUT, WaitedTooLong(30), "web is still not cleaned up: after 30 s"),
+    "exited": (Kind.EXITED, ExitedWith(137, oom_killed=True), "web exited: OOMKilled"),
+    "restarted": (Kind.RESTARTED, RestartedAfter(137, 2, 10, True), "web restarted: restart 2 after 10 s of back-off"),
+    "oom": (
+        Kind.OOM_KILLED,
+        KILL,
+        "web killed by the kernel: the machine out of memory; badness 64.2Gi = 250Mi + 1000 ‰",
+    ),
+    "throttled": (
+        Kind.THROTTLED,
+        CPUThrottled(3000, 2000, ThrottledBy.QUOTA),
+        "web wants 3000m CPU, its limit grants 2000m",
+    ),
+    "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, there are 400"),
+    "placed": (Kind.PLACED, PlacedOn(("ns/low",)), "web placed: displaces ns/low"),
+    "preempted": (
+        Kind.PREEMPTED,
+        PreemptedFor("ns/high", 1, 9),
+        "web preempted: ns/high with priority 9 needs its place, it has priority 1",
+    ),
+    "replaced": (
+        Kind.REPLACED,
+        ReplacementFor("ns/old", "Evicted"),
+        "web created by its controller: for ns/old, Evicted",
+    ),
+    "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a place: 0/3 nodes are available"),
+}
+
+
+def _entry(kind, because):
+    is_node = kind in {Kind.OBSERVED, Kind.CONDITION_CHANGED, Kind.RECLAIMED}
+    by = By.KERNEL if kind is Kind.OOM_KILLED else By.KUBELET
+    return Entry(0, "node", kind, None if is_node else "ns/web", None, by, because)
+
+
+@pytest.mark.parametrize(("kind", "because", "text"), CASES.values(), ids=CASES)
+def test_an_entry_is_one_line(kind, because, text):
+    assert line(_entry(kind, because)) == text
+
+
+def test_every_kind_of_reason_has_words():
+    assert {type(because) for _, because, _ in CASES.values()} == set(get_args(Because))
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_every_kind_of_entry_has_words_without_a_reason(kind):
+    assert line(Entry(0, "node", kind, "ns/web"))
+
+
+def test_a_container_is_named_where_its_pod_does_not_say_it():
+    assert line(Entry(0, "node", Kind.STARTED, "ns/web-0", "web")) == "web-0 started"
+    assert line(Entry(0, "node", Kind.STARTED, "ns/web-0", "proxy")) == "web-0 (proxy) started"
+
+
+def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would_have_evicted():
+    assert reasons(_entry(Kind.OOM_KILLED, KILL)) == (
+        "The machine had nothing left of its 64Gi.",
+        "The kernel saw a process of ns/web with 250Mi and oom_score_adj 1000: a badness of 64.2Gi, the highest.",
+        "2 processes died as a whole and gave back 250Mi.",
+        "The runner-up was batch/analytics with 64Gi; 250Mi lay between them.",
+        f"The kubelet, had it looked, would have evicted batch/analytics ({WHY_EVICTED}).",
+    )
+
+
+def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
+    assert reasons(_entry(Kind.EVICTED, PRESSURE)) == (
+        "The kubelet saw memory.available 90Mi < 100Mi (hard).",
+        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 in the kubelet's order.",
+        "Before it stood kube-system/proxy, which must not be evicted.",
+        "Next would have been ns/next; what put it behind was: lower priority.",
+        "It was given 1 s to end.",
+    )

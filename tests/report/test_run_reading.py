@@ -1,0 +1,158 @@
+"""From a run to what is shown of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from eviction.nodes import guaranteed, pod
+from podqos.agent.journal import By
+from podqos.agent.reasons import OOMKill
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import QOSClass
+from podqos.report.run_reading import deadliest_nodes, node_names, run_view
+from podqos.sim.recording import Recorder
+from podqos.sim.run import simulate
+from podqos.sim.scenario import NodeGroup
+from sim.worlds import GI, MI, SECOND_US, node, ramp, scenario, using, workload
+
+EVICTING = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())
+
+
+def shown(*workloads, **fields):
+    """Run a scenario and return what is shown."""
+    recorder = Recorder()
+    done = simulate(scenario(*workloads, **fields), recorder=recorder)
+    return run_view(done, recorder.nodes)
+
+
+@pytest.fixture(scope="module")
+def leak():
+    """Return a run in which a BestEffort pod uses the node up, and the kernel kills it."""
+    return shown(
+        workload(guaranteed("web", "200Mi"), using(150 * MI, cpu_milli=500)),
+        workload(pod("batch", "memory=300Mi", priority=5), using(200 * MI, processes=2)),
+        workload(pod("leak", restart_policy="Never"), using(ramp(0, 2000 * MI, 60, after=2))),
+        seconds=60,
+    )
+
+
+# ---- series ----------------------------------------------------------------------------------------------------------
+
+
+def test_pods_are_stacked_by_class_and_have_shades_of_their_own(leak):
+    assert [each.qos_class for each in leak.pods] == [QOSClass.GUARANTEED, QOSClass.BURSTABLE, QOSClass.BEST_EFFORT]
+    assert len({each.colour for each in leak.pods}) == 3
+    assert leak.pods[1].containers[0].memory_request_bytes == 300 * MI
+    assert leak.pods[2].containers[0].oom_score_adj == 1000
+
+
+def test_all_series_of_a_node_have_the_times_of_the_node(leak):
+    (view,) = leak.nodes
+    columns = [view.available_bytes, view.free_bytes, view.system_bytes]
+    columns += [column for series in view.pods for column in (series.anon_bytes, series.cpu_granted_milli)]
+    assert {len(column) for column in columns} == {len(view.times_us)}
+    assert view.times_us[0] == 0
+    assert view.times_us[-1] == leak.end_us
+    assert list(view.times_us) == sorted(view.times_us)
+
+
+def test_a_kill_is_a_step_and_a_pod_that_does_not_run_has_no_figures(leak):
+    (view,) = leak.nodes
+    (kill,) = leak.kills
+    before, after = (index for index, time_us in enumerate(view.times_us) if time_us == kill.time_us)
+    series = view.pods[2].anon_bytes
+    assert series[before] > 600 * MI
+    assert series[after] is None
+    assert view.available_bytes[before] < view.available_bytes[after]
+
+
+def test_only_what_runs_short_besides_memory_is_shown(leak):
+    assert leak.nodes[0].signals == ()
+    disk = shown(workload(pod("writer"), using(rootfs_bytes=ramp(0, 60 * GI, 20))), seconds=30)
+    assert [series.signal for series in disk.nodes[0].signals] == ["nodefs.available"]
+
+
+# ---- both orders -----------------------------------------------------------------------------------------------------
+
+
+def test_both_orders_are_known_between_events_too(leak):
+    orders = leak.nodes[0].orders
+    falling = [each for each in orders if 2 * SECOND_US < each.time_us < 18 * SECOND_US]
+    assert len(falling) > 3
+    used = [next(rank.usage for rank in each.kubelet if rank.pod == 2) for each in falling]
+    assert used == sorted(used)
+
+
+def test_the_orders_just_before_a_kill_begin_with_the_victim(leak):
+    (kill,) = leak.kills
+    orders = next(each for each in leak.nodes[0].orders if each.time_us == kill.time_us)
+    assert leak.pods[orders.kernel[0].pod].key == kill.pod
+    assert leak.pods[orders.kubelet[0].pod].key == kill.pod
+
+
+# ---- kills -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_kill_by_the_kernel_has_its_places_reasons_and_what_would_have_saved_the_pod(leak):
+    (kill,) = leak.kills
+    assert (kill.by, kill.pod, kill.container, kill.qos_class) == (
+        By.KERNEL,
+        "default/leak",
+        "main",
+        QOSClass.BEST_EFFORT,
+    )
+    assert (kill.kernel_place, kill.kubelet_place) == (1, 1)
+    assert isinstance(kill.because, OOMKill)
+    assert kill.reasons
+    changes = [saving.change for saving in kill.savings]
+    assert "Make it Guaranteed" in changes
+    assert any(change.startswith("evictionHard memory.available ") for change in changes)
+
+
+def test_of_several_kills_at_one_time_each_victim_was_first_when_its_turn_came():
+    """Killing the first gains too little, so that a second follows at once."""
+    view = shown(
+        workload(pod("small", restart_policy="Never"), using(200 * MI)),
+        workload(pod("large", "memory=600Mi", restart_policy="Never"), using(600 * MI)),
+        workload(guaranteed("web", "50Mi"), using(50 * MI)),
+        workload(pod("jump", "memory=300Mi", restart_policy="Never"), using(ramp(0, 400 * MI, 0, after=1))),
+        seconds=10,
+    )
+    assert [kill.pod for kill in view.kills] == ["default/small", "default/jump"]
+    assert [kill.kernel_place for kill in view.kills] == [1, 1]
+
+
+def test_an_eviction_has_what_would_have_saved_the_pod():
+    view = shown(
+        workload(pod("greedy", "memory=100Mi"), using(ramp(100 * MI, 700 * MI, 20))),
+        workload(pod("modest", "memory=300Mi"), using(250 * MI)),
+        seconds=60,
+        spec=node(config=EVICTING),
+    )
+    kill = view.kills[0]
+    assert (kill.by, kill.pod, kill.kubelet_place, kill.kernel_place) == (By.KUBELET, "default/greedy", 1, None)
+    assert next(saving.change for saving in kill.savings if saving.saves).startswith("Request ")
+    (span,) = view.nodes[0].conditions
+    assert (span.condition, span.start_us) == ("MemoryPressure", kill.time_us)
+
+
+# ---- the whole -------------------------------------------------------------------------------------------------------
+
+
+def test_the_summary_names_workloads_not_pods(leak):
+    rows = {row.workload: row for row in leak.summary.workloads}
+    assert rows["default/leak"].oom_kills == 1
+    assert rows["default/web"].untouched == 1
+    assert leak.summary.oom_kills_by_level == {"node": 1}
+
+
+def test_nodes_with_most_kills_come_first(leak):
+    recorder = Recorder()
+    two = scenario(
+        workload(pod("leak"), using(ramp(0, 2000 * MI, 10))),
+        seconds=60,
+        nodes=(NodeGroup(node("n")), NodeGroup(node("m"))),
+    )
+    done = simulate(two, recorder=recorder)
+    assert deadliest_nodes(done.entries) == ["n"]
+    assert list(node_names(two)) == ["n", "m"]

@@ -1,0 +1,104 @@
+"""A run in the terminal."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from podqos.report.style import Style, visible_length
+from podqos.report.timeline import csv_rows, headline, seconds, timeline
+from report.runs import NODE, RUN
+
+PLAIN = Style()
+
+
+def _lines(run=RUN, style=PLAIN):
+    return timeline(run, style)
+
+
+def _line(text, lines):
+    (found,) = [line for line in lines if text in line]
+    return found
+
+
+def test_who_was_killed_by_whom_when_and_at_which_place():
+    lines = _lines()
+    kernel = _line("logs (main) killed by the kernel", lines)
+    assert "1.000 s" in kernel
+    assert "◆" in kernel
+    assert "(BestEffort)" in kernel
+    assert "kernel's #1, kubelet's #2" in kernel
+    assert "●" in _line("batch evicted by the kubelet", lines)
+
+
+def test_a_kill_is_followed_by_its_reasons_and_by_what_would_have_saved_the_pod():
+    lines = [line.strip() for line in _lines()]
+    at = next(index for index, line in enumerate(lines) if "killed by the kernel (" in line)
+    assert lines[at + 1 : at + 3] == [
+        "The machine had no memory left of 8Gi.",
+        "saved by: use 300Mi less → ns/batch would have been killed instead",
+    ]
+
+
+def test_memory_is_told_once_a_time_and_at_a_kill_as_it_was_just_before():
+    lines = _lines()
+    assert "nothing left" in _line("killed by the kernel (", lines)
+    assert "90Mi left" in _line("MemoryPressure begins", lines)
+    assert "left" not in _line("evicted by the kubelet (", lines)
+
+
+def test_pods_that_start_together_share_a_line_and_housekeeping_has_none():
+    lines = _lines()
+    assert "started: web, logs, batch" in _line("started", lines)
+    assert not [line for line in lines if "admitted" in line]
+
+
+def test_the_end_counts_per_workload_level_and_signal():
+    lines = _lines()
+    assert headline(RUN.summary) in lines
+    assert "out of memory: node 1" in lines
+    assert "evicted for: memory.available 1" in lines
+    assert _line("ns/logs ", lines).split() == ["ns/logs", "BestEffort", "0", "0/1", "1", "–", "–", "19.0", "s", "–"]
+
+
+def test_of_many_nodes_it_is_said_how_many_are_left_out():
+    many = replace(RUN, summary=replace(RUN.summary, nodes=1000))
+    assert "1 of 1,000 nodes are shown above; --node NAME shows another" in _lines(many)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_what_can_be_wrapped_stays_within_the_width(width):
+    long = replace(RUN, kills=tuple(replace(kill, reasons=("word " * 60,)) for kill in RUN.kills))
+    lines = _lines(long, Style(width=width))
+    assert max(visible_length(line) for line in lines if "word" in line) <= width
+
+
+def test_colour_changes_nothing_but_colour():
+    coloured = _lines(style=Style(colour=True))
+    assert any("\x1b[" in line for line in coloured)
+    assert [visible_length(line) for line in coloured] == [len(line) for line in _lines()]
+
+
+def test_a_node_without_a_recording_still_tells_what_happened():
+    bare = replace(NODE, times_us=(), available_bytes=(), free_bytes=(), system_bytes=(), pods=())
+    assert "killed by the kernel" in "\n".join(_lines(replace(RUN, nodes=(bare,))))
+
+
+@pytest.mark.parametrize(
+    ("time_us", "text"),
+    [
+        (1_000_000, "1.000 s"),
+        (119_999_000, "119.999 s"),
+        (120_000_000, "2 min"),
+        (125_500_000, "2 min 5.5 s"),
+        (12_000_000_000, "3 h 20 min"),
+    ],
+)
+def test_times_are_for_people(time_us, text):
+    assert seconds(time_us) == text
+
+
+def test_csv_has_a_row_per_workload():
+    rows = list(csv_rows(RUN.summary))
+    assert [row[0] for row in rows] == ["ns/web", "ns/logs", "ns/batch"]
+    assert rows[1][5:10] == (1, 0, 0, 0, 19.0)

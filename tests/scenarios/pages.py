@@ -1,0 +1,58 @@
+"""What the pages of the scenarios show of a run: the timeline as a table, and the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from podqos.agent.journal import Entry, Kind
+from podqos.report.journal_words import line
+
+# What is told, besides everything that happens later than the beginning.
+_SHOWN = (
+    Kind.OOM_KILLED,
+    Kind.EVICTED,
+    Kind.RESTARTED,
+    Kind.PREEMPTED,
+    Kind.PENDING,
+    Kind.PLACED,
+    Kind.CONDITION_CHANGED,
+    Kind.RECLAIMED,
+    Kind.THROTTLED,
+    Kind.REFUSED,
+    Kind.DELETED,
+    Kind.FAILED,
+    Kind.LOST,
+)
+BEGIN, END = "<!-- timeline -->", "<!-- end of timeline -->"
+
+NODES = {
+    "cpu-burst": "wide",
+    "disk-pressure": "tidy",
+    "pid-exhaustion": "unlimited",
+    "slow-leak": "worker-1",
+    "soft-eviction": "flapping",
+}
+"""Of several nodes, the one in the picture; absent: where most is killed."""
+
+
+def timeline(entries: Iterable[Entry]) -> str:
+    """Return a run as a table; what happens to several pods at once is one row."""
+    rows = ["| time | node | what happened |", "|---:|---|---|"]
+    shown = [entry for entry in entries if entry.kind in _SHOWN and entry.time_us > 0]
+    for _, together in groupby(shown, lambda entry: (entry.time_us, entry.node, entry.kind, str(entry.because))):
+        rows.extend(_rows(list(together)))
+    return "\n".join(rows)
+
+
+def _rows(together: list[Entry]) -> Iterator[str]:
+    first = together[0]
+    more = f", and {len(together) - 1} more" if len(together) > 1 else ""
+    yield f"| {first.time_us / 1_000_000:.1f} s | {first.node or '–'} | {line(first)}{more} |"
+
+
+def with_timeline(page: str, table: str) -> str:
+    """Return a page with its timeline replaced."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"

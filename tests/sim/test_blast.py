@@ -1,0 +1,93 @@
+"""The blast radius: what one pod's leak does to its neighbours, against a scenario that is simulated as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from eviction.nodes import guaranteed, pod
+from podqos.agent.journal import By
+from podqos.model.snapshot import ContainerUsage
+from podqos.sim.blast import Leak, NodePods, Stage, leaks, nodes_now
+from podqos.sim.curve import Clock, Curve, constant
+from podqos.sim.demand import ContainerDemand
+from podqos.sim.run import simulate
+from podqos.sim.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+
+MI, GI = 1 << 20, 1 << 30
+NODE = NodeSpec(name="n", memory_bytes=16 * GI, cpu_milli=16_000, nodefs=Filesystem(1 << 40, 1 << 30))
+
+
+def _holds(pod_, memory: int, processes: int = 1):
+    (container,) = pod_.spec.containers
+    return pod_, (ContainerUsage(container.name, anon_bytes=memory, processes=processes),)
+
+
+def _unleash(pods, name: str, rate: int):
+    node = NodePods(NODE, tuple(pods))
+    (leak,) = (each for each in leaks(node, rate) if each.pod.endswith(f"/{name}"))
+    return Stage(node, slowest=rate).unleash(leak)
+
+
+def test_a_pod_with_a_limit_harms_nobody():
+    """It reaches its own limit long before the node has none left."""
+    found = _unleash([_holds(pod("a", "memory=1Gi", limits="memory=2Gi"), GI), _holds(pod("b"), GI)], "a", 100 * MI)
+    assert (found.others, found.end.by, found.end.cause) == ((), By.KERNEL, "container")
+    assert found.end.after_us == pytest.approx(GI / (100 * MI) * SECOND_US, rel=1e-3)
+
+
+def test_a_burstable_pod_that_leaks_fast_takes_the_best_effort_ones_first():
+    """A request of 15Gi of 16Gi makes its score so low that two BestEffort pods outweigh what it holds."""
+    neighbours = [_holds(pod("small"), 100 * MI), _holds(pod("large"), 2 * GI), _holds(guaranteed("safe"), 500 * MI)]
+    found = _unleash([_holds(pod("leaker", "memory=15Gi"), GI), *neighbours], "leaker", 4 * GI)
+    assert [death.pod.partition("/")[2] for death in found.others][:1] == ["large"]
+    assert not any(death.pod.endswith("/safe") for death in found.others)
+    assert all(death.by is By.KERNEL and death.cause == "node" for death in found.others)
+
+
+def test_a_slow_leak_of_a_pod_over_its_request_ends_by_eviction_and_harms_nobody():
+    """At 1 MiB/s the threshold holds the kubelet's look: the pod that uses most beyond its request goes."""
+    found = _unleash([_holds(pod("leaker"), GI), _holds(pod("still", "memory=2Gi"), GI)], "leaker", MI)
+    assert found.others == ()
+    assert found.end.pod.endswith("/leaker")
+
+
+def test_the_container_that_can_grow_furthest_is_the_one_that_leaks():
+    two = pod("two", "memory=1Gi", limits="memory=2Gi")
+    node = NodePods(NODE, ((two, (ContainerUsage(two.spec.containers[0].name, anon_bytes=MI),)),))
+    assert list(leaks(node, MI)) == [Leak(two.key, two.spec.containers[0].name, MI)]
+
+
+def _scenario(rate: int) -> Scenario:
+    def workload(name: str, spec, curve: Curve) -> ScenarioWorkload:
+        demand = {spec.spec.containers[0].name: ContainerDemand(anon_bytes=curve)}
+        return ScenarioWorkload(
+            kind="Pod", namespace="ns", name=name, pod=spec, demands=(demand,), nodes=("n",), recreate=False
+        )
+
+    seconds = 16 * GI // rate + 60
+    growing = Curve(((0, GI), (seconds * SECOND_US, GI + rate * seconds)), clock=Clock.CONTAINER)
+    return Scenario(
+        name="whole",
+        duration_us=seconds * SECOND_US,
+        nodes=(NodeGroup(NODE),),
+        workloads=(
+            workload("leaker", pod("leaker", "memory=12Gi"), growing),
+            workload("one", pod("one"), constant(3 * GI)),
+            workload("two", pod("two", "memory=1Gi"), constant(2 * GI)),
+        ),
+    )
+
+
+@pytest.mark.parametrize("rate", [MI, 64 * MI, GI, 8 * GI])
+def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
+    scenario = _scenario(rate)
+    (still,) = nodes_now(scenario)
+    leak = next(each for each in leaks(still, rate) if each.pod.endswith("/leaker"))
+    found = Stage(still, slowest=rate).unleash(leak)
+    kills = [
+        (entry.time_us, entry.pod)
+        for entry in simulate(scenario).entries
+        if entry.kind.value in {"OOMKilled", "Evicted"}
+    ]
+    expected = [(death.after_us, death.pod) for death in (*found.others, found.end)]
+    assert kills[: len(expected)] == expected

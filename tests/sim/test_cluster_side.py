@@ -1,0 +1,107 @@
+"""What happens around the nodes: arrivals, deletions, controllers, the scheduler, nodes that are lost and join."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from eviction.nodes import pod
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.sim.run import simulate
+from podqos.sim.scenario import NodeAdded, NodeGroup, NodeLost
+from sim.worlds import MI, SECOND_US, lines, node, ramp, scenario, using, workload
+
+PRESSURE = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())
+
+
+def cluster(*workloads, count=2, seconds=120, spec=None, **fields):
+    groups = (NodeGroup(spec or node(), count),)
+    return simulate(scenario(*workloads, seconds=seconds, nodes=groups, **fields), check=True)
+
+
+def placed(made, demand, **fields):
+    return workload(made, demand, **{"nodes": (), "kind": "Deployment", "recreate": True, **fields})
+
+
+def where(done) -> dict[str, str]:
+    return {entry.pod.removeprefix("default/"): entry.node for entry in done.entries if entry.kind == "Placed"}
+
+
+def test_pods_are_spread_evenly_or_placed_by_the_scheduler():
+    done = cluster(
+        placed(pod("even"), using(1), replicas=4, spread=True),
+        placed(pod("free", "memory=300Mi"), using(1), replicas=4),
+    )
+    started = [(entry.node, entry.pod) for entry in done.entries if entry.kind == "Started"]
+    assert [name for name, key in started if "even" in key] == ["n-0", "n-0", "n-1", "n-1"]
+    assert sorted(where(done).values()) == ["n-0", "n-0", "n-1", "n-1"]
+
+
+def test_a_pod_that_fits_nowhere_waits_until_somebody_leaves():
+    done = cluster(
+        placed(pod("first", "memory=700Mi"), using(1), deleted_us=20 * SECOND_US),
+        placed(pod("second", "memory=700Mi"), using(1)),
+        count=1,
+    )
+    kinds = [(seconds, kind) for seconds, kind, key in lines(done) if key == "default/second-0"]
+    assert kinds[:2] == [(0.0, "Pending"), (20.0, "Placed")]
+
+
+def test_a_more_important_pod_displaces_a_lesser_one_which_then_waits():
+    done = cluster(
+        placed(pod("low", "memory=700Mi", priority=0), using(1)),
+        placed(pod("high", "memory=700Mi", priority=10), using(1), arrives_us=10 * SECOND_US),
+        count=1,
+    )
+    assert lines(done, "Preempted") == [(10.0, "Preempted", "default/low-0")]
+    assert (10.0, "Placed", "default/high-0") in lines(done)
+    assert lines(done, "Replaced", "Pending")[-2:] == [
+        (11.0, "Replaced", "default/low-0-r1"),
+        (11.0, "Pending", "default/low-0-r1"),
+    ]
+
+
+def test_an_evicted_pod_is_replaced_elsewhere_because_the_node_is_tainted():
+    done = cluster(
+        placed(pod("grows"), using(ramp(0, 950 * MI, 9)), spread=True),
+        spec=node(config=PRESSURE),
+        seconds=15,
+    )
+    assert lines(done, "Evicted") == [(10.0, "Evicted", "default/grows-0")]
+    assert where(done) == {"grows-0-r1": "n-1"}
+
+
+def test_the_pods_of_a_lost_node_are_replaced_when_they_have_waited_long_enough():
+    done = cluster(
+        placed(pod("a"), using(MI), replicas=2, spread=True),
+        seconds=600,
+        happenings=(NodeLost(at_us=100 * SECOND_US, node="n-0"),),
+    )
+    assert lines(done, "Lost", "Replaced") == [
+        (100.0, "Lost", None),
+        (100.0 + 50 + 300 + 1, "Replaced", "default/a-0-r1"),
+    ]
+    assert where(done) == {"a-0-r1": "n-1"}
+
+
+def test_a_node_that_joins_takes_those_who_wait():
+    done = cluster(
+        placed(pod("a", "memory=700Mi"), using(1), replicas=2),
+        happenings=(NodeAdded(at_us=30 * SECOND_US, node="n-1"),),
+    )
+    assert where(done) == {"a-0": "n-0", "a-1": "n-1"}
+
+
+def test_a_workload_that_is_deleted_goes_and_stays_away():
+    done = cluster(placed(pod("a"), using(MI), replicas=2, spread=True, deleted_us=10 * SECOND_US))
+    assert [kind for _, kind, _ in lines(done, "Deleted", "Stopped", "Replaced")] == ["Deleted", "Stopped"] * 2
+
+
+def test_a_daemon_set_runs_on_every_node():
+    done = cluster(placed(pod("agent"), using(MI), kind="DaemonSet"), count=3)
+    assert sorted(where(done).values()) == ["n-0", "n-1", "n-2"]
+
+
+def test_replicas_take_turns_with_their_demands():
+    base = placed(pod("a", limits="memory=10Mi"), using(1), replicas=4, spread=True)
+    done = cluster(replace(base, demands=({"main": using(1)}, {"main": using(20 * MI)})), seconds=5)
+    assert {key for _, _, key in lines(done, "OOMKilled")} == {"default/a-1", "default/a-3"}

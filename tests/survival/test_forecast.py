@@ -1,0 +1,173 @@
+"""The forecast of a race, against the race run for every phase of the kubelet's loop."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eviction.nodes import pod
+from podqos.agent.reasons import OOMLevel
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import Signal
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.exhaustion import exhaustion
+from podqos.survival.forecast import Eviction, Growth, Kill, Watch, forecast, grown
+from podqos.survival.race import SECOND_US, Race, run_race
+from survival.nodes import GI, MI, snapshot, using
+
+NODE_BYTES = 64 * GI
+LEAK = using(pod("leak"), "1Gi")
+STEADY = using(pod("steady", "memory=1Gi"), "3Gi", processes=1)
+
+
+def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **settings) -> Watch:
+    eviction = EvictionSettings(
+        eviction_hard={"memory.available": hard},
+        eviction_soft={} if soft is None else {"memory.available": soft},
+        eviction_soft_grace_period={} if soft is None else {"memory.available": grace},
+        enforce_node_allocatable=(),
+    )
+    return Watch(exhaustion(eviction, {Signal.MEMORY: NODE_BYTES}), **settings)
+
+
+def _forecast(node, rate: int, watch: Watch, name: str = "leak", settings: CgroupSettings | None = None, **kwargs):
+    uid = next(entry.pod.metadata.uid for entry in node.pods if entry.pod.metadata.name == name)
+    container = next(entry for entry in node.pods if entry.pod.metadata.uid == uid).containers[0].name
+    growth = Growth(uid, container, rate)
+    return forecast(node, settings or CgroupSettings(node_memory_bytes=NODE_BYTES), growth, watch, **kwargs)
+
+
+def test_one_hard_threshold_is_the_race_in_closed_form():
+    node = snapshot(LEAK, STEADY)
+    found = _forecast(node, 128 * MI, _watch())
+    race = Race(60 * GI, found.room.until_oom_bytes, GI, 128 * MI)
+    assert found.level is OOMLevel.NODE
+    assert (found.oom_us, found.kubelet_first) == (run_race(race).oom_us, run_race(race).kubelet_first)
+    assert 0 < found.kubelet_first < 1
+
+
+def test_probabilities_add_up_to_one_and_each_outcome_names_who_goes():
+    found = _forecast(snapshot(LEAK, STEADY), 128 * MI, _watch())
+    assert sum(each.probability for each in found.outcomes) == 1
+    eviction, kill = (each.what for each in found.outcomes)
+    assert isinstance(eviction, Eviction)
+    assert isinstance(kill, Kill)
+    assert eviction.victim.pod.metadata.name == kill.victim.pod.metadata.name == "leak"
+    assert eviction.ends_growth
+    assert kill.ends_growth
+
+
+def test_the_kernel_takes_the_one_with_the_worst_badness_though_another_grows():
+    """A Burstable pod of a large request grows; the BestEffort pod beside it outweighs it by its adjustment alone."""
+    grower = using(pod("grower", "memory=60Gi"), "1Gi")
+    node = snapshot(grower, using(pod("bystander"), "8Gi"))
+    found = _forecast(node, GI, _watch("100Mi"), "grower")
+    (kill,) = (each.what for each in found.outcomes if isinstance(each.what, Kill))
+    assert kill.victim.pod.metadata.name == "bystander"
+    assert not kill.ends_growth
+
+
+def test_the_first_in_the_ranking_changes_while_the_pod_grows():
+    """The one that grows passes its request during the window: before that another one is over its own."""
+    node = snapshot(using(pod("grower", "memory=20Gi"), "1Gi"), using(pod("over", "memory=1Gi"), "13Gi"))
+    watch = _watch("33Gi")  # crossed when the grower has 18 Gi; it is over by more than the other only from 32 Gi on
+    found = _forecast(node, 2 * GI, watch, "grower")
+    names = [each.what.victim.pod.metadata.name for each in found.outcomes]
+    assert names == ["over", "grower"]
+    first, second = found.outcomes
+    assert first.first_us == Fraction(17 * SECOND_US, 2)
+    assert first.last_us == pytest.approx(second.first_us)
+    assert float(second.first_us) == pytest.approx((32 - 1) / 2 * SECOND_US, abs=2)
+
+
+def test_a_limit_of_its_own_holds_a_growth_and_needs_no_threshold():
+    grower = using(pod("grower", "memory=1Gi", limits="memory=2Gi"), "1Gi")
+    found = _forecast(snapshot(grower, STEADY), GI, _watch(), "grower")
+    assert found.level in {OOMLevel.CONTAINER, OOMLevel.POD}
+    assert found.oom_us == SECOND_US
+    assert (found.kubelet_first, found.needed) == (0, None)
+
+
+def test_all_pods_together_run_out_first_where_that_is_enforced():
+    settings = CgroupSettings(
+        node_memory_bytes=NODE_BYTES, node_allocatable={MEMORY: Quantity.of_units(8 * GI, "BinarySI")}
+    )
+    found = _forecast(snapshot(LEAK, STEADY), GI, _watch(), settings=settings)
+    assert (found.level, found.oom_us) == (OOMLevel.KUBEPODS, 4 * SECOND_US)
+
+
+def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():
+    node = snapshot(LEAK, STEADY)
+    needed = _forecast(node, 512 * MI, _watch("100Mi"), wanted=Fraction(9, 10)).needed
+    assert needed is not None
+    assert needed.attainable
+    better = _forecast(node, 512 * MI, _watch(str(needed.hard_threshold_bytes)))
+    worse = _forecast(node, 512 * MI, _watch(str(needed.hard_threshold_bytes - 2)))
+    assert worse.kubelet_first < Fraction(9, 10) <= better.kubelet_first
+
+
+def test_the_longest_grace_period_that_still_wins():
+    node = snapshot(LEAK, STEADY)
+    needed = _forecast(node, 16 * MI, _watch("100Mi", "4Gi", "10m"), wanted=Fraction(1)).needed
+    assert needed is not None
+    assert needed.soft_grace_us is not None
+    grace = needed.soft_grace_us // SECOND_US
+    assert _forecast(node, 16 * MI, _watch("100Mi", "4Gi", f"{grace}s")).kubelet_first == 1
+    assert _forecast(node, 16 * MI, _watch("100Mi", "4Gi", f"{grace + 10}s")).kubelet_first < 1
+
+
+def test_growing_changes_one_container_and_its_figures_alone():
+    node = snapshot(LEAK, STEADY)
+    entry = node.pods[0]
+    after = grown(node, Growth(entry.pod.metadata.uid, entry.containers[0].name, 1), 5)
+    assert after.pods[1] is node.pods[1]
+    assert after.pods[0].containers[0].anon_bytes == entry.containers[0].anon_bytes + 5
+    assert after.pods[0].stats.memory.working_set_bytes == entry.stats.memory.working_set_bytes + 5
+
+
+SITUATIONS = st.fixed_dictionaries(
+    {
+        "rate": st.integers(64, 4096).map(lambda mebibytes: mebibytes * MI),
+        "hard": st.integers(1, 16),
+        "soft": st.integers(1, 32),
+        "grace": st.integers(1, 40),
+        "age": st.integers(0, 12),
+        "reaction": st.integers(0, 3),
+    }
+)
+
+
+@given(SITUATIONS)
+def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_comes_first(given_):
+    watch = _watch(
+        f"{given_['hard']}Gi",
+        f"{given_['soft']}Gi",
+        f"{given_['grace']}s",
+        statistics_age_us=given_["age"] * SECOND_US,
+        reaction_us=given_["reaction"] * SECOND_US,
+    )
+    found = _forecast(snapshot(LEAK, STEADY), given_["rate"], watch)
+    phases = 200
+    first = sum(_acts_first(found.oom_us, phase * watch.interval_us // phases, given_) for phase in range(phases))
+    assert float(found.kubelet_first) == pytest.approx(first / phases, abs=2 / phases)
+
+
+def _acts_first(oom_us, phase_us, given_) -> bool:
+    """Run a kubelet that looks every ten seconds from ``phase_us`` on."""
+    met_since = None
+    now = phase_us
+    while now + given_["reaction"] * SECOND_US < oom_us:
+        left = 60 * GI - given_["rate"] * max(0, now - given_["age"] * SECOND_US) / SECOND_US
+        if left < given_["hard"] * GI:
+            return True
+        if left < given_["soft"] * GI:
+            met_since = now if met_since is None else met_since
+            if now - met_since >= given_["grace"] * SECOND_US:
+                return True
+        now += 10 * SECOND_US
+    return False

@@ -1,0 +1,82 @@
+"""The simulated node keeps the contract of worlds."""
+
+from __future__ import annotations
+
+import pytest
+
+from eviction.nodes import pod
+from podqos.agent.events import ContainerExited
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST
+from podqos.model.quantity import ZERO
+from podqos.sim.agenda import Agenda
+from podqos.sim.node_settings import node_settings
+from podqos.sim.node_world import NodeWorld
+from podqos.sim.scenario import Options
+from sim.worlds import MI, SECOND_US, node, using
+from worlds.contract import WorldContract
+
+
+class SimStage:
+    """A node's world by itself: outcomes take a second, and what it reports is kept for the test."""
+
+    def __init__(self) -> None:
+        self.agenda = Agenda(10**12)
+        self.reported = []
+        settings = node_settings(node(), LATEST, None)
+        self.cgroups = settings.agent.cgroups
+        options = Options(container_start_us=SECOND_US, stop_us=SECOND_US, clean_up_us=SECOND_US)
+        self.world = NodeWorld("n", settings, options, self)
+
+    # ---- what the world asks and tells -----------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        return self.agenda.now_us
+
+    def plan(self, time_us, turn, action) -> None:
+        self.agenda.plan(time_us, 0, turn, action)
+
+    def demand_of(self, _: Pod):
+        return lambda _: using(5 * MI)
+
+    def memory_request(self, _: Pod):
+        return ZERO
+
+    def report(self, event) -> None:
+        self.reported.append(event)
+
+    def ended(self, container, exit_code, *, oom_killed) -> None:
+        self.reported.append(ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, self.now_us))
+
+    def alarm(self, now_us: int) -> None:
+        """No loop has to look."""
+
+    def condition(self, condition, *, holds: bool) -> None:
+        """Nobody asks for it."""
+
+    def left(self, pod: Pod, *, rejected: bool = False) -> None:
+        """Nobody replaces it."""
+
+    # ---- what the contract asks ------------------------------------------------------------------------------------
+
+    def pod(self, name: str) -> Pod:
+        return pod(name)
+
+    def end(self, pod: Pod, exit_code: int):
+        self.world.exited(self.world.pods[pod.metadata.uid].containers["main"], exit_code)
+        return ()
+
+    def settle(self, seconds: float):
+        until_us = self.now_us + int(seconds * SECOND_US)
+        while self.agenda.next is not None and self.agenda.next[0] <= until_us:
+            self.agenda.step()
+        self.agenda.now_us = until_us
+        reported, self.reported = self.reported, []
+        return reported
+
+
+class TestSimulatedNode(WorldContract):
+    @pytest.fixture
+    def stage(self):
+        return SimStage()

@@ -1,0 +1,69 @@
+// Who was killed, by whom, why, and what would have saved them: a list of which one entry is open.
+
+import { h, s } from "./dom";
+import { bare, time } from "./format";
+import { shape } from "./marks";
+import type { Kill, Saving } from "./run";
+import type { State } from "./state";
+
+const MOST = 200;
+
+export function killsView(state: State, element: HTMLElement): void {
+  const draw = () => {
+    const kills = state.kills;
+    if (kills.length === 0) {
+      element.replaceChildren(h("p", { class: "quiet" }, "Nobody was killed on this node."));
+      return;
+    }
+    const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;
+    element.replaceChildren(
+      h("ol", { class: "kills" }, ...kills.slice(0, MOST).map((kill, index) => entry(state, kill, index))),
+      ...(kills.length > MOST ? [h("p", { class: "quiet" }, `${kills.length - MOST} more: step through them with j and k.`)] : []),
+    );
+    if (focused !== undefined) element.querySelector<HTMLElement>(`[data-kill="${focused}"]`)?.focus();
+  };
+  state.subscribe((changed) => {
+    if (changed.has("kill") || changed.has("node")) draw();
+  });
+  draw();
+}
+
+export function icon(by: string): SVGSVGElement {
+  return s("svg", { class: `icon mark ${by}`, width: 18, height: 18, viewBox: "0 0 18 18", "aria-hidden": "true" }, shape(by, 9, 9, 7));
+}
+
+function entry(state: State, kill: Kill, index: number): HTMLElement {
+  const open = state.now.kill === kill;
+  const id = `kill-${index}`;
+  return h(
+    "li",
+    { class: `kill ${kill.by}${open ? " open" : ""}` },
+    h(
+      "button",
+      { type: "button", "aria-expanded": open ? "true" : "false", "aria-controls": id, "data-kill": index, click: () => (open ? state.change({ kill: null }) : state.showKill(kill)) },
+      icon(kill.by),
+      h("span", { class: "what" }, h("b", {}, bare(kill.pod)), h("span", { class: "quiet" }, kill.by === "kernel" ? " killed by the kernel" : " evicted by the kubelet")),
+      h("time", {}, time(kill.timeUs)),
+    ),
+    open ? details(kill, id) : null,
+  );
+}
+
+function details(kill: Kill, id: string): HTMLElement {
+  return h(
+    "div",
+    { class: "details", id },
+    h("ul", { class: "reasons" }, ...kill.reasons.map((reason) => h("li", {}, reason))),
+    ...(kill.savings.length === 0 ? [] : [h("h4", {}, "What would have saved it"), h("ul", { class: "savings" }, ...kill.savings.map(saving))]),
+  );
+}
+
+function saving(each: Saving): HTMLElement {
+  return h(
+    "li",
+    { class: each.saves ? "saves" : "not" },
+    h("b", {}, each.change),
+    h("span", {}, ` ${each.effect}`),
+    each.edits.length > 0 ? h("pre", {}, each.edits.join("\n")) : null,
+  );
+}

@@ -1,0 +1,124 @@
+// Both kill orders at the cursor, side by side; lines join a pod's two places.
+
+import { h, s } from "./dom";
+import { bare, bytes, count, plural, signed, time } from "./format";
+import type { EvictionRank, KernelRank, Orders, Pod, Run } from "./run";
+import { indexAt } from "./scale";
+import type { State } from "./state";
+
+const MOST = 12;
+const ROW = 58;
+const BRIDGE = 46;
+
+export function ordersView(state: State, element: HTMLElement): void {
+  const draw = () => {
+    const orders = ordersAt(state);
+    element.replaceChildren(...(orders === null ? [h("p", { class: "quiet" }, "No orders were recorded for this node.")] : content(state, orders)));
+    highlight();
+  };
+  const highlight = () => {
+    const { pod } = state.now;
+    element.classList.toggle("focused", pod !== null);
+    for (const each of element.querySelectorAll<HTMLElement>("[data-pod]")) each.classList.toggle("focus", each.dataset["pod"] === String(pod));
+  };
+  state.subscribe((changed) => {
+    if (changed.has("timeUs") || changed.has("node")) draw();
+    else if (changed.has("pod")) highlight();
+  });
+  draw();
+}
+
+/** The orders at the cursor: the last recorded before it. At a kill, those that led to it. */
+function ordersAt(state: State): Orders | null {
+  const { node, timeUs, kill } = state.now;
+  const times = node.orders.map((each) => each.timeUs);
+  let index = indexAt(times, timeUs);
+  if (kill !== null && kill.timeUs === timeUs) {
+    // Of the moments at this time the first is the one before anybody died.
+    while (index > 0 && times[index - 1] === timeUs) index--;
+  }
+  return node.orders[Math.max(0, index)] ?? null;
+}
+
+function content(state: State, orders: Orders): HTMLElement[] {
+  const { run } = state;
+  const kernel = firstOfPods(orders.kernel);
+  const rows = Math.min(MOST, orders.kubelet.length);
+  const more = orders.kubelet.length - rows;
+  const verdict = orders.reversedPairs === 0 ? "Both orders agree" : `They disagree about ${plural(orders.reversedPairs, "pair")} of pods`;
+  const aside = crossings(orders.kubelet, kernel) > orders.reversedPairs ? "; other lines cross between pods that are equal to one of the two." : ".";
+  return [
+    h(
+      "p",
+      { class: "moment" },
+      h("strong", { class: "when" }, time(orders.timeUs)),
+      ` · ${bytes(orders.availableBytes)} available · ${orders.kernelLeftBytes > 0 ? bytes(orders.kernelLeftBytes) : "nothing"} until the kernel kills`,
+    ),
+    h(
+      "div",
+      { class: "orders", style: `--rows:${rows};--row:${ROW}px` },
+      h("h3", { class: "kubelet" }, "kubelet evicts"),
+      h("span"),
+      h("h3", { class: "kernel" }, "kernel kills"),
+      h("ol", { class: "order", "aria-label": "The order in which the kubelet would evict" }, ...orders.kubelet.slice(0, rows).map((rank, place) => evictionRow(state, run.pods[rank.pod], rank, place))),
+      bridge(run, orders.kubelet.slice(0, rows), kernel.slice(0, rows)),
+      h("ol", { class: "order", "aria-label": "The order in which the kernel would kill" }, ...kernel.slice(0, rows).map((rank, place) => kernelRow(state, run.pods[rank.pod], rank, place))),
+    ),
+    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down are not shown.` : `${verdict}${aside}`),
+  ];
+}
+
+/** Of each pod the container that would go first. */
+function firstOfPods(kernel: readonly KernelRank[]): KernelRank[] {
+  const seen = new Set<number>();
+  return kernel.filter((rank) => !seen.has(rank.pod) && seen.add(rank.pod));
+}
+
+function crossings(kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): number {
+  const places = kubelet.map((rank) => kernel.findIndex((each) => each.pod === rank.pod));
+  return places.reduce((sum, place, index) => sum + places.slice(index + 1).filter((other) => other < place).length, 0);
+}
+
+function evictionRow(state: State, pod: Pod | undefined, rank: EvictionRank, place: number): HTMLElement {
+  const usage = rank.usage === null ? "no statistics" : bytes(rank.usage);
+  const requested = rank.request > 0 ? `${usage} of ${bytes(rank.request)}` : `${usage}, no request`;
+  const figures = rank.spared === null ? `${requested}${rank.overRequest && rank.request > 0 ? " (over)" : ""}` : `never: ${rank.spared}`;
+  return row(state, pod, rank.pod, place, figures, `priority ${count(rank.priority)}`, rank.reason);
+}
+
+function kernelRow(state: State, pod: Pod | undefined, rank: KernelRank, place: number): HTMLElement {
+  const figures = `badness ${bytes(rank.badnessBytes)}`;
+  return row(state, pod, rank.pod, place, figures, `${bytes(rank.usedBytes)}, adj ${signed(rank.oomScoreAdj)}`, rank.reason);
+}
+
+function row(state: State, pod: Pod | undefined, index: number, place: number, ...lines: [string, string, string]): HTMLElement {
+  const [figures, more, reason] = lines;
+  const title = `${pod?.key ?? "?"} (${pod?.qosClass ?? "?"})${reason ? `: before the next because ${reason}` : ""}`;
+  return h(
+    "li",
+    {
+      class: `rank ${pod?.qosClass ?? ""}`,
+      "data-pod": index,
+      title,
+      style: `--colour:${pod?.colour ?? "gray"}`,
+      pointerenter: () => state.change({ pod: index }),
+      pointerleave: () => state.change({ pod: null }),
+    },
+    h("b", {}, String(place + 1)),
+    h("span", { class: "who" }, bare(pod?.key ?? "?")),
+    h("span", { class: "figures" }, figures),
+    h("span", { class: "figures" }, more),
+  );
+}
+
+function bridge(run: Run, kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): SVGSVGElement {
+  const height = kubelet.length * ROW;
+  const svg = s("svg", { class: "bridge", width: BRIDGE, height, viewBox: `0 0 ${BRIDGE} ${height}`, "aria-hidden": "true" });
+  kubelet.forEach((rank, place) => {
+    const other = kernel.findIndex((each) => each.pod === rank.pod);
+    if (other < 0) return;
+    const [y1, y2] = [(place + 0.5) * ROW, (other + 0.5) * ROW];
+    svg.append(s("path", { "data-pod": rank.pod, d: `M0 ${y1}C${BRIDGE / 2} ${y1} ${BRIDGE / 2} ${y2} ${BRIDGE} ${y2}`, stroke: run.pods[rank.pod]?.colour ?? "gray" }));
+  });
+  return svg;
+}

@@ -1,0 +1,77 @@
+// What the reader is looking at. Whoever shows something subscribes; whoever is clicked changes it here.
+
+import type { Kill, Node, Run } from "./run";
+
+export interface Looking {
+  node: Node;
+  /** The moment whose orders are shown. */
+  timeUs: number;
+  /** The part of the run that is drawn. */
+  fromUs: number;
+  toUs: number;
+  kill: Kill | null;
+  /** The pod that is pointed at, by its place in the run's list. */
+  pod: number | null;
+}
+
+export type Change = keyof Looking;
+
+export class State {
+  readonly run: Run;
+  private looking: Looking;
+  private readonly listeners: ((changed: ReadonlySet<Change>) => void)[] = [];
+
+  constructor(run: Run, node: Node) {
+    this.run = run;
+    this.looking = { node, timeUs: 0, fromUs: 0, toUs: run.endUs, kill: null, pod: null };
+    Object.assign(this.looking, this.firstLook(node));
+  }
+
+  get now(): Readonly<Looking> {
+    return this.looking;
+  }
+
+  /** The kills on the node that is shown. */
+  get kills(): Kill[] {
+    return this.run.kills.filter((kill) => kill.node === this.looking.node.name);
+  }
+
+  subscribe(listener: (changed: ReadonlySet<Change>) => void): void {
+    this.listeners.push(listener);
+  }
+
+  change(wanted: Partial<Looking>): void {
+    const changed = new Set<Change>();
+    for (const [name, value] of Object.entries(wanted) as [Change, never][]) {
+      if (this.looking[name] !== value) changed.add(name);
+    }
+    if (changed.size === 0) return;
+    this.looking = { ...this.looking, ...wanted };
+    for (const listener of this.listeners) listener(changed);
+  }
+
+  showNode(node: Node): void {
+    this.change({ node, pod: null, ...this.firstLook(node) });
+  }
+
+  showKill(kill: Kill): void {
+    const { fromUs, toUs } = this.now;
+    const inView = kill.timeUs >= fromUs && kill.timeUs <= toUs;
+    this.change({ kill, timeUs: kill.timeUs, ...(inView ? {} : { fromUs: 0, toUs: this.run.endUs }) });
+  }
+
+  moveTo(timeUs: number): void {
+    this.change({ timeUs: Math.min(this.run.endUs, Math.max(0, Math.round(timeUs))) });
+  }
+
+  /** Begin at the first kill, close enough to tell the kills apart. */
+  private firstLook(node: Node): Partial<Looking> {
+    const kills = this.run.kills.filter((kill) => kill.node === node.name);
+    const first = kills[0];
+    const last = kills.at(-1);
+    if (first === undefined || last === undefined) return { timeUs: 0, kill: null, fromUs: 0, toUs: this.run.endUs };
+    const toUs = last.timeUs + Math.max((last.timeUs - first.timeUs) * 0.6, first.timeUs * 0.6, this.run.endUs * 0.05);
+    const close = toUs < this.run.endUs * 0.5;
+    return { timeUs: first.timeUs, kill: first, fromUs: 0, toUs: close ? toUs : this.run.endUs };
+  }
+}

@@ -1,0 +1,29 @@
+// Builds the page into one file: script and style are written into the HTML, so that it opens from file:// without a
+// network. The bundler is rollup's WebAssembly build (`overrides` in package.json): one package for every platform.
+import { defineConfig } from "vite";
+
+/** Move the built script and style into the page; nothing else may be left over. */
+function oneFile() {
+  return {
+    name: "one-file",
+    enforce: "post",
+    generateBundle(_options, bundle) {
+      const page = bundle["index.html"];
+      for (const [name, part] of Object.entries(bundle)) {
+        if (part === page) continue;
+        const isScript = part.type === "chunk";
+        const text = isScript ? part.code.replaceAll("</script", "<\\/script") : String(part.source);
+        const tag = isScript ? /<script[^>]*src="[^"]*"[^>]*><\/script>/ : /<link rel="stylesheet"[^>]*>/;
+        const inline = isScript ? `<script type="module">${text}</script>` : `<style>${text}</style>`;
+        page.source = page.source.replace(tag, () => inline);
+        delete bundle[name];
+      }
+    },
+  };
+}
+
+export default defineConfig({
+  base: "./",
+  plugins: [oneFile()],
+  build: { target: "es2022", modulePreload: false, cssCodeSplit: false, assetsInlineLimit: 0 },
+});
