@@ -137,6 +137,10 @@ class Stage:
         self.started: list[ContainerStart] = []
         self.runtime = self._made()
 
+    def __repr__(self) -> str:
+        """Return what a failed test wants to know."""
+        return f"{self.choice.name}: {self.exits}\n" + "\n".join(self.notes)
+
     def start(
         self,
         script: str,
@@ -163,8 +167,8 @@ class Stage:
         self.share.cgroups.write(parent.path, parent.files)
         self.runtime.prepare(
             Sandbox(
-                uid=self.uid, name="p", namespace="default", cgroup_parent=parent.path, folder=self.share.folder / "pod",
-                logs=self.logs, hostname="p",
+                uid=self.uid, name="p", namespace="default", hostname="p", cgroup_parent=parent.path,
+                folder=self.share.folder / "pod", logs=self.logs,
             )
         )  # fmt: skip
         start = ContainerStart(
@@ -198,7 +202,7 @@ class Stage:
         """Listen to the runtime until something holds."""
         end = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < end, f"it did not come to that: {self.exits} {self.notes}"
+            assert time.monotonic() < end, f"it did not come to that: {self!r}"
             select.select([self.runtime.fileno()], [], [], 0.02)
             for each in self.runtime.exits():
                 assert each.id not in self.exits, "it ended twice"

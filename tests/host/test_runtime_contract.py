@@ -89,9 +89,9 @@ def test_a_container_runs_in_its_cgroup_with_its_values_its_environment_and_its_
         'echo "$GREETING $0"; pwd; cat /proc/self/oom_score_adj; trap "exit 0" TERM; while :; do sleep 0.05; done',
         memory="32Mi",
         env={"GREETING": "good morning"},
-        working_dir="/tmp",
+        working_dir="/mnt",
     )
-    stage.says(start, "good morning sh", "/tmp", "500")
+    stage.says(start, "good morning sh", "/mnt", "500")
     path = stage.cgroup(start)
     assert path.startswith(f"{stage.share.own}/kubepods/pod{stage.uid}/")
     assert stage.share.cgroups.memory_limit(path) == 32 * MI
@@ -136,12 +136,7 @@ def test_whoever_comes_after_the_agent_finds_what_runs_and_how_the_rest_ended(st
     stage.says(polite, "ready")
     stage.says(brief, "ready")
     path = stage.cgroup(polite)
-    cgroups = stage.share.cgroups
-
-    def brief_ends():
-        stage.until(lambda: len(cgroups.processes(f"{stage.share.own}/kubepods")) <= 3)
-
-    before = set(cgroups.processes(path))
+    before = set(stage.share.cgroups.processes(path))
     stage.change_agent()
     stage.until(lambda: {each.id: each.exit_code for each in stage.runtime.containers()}.get(brief.id) == 9)
     found = {each.id: each for each in stage.runtime.containers()}
@@ -189,7 +184,7 @@ def test_what_cannot_be_started_has_ended_and_the_reason_is_said(stage: Stage):
 def test_a_log_does_not_grow_without_end(stage: Stage):
     line = "x" * 90
     start = stage.start(f"for i in $(seq 400); do echo {line}; done; {READY_THEN_7}", log_bytes=8192, log_files=2)
-    stage.until(lambda: stage.said(start)[-1:] == ["ready"])
+    stage.says(start, "ready")
     stage.tidy()
     files = list(start.log.parent.glob("0.log*"))
     assert len(files) <= 2
@@ -198,9 +193,9 @@ def test_a_log_does_not_grow_without_end(stage: Stage):
 
 @every_container_runtime
 def test_entrypoint_and_variables_come_from_the_image(stage: Stage):
-    start = stage.start("echo $FROM_IMAGE; ls /; hostname", command=())
+    start = stage.start("echo $FROM_IMAGE; ls /", command=())
     assert stage.ended(start).exit_code == 0
-    stage.says(start, "yes", "mnt", "p")
+    stage.says(start, "yes", "mnt")
     assert "home" not in stage.said(start)
 
 

@@ -1,6 +1,6 @@
 """Containers by containerd, or any other runtime that speaks CRI v1, as a kubelet would ask for them.
 
-Pods share the machine's network. Sandboxes and containers carry the name of this node in a label, so that nothing else
+Pods share the machine's network and with it, as CRI has it, its host name. Sandboxes and containers carry the name of this node in a label, so that nothing else
 in the runtime is touched; what has to be known again after the agent was killed is kept in their annotations. A kubelet
 on the same socket would end our pods: it ends all that it does not know.
 
@@ -46,7 +46,6 @@ class _Pod(Struct, frozen=True):
     uid: str
     name: str
     namespace: str
-    hostname: str
     cgroup_parent: str
     logs: str
     attempt: int = 0
@@ -163,7 +162,7 @@ class CriEngine:
         if self._ready_sandbox(sandbox.uid) is None:
             self._make_sandbox(
                 _Pod(
-                    sandbox.uid, sandbox.name, sandbox.namespace, sandbox.hostname, sandbox.cgroup_parent,
+                    sandbox.uid, sandbox.name, sandbox.namespace, sandbox.cgroup_parent,
                     str(sandbox.logs),
                 )
             )  # fmt: skip
@@ -308,7 +307,6 @@ class CriEngine:
     def _sandbox_config(self, pod: _Pod) -> dict[str, object]:
         return {
             "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace, "attempt": pod.attempt},
-            "hostname": pod.hostname,
             "log_directory": pod.logs,
             "labels": {_NODE: self._node},
             "annotations": {_POD: msgspec.json.encode(pod).decode()},

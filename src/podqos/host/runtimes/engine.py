@@ -222,7 +222,7 @@ class EngineRuntime:
         """Return what the engine knows; what runs is taken over."""
         found = self._ask(self._engine.containers)
         for each in found:
-            if each.exit_code is None and each.cgroup is not None:
+            if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
                 self._runs[each.id] = run = _Run(each.id)
                 self._placed(run, Started(each.cgroup, each.pid))
         return found
