@@ -115,10 +115,9 @@ class Services:
             policy = folder / "policy.json"
             policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
             for name in (IMAGE, SPARE_IMAGE):
-                source = f"oci:{self.images}:{name}"
-                _run(["podman", *options, "pull", "--quiet", "--signature-policy", policy, source])
-                found = _run(["podman", *options, "images", "--quiet", "--sort", "created"]).split()
-                assert found
+                pull = ["pull", "--quiet", "--signature-policy", policy, f"oci:{self.images}:{name}"]
+                image = _run(["podman", *options, *pull]).split()[-1]
+                _run(["podman", *options, "tag", image, name])
         return options
 
 
@@ -225,11 +224,12 @@ class Stage:
         return [line.split(" ", 3)[3] for file in files for line in file.read_text().splitlines()]
 
     def cgroup(self, start: ContainerStart) -> str:
-        """Return where a container is."""
-        place = self.places.get(start.id)
-        found = place.cgroup if place is not None else start.cgroup.path
-        assert found is not None
-        return found
+        """Return where a container is, once that is known."""
+        if self.choice.name is RuntimeName.PROCESS:
+            assert start.cgroup.path is not None
+            return start.cgroup.path
+        self.until(lambda: start.id in self.places)
+        return self.places[start.id].cgroup
 
     def tidy(self) -> None:
         """Have the runtime do now what it does every few seconds."""
