@@ -137,7 +137,10 @@ class ProcessRuntime:
 
     def containers(self) -> list[FoundContainer]:
         """Return what the keeper knows; what runs is taken over, commands of probes are ended."""
-        kept = self._keeping.kept()
+        try:
+            kept = self._keeping.kept()
+        except KeeperLost:
+            kept = self._keeping.reconnect()
         found = []
         for program in (*kept.running.values(), *kept.ended.values()):
             container = ContainerId.parse(program.id)
@@ -204,8 +207,7 @@ class ProcessRuntime:
         self._keeping.end()
 
     def _start_over(self) -> None:
-        self._keeping.reconnect()
-        known = self._keeping.kept()
+        known = self._keeping.reconnect()
         for container, (_, path) in list(self._running.items()):
             if str(container) in known.running:
                 continue
