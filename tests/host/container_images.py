@@ -19,7 +19,7 @@ class Layout:
         self.folder = folder
         (folder / "blobs" / "sha256").mkdir(parents=True)
         (folder / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
-        self._manifests: list[dict[str, object]] = []
+        self.manifests: list[dict[str, object]] = []
         self._write_index()
 
     def blob(self, data: bytes, media_type: str) -> dict[str, object]:
@@ -44,11 +44,13 @@ class Layout:
             "layers": [self.blob(gzip.compress(each, mtime=0), f"{kind}.layer.v1.tar+gzip") for each in layers],
         }
         descriptor = self.blob(json.dumps(manifest).encode(), f"{kind}.manifest.v1+json")
-        # containerd goes by its own annotation, everybody else by the standard's.
-        names = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
-        self._manifests.append({**descriptor, "annotations": names})
-        self._write_index()
-        return str(descriptor["digest"])
+        return self._named(name, descriptor)
+
+    def add_index(self, name: str, manifests: list[dict[str, object]]) -> str:
+        """Add an image of several platforms."""
+        kind = "application/vnd.oci.image.index.v1+json"
+        index = {"schemaVersion": 2, "mediaType": kind, "manifests": manifests}
+        return self._named(name, self.blob(json.dumps(index).encode(), kind))
 
     def archive(self, path: Path) -> Path:
         """Pack the layout into one file."""
@@ -57,8 +59,15 @@ class Layout:
                 tar.add(each, arcname=str(each.relative_to(self.folder)), recursive=False)
         return path
 
+    def _named(self, name: str, descriptor: dict[str, object]) -> str:
+        # containerd goes by its own annotation, everybody else by the standard's.
+        names = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
+        self.manifests.append({**descriptor, "annotations": names})
+        self._write_index()
+        return str(descriptor["digest"])
+
     def _write_index(self) -> None:
-        index = {"schemaVersion": 2, "manifests": self._manifests}
+        index = {"schemaVersion": 2, "manifests": self.manifests}
         (self.folder / "index.json").write_text(json.dumps(index))
 
 

@@ -107,7 +107,7 @@ class Services:
     def _podman(self) -> tuple[str, ...]:
         folder = self.folder / "podman"
         options = (
-            "--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/tmp",
+            "--root", f"{folder}/root", "--runroot", f"{folder}/run", "--tmpdir", f"{folder}/libpod",
             "--conmon", shutil.which("conmon") or "conmon", "--events-backend", "none",
         )  # fmt: skip
         if not folder.exists():

@@ -11,6 +11,7 @@ import os
 import sys
 
 from podqos.cli.inputs import read_bytes
+from podqos.cli.node_runtime import add_runtime_options, runtime_choice
 from podqos.cli.options import amount_option
 
 _STATE_DIR = "/var/lib/podqos"
@@ -30,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument(
         "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
     )
+    add_runtime_options(run_parser)
     run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
     run_parser.add_argument(
         "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
@@ -54,9 +56,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from podqos.host.delegation import delegated
     from podqos.host.node import Node
-    from podqos.host.runtimes.process import ProcessRuntime
+    from podqos.host.runtimes.choice import make_runtime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
 
+    choice = runtime_choice(arguments)
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
@@ -77,7 +80,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = delegated(settings)
     node = Node(
         settings,
-        lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
+        lambda node: make_runtime(choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
         lambda text: print(f"podqos node: {text}", file=sys.stderr, flush=True),
     )
     node.run()

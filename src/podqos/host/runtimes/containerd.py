@@ -1,8 +1,8 @@
 """Containers by containerd, or any other runtime that speaks CRI v1, as a kubelet would ask for them.
 
-Pods share the machine's network and with it, as CRI has it, its host name. Sandboxes and containers carry the name of this node in a label, so that nothing else
-in the runtime is touched; what has to be known again after the agent was killed is kept in their annotations. A kubelet
-on the same socket would end our pods: it ends all that it does not know.
+Pods share the machine's network and with it, as CRI has it, its host name. Sandboxes and containers carry the name of
+this node in a label, so that nothing else in the runtime is touched; what has to be known again after the agent was
+killed is kept in their annotations. A kubelet on the same socket would end our pods: it ends all that it does not know.
 
 The runtime names containers and thereby their cgroups; the kernel is asked where a main process is. Nothing is pulled:
 images are those that the runtime has in its ``k8s.io`` namespace.
