@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from configparser import ConfigParser
+from shutil import which
 
 import pytest
 
@@ -9,7 +11,7 @@ from podqos.cli.main import main
 
 
 def _unit(text):
-    parser = ConfigParser(interpolation=None, strict=True)
+    parser = ConfigParser(interpolation=None, strict=False)  # of several capability lines the last counts here
     parser.optionxform = str
     parser.read_string(text)
     return parser
@@ -32,6 +34,25 @@ def test_the_unit_is_printed_with_the_options_of_run(tmp_path, capsys, monkeypat
     assert "CAP_SYS_RESOURCE" in service["CapabilityBoundingSet"]
     assert service["StateDirectory"] == "podqos"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_runtime_is_passed_on_and_not_confined(tmp_path, capsys):
+    assert _install(tmp_path, "--runtime", "podman", "--podman-option=--root=/r", "--podman-option=--syslog") == 0
+    service = _unit(capsys.readouterr().out)["Service"]
+    assert "--runtime podman --podman-option=--root=/r --podman-option=--syslog" in service["ExecStart"]
+    assert "CapabilityBoundingSet" not in service
+
+
+@pytest.mark.skipif(which("systemd-analyze") is None, reason="systemd-analyze is missing")
+@pytest.mark.parametrize("runtime", ["process", "runc"])
+def test_systemd_understands_the_unit(tmp_path, capsys, runtime):
+    _install(tmp_path, "--runtime", runtime, "--manifests", "/etc/a folder")
+    file = tmp_path / "podqos-test.service"
+    file.write_text(capsys.readouterr().out)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False
+    )
+    assert [line for line in done.stderr.splitlines() if "podqos-test" in line] == []
 
 
 def test_a_state_directory_elsewhere_is_left_to_its_owner(tmp_path, capsys):

@@ -13,6 +13,7 @@ import sys
 from importlib import import_module
 
 from podqos.cli.inputs import read_bytes
+from podqos.cli.node_runtime import add_runtime_options, runtime_choice
 from podqos.cli.options import amount_option
 from podqos.errors import HostError, InvalidOption
 
@@ -52,6 +53,7 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument(
         "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
     )
+    add_runtime_options(run_parser)
     run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
     run_parser.add_argument(
         "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
@@ -82,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos import __version__
     from podqos.host.api import Api
     from podqos.host.delegation import delegated
-    from podqos.host.runtimes.process import ProcessRuntime
+    from podqos.host.runtimes.choice import make_runtime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
 
     try:
@@ -90,6 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         raise HostError(f"a node needs {error.name}: pip install 'podqos[node]'") from error
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
+    choice = runtime_choice(arguments)
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
@@ -110,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = delegated(settings)
     node = Node(
         settings,
-        lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
+        lambda node: make_runtime(choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
         _say,
     )
     api = Api(node, __version__)

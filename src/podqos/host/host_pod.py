@@ -36,11 +36,13 @@ class ContainerRun(Struct):
     exit_code: int | None = None
     ended_us: int = 0
     oom_killed: bool = False
+    elsewhere: str | None = None
+    """The cgroup, where the runtime chose another one than planned."""
 
     @property
     def cgroup(self) -> str:
         """Where it runs."""
-        path = self.start.cgroup.path
+        path = self.elsewhere or self.start.cgroup.path
         assert path is not None
         return path
 

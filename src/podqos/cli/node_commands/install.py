@@ -16,7 +16,6 @@ SUMMARY = "print or write a systemd unit for it"
 
 _FOLDER = "/etc/systemd/system"
 
-# Pods are started by the service and inherit what it is denied: only what no pod should do either is denied here.
 _UNIT = """\
 # Made by `podqos node install`.
 [Unit]
@@ -40,26 +39,26 @@ MemoryMin=64M
 LimitMEMLOCK=infinity
 LimitNOFILE=65536
 
-# It needs cgroups, mounts and signals, and nothing beyond.
-CapabilityBoundingSet={capabilities}
-NoNewPrivileges=yes
-RestrictNamespaces=mnt
-ProtectSystem=yes
-ProtectKernelModules=yes
-ProtectClock=yes
-ProtectHostname=yes
-LockPersonality=yes
-RestrictSUIDSGID=yes
-SystemCallArchitectures=native
-
+{confinement}
 [Install]
 WantedBy=multi-user.target
 """
 
-_CAPABILITIES = (
-    "CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_IPC_LOCK CAP_KILL CAP_NET_BIND_SERVICE "
-    "CAP_SETGID CAP_SETUID CAP_SYS_ADMIN CAP_SYS_NICE CAP_SYS_PTRACE CAP_SYS_RESOURCE CAP_SYSLOG"
-)
+# A container runtime confines containers itself, and needs everything to do so.
+_CONFINEMENT = """\
+# It needs cgroups, mounts and signals, and nothing beyond. Pods are processes of the service and inherit this.
+CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_IPC_LOCK CAP_KILL
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_ADMIN CAP_SYS_NICE CAP_SYS_PTRACE
+CapabilityBoundingSet=CAP_SYS_RESOURCE CAP_SYSLOG
+NoNewPrivileges=yes
+RestrictNamespaces=mnt
+ProtectSystem=yes
+ProtectKernelModules=yes
+ProtectHostname=yes
+LockPersonality=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +110,7 @@ def _unit(arguments: argparse.Namespace) -> str:
     text = _UNIT.format(
         command=" ".join(map(_quoted, [*_program(), "node", "run", *_run_options(arguments)])),
         state_directory=below,
-        capabilities=_CAPABILITIES,
+        confinement=_CONFINEMENT if arguments.runtime == "process" else "",
     )
     if below.startswith(".."):
         kept = [line for line in text.splitlines(keepends=True) if not line.startswith("StateDirectory")]
@@ -128,10 +127,17 @@ def _run_options(arguments: argparse.Namespace) -> list[str]:
         value = getattr(arguments, action.dest)
         if value == action.default:
             continue
-        words.append(action.option_strings[-1])
-        if value is not True:
-            words.append(os.path.abspath(value) if action.metavar in {"DIR", "FILE"} else str(value))
+        for each in value if isinstance(value, list) else [value]:
+            words += _option(action, each)
     return words
+
+
+def _option(action: argparse.Action, value: object) -> list[str]:
+    name = action.option_strings[-1]
+    if value is True:
+        return [name]
+    text = os.path.abspath(str(value)) if action.metavar in {"DIR", "FILE", "PATH"} else str(value)
+    return [f"{name}={text}"] if text.startswith("-") else [name, text]
 
 
 def _program() -> list[str]:
