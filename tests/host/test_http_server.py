@@ -34,6 +34,8 @@ class Stage:
         match request.segments:
             case ("large",):
                 return Answer(self.large())
+            case ("slow",):
+                return Answer(self.slow())
             case ("endless",):
                 return Answer(self.endless(), follows=True)
             case ("broken",):
@@ -47,6 +49,12 @@ class Stage:
         for _ in range(1024):
             self.made += 1
             yield LARGE
+
+    def slow(self):
+        for _ in range(1000):
+            self.made += 1
+            time.sleep(0.01)
+            yield b"x"
 
     def endless(self):
         yield b"one\n"
@@ -259,8 +267,18 @@ def test_however_many_ask_a_turn_of_the_loop_makes_one_piece_at_most(stage):
     assert max(turns) == 1
 
 
+def test_answering_never_takes_more_than_half_of_the_time(stage):
+    for _ in range(4):
+        stage.client(b"GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    before = stage.made
+    stage.loop.run_for(1)
+    assert 5 < stage.made - before <= 52
+
+
 def test_a_port_answers_only_to_the_names_of_this_machine(stage):
-    for host, code in (("localhost", 200), ("127.0.0.1:80", 200), ("[::1]:1", 200), ("evil.example", 403)):
+    good = ("localhost", "localhost:10255", "127.0.0.1:80", "127.0.0.1", "[::1]:1", "[::1]")
+    bad = ("evil.example", "localhost.evil.example", "127.evil.example:80", "10.0.0.1", "[::2]:1")
+    for host, code in (*((host, 200) for host in good), *((host, 403) for host in bad)):
         client = stage.client(f"GET / HTTP/1.1\r\nHost: {host}\r\n\r\n".encode(), tcp=True)
         assert status(stage.read(client)) == code, host
 

@@ -61,4 +61,5 @@ def run(arguments: argparse.Namespace) -> int:
             return code
         print()
     print("Now your own: podqos explain -f FILE|DIRECTORY|-   (podqos --help lists the other commands)")
+    print("For real, on a share of this machine: sudo podqos node run --manifests scenarios/node/pods --memory 512Mi")
     return 0

@@ -39,7 +39,6 @@ _PAUSE_SECONDS = 0.1
 _SWEEP_SECONDS = 1.0
 # epoll tells of these without being asked.
 _ONLY_HANGING_UP = 0
-_LOCAL_NAMES = ("localhost", "127.", "[::1]")
 
 
 class _Stage(Enum):
@@ -115,11 +114,10 @@ class HttpServer:
             self.loop.call_after(seconds, self._produce)
 
     def _produce(self) -> None:
-        self._is_scheduled = False
-        if not self._ready:
-            return
         began = time.monotonic()
-        self._ready.popleft().produce()
+        if self._ready:
+            self._ready.popleft().produce()
+        self._is_scheduled = False
         if self._ready:
             self._schedule(time.monotonic() - began)
 
@@ -196,7 +194,13 @@ class _Listener:
 
 def _names_this_machine(host: str) -> bool:
     """Whether a request means this machine: a page in a browser whose name was pointed here does not."""
-    return not host or host.startswith(_LOCAL_NAMES)
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name in {"", "localhost"}:
+        return True
+    try:
+        return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False
 
 
 class _Connection:
