@@ -181,6 +181,27 @@ def test_phases_and_init_containers_are_the_apis():
         }
 
 
+def test_what_a_pod_is_made_of_is_shown_as_written():
+    document = pod_document("full", *TALK, env=[{"name": "A", "value": "b"}], workingDir="/tmp")  # noqa: S108
+    document["metadata"]["labels"] = {"app": "full"}
+    document["spec"]["volumes"] = [
+        {"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": "plain", "emptyDir": {}},
+        {"name": "settings", "configMap": {"name": "c"}},
+    ]
+    document["spec"]["containers"][0]["volumeMounts"] = [{"name": "scratch", "mountPath": "/scratch"}]
+    with served(HARD) as node:
+        node.stage.put(document)
+        node.stage.until(lambda: node.stage.pod("full"))
+        shown = _pods(node)["full"]
+        assert shown["metadata"]["labels"] == {"app": "full"}
+        (container,) = shown["spec"]["containers"]
+        written = document["spec"]["containers"][0]
+        assert {name: container[name] for name in written} == written
+        assert shown["spec"]["volumes"] == [*document["spec"]["volumes"][:2], {"name": "settings", "configMap": {}}]
+        assert shown["spec"]["restartPolicy"] == "Always"
+
+
 def test_metrics_are_prometheus_text_under_the_conventional_names():
     with served(HARD) as node:
         node.stage.put(

@@ -16,6 +16,7 @@ kubelet's read-only port it shows neither logs nor lets anybody change anything.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,7 +68,8 @@ class Api:
     def close(self) -> None:
         """Serve no more."""
         self.server.close()
-        (self._node.settings.state_dir / SOCKET_NAME).unlink(missing_ok=True)
+        with suppress(OSError):
+            (self._node.settings.state_dir / SOCKET_NAME).unlink()
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request."""

@@ -68,6 +68,9 @@ class HttpServer:
         before = os.umask(0o177)
         try:
             listener.bind(str(path))
+        except OSError:
+            listener.close()
+            raise
         finally:
             os.umask(before)
         self._listeners.append(_Listener(self, listener, is_local=True))

@@ -8,18 +8,17 @@ kubelet_pods.go (getPhase, convertToAPIContainerStatuses), pkg/kubelet/status/ge
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from podqos.agent.events import Remembered
 from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Role
-from podqos.host.documents import Document, Value, as_document, as_value, timestamp
+from podqos.host.documents import Document, Value, as_document, timestamp
 from podqos.host.host_pod import ContainerRun, HostPod
 from podqos.host.http_request import Pieces
 from podqos.host.keeping import LOST_CODE
-from podqos.host.pod_run import PodRun
 from podqos.host.state import PodState
 from podqos.qos.classes import classify
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 REQUESTED = "Evicted on request"
 """The message of a pod that somebody asked to be evicted."""
 
-_KEPT = ("containers", "initContainers", "ephemeralContainers")
+_KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
 class PodList:
@@ -89,21 +88,23 @@ def _as_written(state: PodState, node: str) -> Document:
     # In force although not written, as the API server would have filled in.
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
-    for name in _KEPT:
+    run = state.run
+    every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
+    containers = {each.name: as_document(each) for each in every}
+    volumes = {each.name: as_document(each) for each in run.volumes}
+    for name, parts in (*((kind, containers) for kind in _KINDS), ("volumes", volumes)):
         if name in spec:
-            spec[name] = _with_run(spec[name], state.run)
-    if state.run.volumes:
-        spec["volumes"] = as_value(state.run.volumes)
+            spec[name] = _completed(spec[name], parts)
     return {"metadata": metadata, "spec": spec}
 
 
-def _with_run(containers: Value, run: PodRun) -> list[Value]:
-    """Return containers with the fields that no decision reads, such as the command."""
-    assert isinstance(containers, list)
+def _completed(parts: Value, runs: Mapping[str, Document]) -> list[Value]:
+    """Return containers or volumes with the fields that no decision reads, such as the command."""
+    assert isinstance(parts, list)
     found: list[Value] = []
-    for each in containers:
-        assert isinstance(each, dict)
-        found.append({**each, **as_document(run.container(str(each["name"])))})
+    for part in parts:
+        assert isinstance(part, dict)
+        found.append({**part, **runs.get(str(part["name"]), {})})
     return found
 
 
