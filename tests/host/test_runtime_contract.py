@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from debian import Missing
-from host.container_programs import search_path
 from host.machine import MI, needs_node
-from host.runtime_stages import SPARE_IMAGE, Services, Stage, on_stage
+from host.runtime_stages import SPARE_IMAGE, Stage, on_stage
 from podqos.errors import HostError
 from podqos.host.procfs import Procfs
 from podqos.host.runtime import Mount
@@ -21,32 +19,6 @@ STUBBORN = 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
 GROW = "x=xxxxxxxx; while :; do x=$x$x; done"
 EVERY = list(RuntimeName)
 WITH_IMAGES = [name for name in RuntimeName if name is not RuntimeName.PROCESS]
-
-
-@pytest.fixture(scope="module")
-def services():
-    with pytest.MonkeyPatch.context() as patch:
-        try:
-            for name, value in search_path().items():
-                patch.setenv(name, value)
-        except Missing as missing:
-            yield str(missing)
-            return
-        found = Services()
-        try:
-            yield found
-        finally:
-            found.close()
-
-
-@pytest.fixture
-def choice(services, request):
-    name = request.param
-    if name is RuntimeName.PROCESS:
-        return RuntimeChoice()
-    if isinstance(services, str):
-        pytest.skip(f"{name} cannot be had: {services}")
-    return services.choice(name)
 
 
 @pytest.fixture
