@@ -7,6 +7,7 @@ import pty
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -230,3 +231,19 @@ def _take_terminal(descriptor):
     import fcntl
 
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+
+
+def test_a_port_that_is_taken_ends_the_node_before_it_begins(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        own = f"podqos-test-{os.getpid()}-port"
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, "-m", "podqos", "node", "run", "--manifests", tmp_path / "m",
+             "--state-dir", tmp_path / "s", "--memory", "256Mi", "--cgroup-root", own, "--listen", f"127.0.0.1:{port}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert f"--listen 127.0.0.1:{port}: Address already in use" in done.stderr
+    assert not open_cgroups(f"/{own}").exists(f"/{own}")
+    assert "Traceback" not in done.stderr

@@ -379,3 +379,14 @@ def test_answering_takes_the_loop_a_moment_at_a_time():
             assert asked.result()[0] == 200
         longest.sort()
         assert longest[len(longest) * 9 // 10] < 0.02
+
+
+def test_a_node_whose_socket_cannot_be_made_is_still_a_node():
+    with running_node(HARD) as stage:
+        (stage.settings.state_dir / "api.sock").mkdir()
+        api = Api(stage.node, "0.1.0")
+        api.open()
+        assert any(said.startswith("no API: ") for said in stage.said)
+        stage.put(pod_document("one", *TALK))
+        stage.until(lambda: stage.is_up("one"))
+        api.close()
