@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from podqos.host import http_server
+from podqos.host import http_connection, http_server
 from podqos.host.http_request import Answer, Refusal, parse_request
 from podqos.host.http_server import HttpServer
 from podqos.host.loop import Loop
@@ -169,7 +169,7 @@ def test_random_bytes_and_damaged_requests_never_get_through_as_a_failure_of_the
             parsed = parse_request(bytes(data), is_local=True)
         except Refusal:
             continue
-        assert parsed is None or parsed[0].body_bytes <= http_server._READ_BYTES
+        assert parsed is None or parsed[0].body_bytes <= http_connection._READ_BYTES
 
 
 def test_a_request_may_come_a_byte_at_a_time(stage):
@@ -211,7 +211,7 @@ def test_an_answer_that_nobody_reads_is_not_made(stage):
 
 
 def test_who_does_not_read_is_dropped(stage, monkeypatch):
-    monkeypatch.setattr(http_server, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(http_connection, "_PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(http_server, "_SWEEP_SECONDS", 0.05)
     client = stage.client(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
     stage.loop.run_for(0.8)
@@ -220,7 +220,7 @@ def test_who_does_not_read_is_dropped(stage, monkeypatch):
 
 
 def test_who_begins_a_request_and_goes_silent_is_told_and_dropped(stage, monkeypatch):
-    monkeypatch.setattr(http_server, "_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(http_connection, "_PATIENCE_SECONDS", 0.2)
     monkeypatch.setattr(http_server, "_SWEEP_SECONDS", 0.05)
     client = stage.client(b"GET / HTTP/1.1\r\n")
     assert status(stage.read(client)) == 408
@@ -245,7 +245,7 @@ def test_who_follows_gets_what_there_is_and_ends_when_he_hangs_up(stage):
 
 
 def test_only_so_many_may_follow(stage):
-    for _ in range(http_server._MOST_FOLLOWERS):
+    for _ in range(http_connection.MOST_FOLLOWERS):
         stage.client(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
     stage.loop.run_for(0.2)
     assert status(stage.ask("/endless")) == 503
