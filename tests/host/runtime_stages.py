@@ -248,7 +248,7 @@ class Stage:
         """End and remove everything as the node does, and see that nothing is left."""
         for start in self.started:
             self.runtime.kill(start.id)
-        self.until(lambda: not self.share.cgroups.processes(self.share.own) or self._only_sandbox())
+        self.until(lambda: all(each.exit_code is not None for each in self.runtime.containers()))
         for start in self.started:
             self.runtime.remove(start.id)
         self.runtime.remove_sandbox(self.uid)
@@ -263,9 +263,6 @@ class Stage:
         unmount_below(self.share.folder)
         self.share.close()
         assert _leftovers(self.share.own) == []
-
-    def _only_sandbox(self) -> bool:
-        return self.choice.name is RuntimeName.CONTAINERD and len(self.share.cgroups.processes(self.share.own)) == 1
 
     def _made(self) -> Runtime:
         share = self.share
