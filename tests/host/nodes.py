@@ -18,7 +18,7 @@ from podqos.agent.journal import Entry, decode
 from podqos.host.capabilities import open_cgroups
 from podqos.host.host_pod import HostPod
 from podqos.host.node import Node
-from podqos.host.runtimes.process import ProcessRuntime
+from podqos.host.runtimes.choice import RuntimeChoice, make_runtime
 from podqos.host.settings import NodeSettings, read_kubelet_file
 
 MI = 1 << 20
@@ -53,7 +53,10 @@ def pod_document(name: str, *command: str, spec: dict[str, object] | None = None
 class NodeStage:
     """A node, its directory, and the time it lives in."""
 
-    def __init__(self, configuration: bytes, memory_bytes: int, **settings: object) -> None:
+    def __init__(
+        self, configuration: bytes, memory_bytes: int, choice: RuntimeChoice | None = None, **settings: object
+    ) -> None:
+        self.choice = choice or RuntimeChoice()
         self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-"))
         self.manifests = self.folder / "manifests"
         self.manifests.mkdir()
@@ -76,9 +79,19 @@ class NodeStage:
         settings = self.settings
         return Node(
             settings,
-            lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
+            lambda node: make_runtime(self.choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
             self.said.append,
         )
+
+    def lose_agent(self) -> None:
+        """Go on with another node, to which the first one has left no word."""
+        node = self.node
+        node.runtime.close(end=False)
+        node.journal.close()
+        node.state.close()
+        node.loop.close()
+        self.node = self._made()
+        self.node.start()
 
     def put(self, *documents: dict) -> None:
         """Put manifests into the directory, all at once, one file each."""
@@ -136,10 +149,13 @@ class NodeStage:
 
 @contextmanager
 def running_node(
-    configuration: bytes | None = None, memory_bytes: int = 256 * MI, **settings: object
+    configuration: bytes | None = None,
+    memory_bytes: int = 256 * MI,
+    choice: RuntimeChoice | None = None,
+    **settings: object,
 ) -> Iterator[NodeStage]:
     """Start a node and end it afterwards."""
-    stage = NodeStage(configuration or kubelet(), memory_bytes, **settings)
+    stage = NodeStage(configuration or kubelet(), memory_bytes, choice, **settings)
     try:
         stage.node.start()
         yield stage

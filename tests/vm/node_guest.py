@@ -18,6 +18,7 @@ CHECKS = (
     "tests/host/test_node.py::test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace",
     "tests/host/test_node.py::test_a_kernel_kill_is_told_with_its_reasons",
     "tests/host/test_adoption.py::test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent",
+    "tests/host/test_api.py::test_metrics_are_prometheus_text_under_the_conventional_names",
 )
 
 

@@ -1,29 +1,25 @@
 """Gets what a virtual machine needs: QEMU, busybox and a kernel package.
 
-What the system has is used; the rest is downloaded with apt-get and unpacked into the project's cache. Nothing is
-installed and nothing outside the cache is written.
+What the system has is used; the rest is unpacked into the project's cache (``debian``).
 """
 
 from __future__ import annotations
 
-import os
 import platform
 import shutil
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
+from debian import Missing, Packages
 from vm import images
 
-CACHE = Path(__file__).parents[2] / ".cache" / "vm"
+PACKAGES = Packages("vm")
+CACHE = PACKAGES.folder
 KERNEL_FOLDER = CACHE / "kernel"
 # The cloud flavour lacks 9p, through which the guest sees our files.
 KERNEL_PACKAGE = "linux-image-amd64"
 FIRMWARE = ("usr/share/qemu", "usr/share/seabios")
-
-
-class Missing(Exception):
-    """The machine cannot be had; the text says why."""
 
 
 class Parts(NamedTuple):
@@ -56,7 +52,7 @@ def _parts() -> Parts:
     missing = [package for package, command in needed if shutil.which(command) is None]
     root = CACHE / "root"
     if missing and not root.exists():
-        _unpack(_download("install", "--download-only", "--yes", "--no-install-recommends", *missing), root)
+        PACKAGES.install(missing, root)
     busybox = root / "bin" / "busybox" if "busybox-static" in missing else Path(shutil.which("busybox") or "")
     kernel, modules = KERNEL_FOLDER / "vmlinux", tuple(sorted(KERNEL_FOLDER.glob("*.ko")))
     if "qemu-system-x86" not in missing:
@@ -70,12 +66,12 @@ def _fetch_kernel() -> None:
     """Keep of the newest kernel package what is booted and loaded: a hundredth of it."""
     name = _newest_kernel()
     if name is None:
-        _update()
+        PACKAGES.update()
         name = _newest_kernel()
     if name is None:
         raise Missing(f"apt-get offers no {KERNEL_PACKAGE}")
     package = CACHE / "kernel-package"
-    _unpack(_download("download", name), package)
+    PACKAGES.unpack(PACKAGES.download("download", name), package)
     partial = CACHE / "kernel.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -87,52 +83,5 @@ def _fetch_kernel() -> None:
 
 
 def _newest_kernel() -> str | None:
-    found = _apt("apt-cache", "depends", KERNEL_PACKAGE).stdout.split()
+    found = PACKAGES.apt("apt-cache", "depends", KERNEL_PACKAGE).stdout.split()
     return next((name for name in found if name.startswith("linux-image-") and name != KERNEL_PACKAGE), None)
-
-
-def _download(*arguments: str) -> list[Path]:
-    target = CACHE / "packages"
-    shutil.rmtree(target, ignore_errors=True)
-    (target / "partial").mkdir(parents=True, exist_ok=True)
-    done = _apt("apt-get", "-o", f"Dir::Cache::archives={target}", *arguments, cwd=target)
-    packages = sorted(target.glob("*.deb"))
-    if done.returncode or not packages:
-        raise Missing(f"apt-get {' '.join(arguments)}: {(done.stderr.strip() or 'nothing came').splitlines()[-1]}")
-    return packages
-
-
-def _update() -> None:
-    """Read the lists of packages anew, into the cache."""
-    (CACHE / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-    _apt("apt-get", "update")
-
-
-def _apt(command: str, *arguments: str, cwd: Path = CACHE) -> subprocess.CompletedProcess[str]:
-    if shutil.which(command) is None or shutil.which("dpkg") is None:
-        raise Missing(f"{command} is missing, and with it a way to get QEMU and a kernel")
-    (CACHE / "apt").mkdir(exist_ok=True)
-    lists = CACHE / "lists"
-    private = ["-o", f"Dir::State::lists={lists}"] if lists.exists() else []
-    # Other programs may hold the package manager's lock; we only read.
-    own = ["-o", f"Dir::Cache={CACHE / 'apt'}", "-o", "APT::Sandbox::User=root"]
-    options = ["-o", "Debug::NoLocking=1", *own, *private]
-    return subprocess.run(
-        [command, *options, *arguments],
-        cwd=cwd,
-        env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-
-
-def _unpack(packages: list[Path], root: Path) -> None:
-    """Unpack into a folder that appears whole or not at all."""
-    partial = root.with_suffix(".partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    for package in packages:
-        subprocess.run(["dpkg", "-x", package, partial], check=True)
-    partial.rename(root)
-    shutil.rmtree(packages[0].parent)

@@ -1,7 +1,8 @@
 """Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
 
 `podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
-would, only faster. With --memory the whole node is confined to a share of the machine, to be tried anywhere.
+would, only faster. With --memory the whole node is confined to a share of the machine, to be tried anywhere. The other
+commands talk to a node that runs.
 """
 
 from __future__ import annotations
@@ -9,17 +10,39 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from importlib import import_module
 
 from podqos.cli.inputs import read_bytes
+from podqos.cli.node_runtime import add_runtime_options, runtime_choice
 from podqos.cli.options import amount_option
+from podqos.errors import HostError, InvalidOption
 
 _STATE_DIR = "/var/lib/podqos"
+# Each is a module in cli/node_commands.
+_OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos node``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="node_command")
     run_parser = commands.add_parser("run", help="be a node until interrupted", description=__doc__)
+    add_run_options(run_parser)
+    run_parser.set_defaults(run_node_command=_run)
+    for name in _OTHERS:
+        module = import_module(f"podqos.cli.node_commands.{name}")
+        other = commands.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.__doc__,
+            formatter_class=parser.formatter_class,
+            allow_abbrev=False,
+        )
+        module.add_arguments(other)
+        other.set_defaults(run_node_command=module.run)
+
+
+def add_run_options(run_parser: argparse.ArgumentParser) -> None:
+    """Declare what a node is started with."""
     run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
     run_parser.add_argument("--config", metavar="FILE", help="a KubeletConfiguration (default: the kubelet's defaults)")
     run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
@@ -30,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument(
         "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
     )
+    add_runtime_options(run_parser)
     run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
     run_parser.add_argument(
         "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
@@ -40,7 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument(
         "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be taken over later"
     )
-    run_parser.set_defaults(run_node_command=_run)
+    run_parser.add_argument(
+        "--listen", metavar="ADDRESS:PORT", help="serve the read-only API on a port as well, such as 127.0.0.1:10255"
+    )
+    run_parser.add_argument(
+        "--listen-anywhere", action="store_true", help="allow --listen on addresses that other machines reach"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -52,11 +81,18 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from podqos import __version__
+    from podqos.host.api import Api
     from podqos.host.delegation import delegated
-    from podqos.host.node import Node
-    from podqos.host.runtimes.process import ProcessRuntime
+    from podqos.host.runtimes.choice import make_runtime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
 
+    try:
+        from podqos.host.node import Node
+    except ModuleNotFoundError as error:
+        raise HostError(f"a node needs {error.name}: pip install 'podqos[node]'") from error
+    listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)
+    choice = runtime_choice(arguments)
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
@@ -77,8 +113,43 @@ def _run(arguments: argparse.Namespace) -> int:
     settings = delegated(settings)
     node = Node(
         settings,
-        lambda node: ProcessRuntime(settings.state_dir, node.cgroups, node.capabilities, node.note),
-        lambda text: print(f"podqos node: {text}", file=sys.stderr, flush=True),
+        lambda node: make_runtime(choice, settings.state_dir, node.cgroups, node.capabilities, node.note),
+        _say,
     )
+    api = Api(node, __version__)
+    try:
+        port = api.open(listen)
+    except HostError:
+        node.close()
+        raise
+    if listen is not None:
+        _say(f"the API is served on {listen[0]} port {port}")
     node.run()
+    api.close()
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"podqos node: {text}", file=sys.stderr, flush=True)
+
+
+def listen_option(text: str, *, anywhere: bool) -> tuple[str, int]:
+    """Read an address and a port; addresses beyond this machine have to be wanted."""
+    from ipaddress import ip_address
+
+    fix = "such as 127.0.0.1:10255 or [::1]:10255"
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    try:
+        address = ip_address("127.0.0.1" if host == "localhost" else host)
+    except ValueError:
+        raise InvalidOption(f"{text!r} is not an address with a port", where="--listen", fix=fix) from None
+    if not port.isdecimal() or int(port) > 65535:
+        raise InvalidOption(f"{text!r} has no port", where="--listen", fix=fix)
+    if not address.is_loopback and not anywhere:
+        raise InvalidOption(
+            f"{host} can be reached from other machines, and the API asks nobody who he is",
+            where="--listen",
+            fix=f"{fix}, or add --listen-anywhere",
+        )
+    return str(address), int(port)

@@ -36,10 +36,12 @@ def adopt(node: Node) -> None:
         if stored.is_over and not any(each.exit_code is None for each in there):
             node.world.over[uid] = stored
             _discard(node, there)
+            node.runtime.remove_sandbox(uid)
         else:
             _adopt_pod(node, stored, there)
-    for unknown in found.values():
+    for uid, unknown in found.items():
         _discard(node, unknown)
+        node.runtime.remove_sandbox(uid)
     _remove_strays(node)
     node.state.remove_data_except(node.driver.state.pods)
 

@@ -103,7 +103,7 @@ def open_cgroups(own: str, procfs: Procfs | None = None) -> Cgroups:
     procfs = procfs or Procfs()
     mounts = find_mounts(procfs)
     if "memory" in mounts.v1:
-        return CgroupsV1(mounts.v1, own, procfs)
+        return CgroupsV1(mounts.v1, own, procfs, mounts.v2)
     if mounts.v2 is not None:
         return CgroupsV2(mounts.v2, own, procfs)
     raise HostError("no cgroups are mounted: the node cannot confine or measure pods")

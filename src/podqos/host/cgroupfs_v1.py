@@ -48,12 +48,16 @@ class CgroupsV1:
 
     version = CgroupVersion.V1
 
-    def __init__(self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None) -> None:
+    def __init__(
+        self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None, v2: Path | None = None
+    ) -> None:
         if "memory" not in mounts:
             raise HostError("no cgroup controller for memory: the node cannot confine or measure pods")
         self.own = own
         self._mounts = {name: mounts[name] for name in CONTROLLERS if name in mounts}
         self._roots = tuple(dict.fromkeys(self._mounts.values()))
+        # Container runtimes make directories everywhere, of which nothing may stay.
+        self._every_root = tuple(dict.fromkeys((*mounts.values(), *([v2] if v2 is not None else ()))))
         self._procfs = procfs or Procfs()
         self._gauges = Gauges()
 
@@ -95,10 +99,10 @@ class CgroupsV1:
         return sorted({name for root in self._roots for name in subfolders(root / path[1:])})
 
     def remove(self, path: str) -> bool:
-        """Remove the directories of all controllers."""
+        """Remove the directories of all controllers, also those that only a runtime made."""
         below(self.own, path)
         self._gauges.forget(path)
-        gone = [remove_folders(root / path[1:]) for root in self._roots]
+        gone = [remove_folders(root / path[1:]) for root in self._every_root]
         return all(gone)
 
     def entrances(self, path: str) -> list[str]:

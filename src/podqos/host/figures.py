@@ -52,7 +52,7 @@ class Figures:
         self._cgroups = cgroups
         self._state = state
         self._capacity_bytes = capacity_bytes
-        self._kubepods = kubepods
+        self.kubepods = kubepods
         self._procfs = procfs or Procfs()
         self.image_folder: Path | None = None
         self.disk = DiskMeter()
@@ -85,10 +85,17 @@ class Figures:
 
     def full(self, pods: Iterable[HostPod]) -> Summary:
         """Return everything as fresh as it can be had; directories are as last measured."""
+        node = self.of_node()
+        stats = tuple(self.of_pod(pod) for pod in pods)
+        self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
+        return Summary(node, stats)
+
+    def of_node(self) -> NodeStats:
+        """Return everything of the node itself."""
         now = datetime.now(UTC)
         fs = filesystem(self._state.root)
         images = fs if self.image_folder is None else filesystem(self.image_folder)
-        node = NodeStats(
+        return NodeStats(
             self._node,
             (ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(now)),),
             self.memory(),
@@ -96,9 +103,6 @@ class Figures:
             RuntimeStats(images, None),
             RlimitStats(now, self._procfs.max_pids(), self._procfs.running_threads()),
         )
-        stats = tuple(self._full_pod(pod, now) for pod in pods)
-        self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
-        return Summary(node, stats)
 
     def folders(self, pods: Iterable[HostPod]) -> list[Path]:
         """Return the directories to measure."""
@@ -110,8 +114,8 @@ class Figures:
         return found
 
     def _all_pods(self, now: datetime) -> MemoryStats:
-        found = self._cgroups.memory(self._kubepods) or CgroupMemory(0, 0, 0)
-        limit = self._cgroups.memory_limit(self._kubepods) or self.capacity_bytes
+        found = self._cgroups.memory(self.kubepods) or CgroupMemory(0, 0, 0)
+        limit = self._cgroups.memory_limit(self.kubepods) or self.capacity_bytes
         working = found.working_set_bytes
         return MemoryStats(now, max(0, limit - working), found.usage_bytes, working, found.anon_bytes)
 
@@ -122,7 +126,9 @@ class Figures:
             return PodStats(_reference(pod), (), memory)
         return PodStats(last.pod_ref, last.containers, memory, last.volumes, last.ephemeral_storage, last.process_stats)
 
-    def _full_pod(self, pod: HostPod, now: datetime) -> PodStats:
+    def of_pod(self, pod: HostPod) -> PodStats:
+        """Return everything of one pod."""
+        now = datetime.now(UTC)
         containers = tuple(self._container(run, now) for run in pod.runs.values() if run.is_running)
         volumes = tuple(self._volume(pod, name) for name in _empty_dirs(pod))
         return PodStats(

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from podqos.agent.commands import ContainerPlan
+from podqos.agent.events import Remembered
 from podqos.host.cgroupfs import KernelSignal
 from podqos.host.loop import Loop, Timer
 from podqos.host.runtime import ContainerId, ContainerStart, Runtime
@@ -34,11 +36,13 @@ class ContainerRun(Struct):
     exit_code: int | None = None
     ended_us: int = 0
     oom_killed: bool = False
+    elsewhere: str | None = None
+    """The cgroup, where the runtime chose another one than planned."""
 
     @property
     def cgroup(self) -> str:
         """Where it runs."""
-        path = self.start.cgroup.path
+        path = self.elsewhere or self.start.cgroup.path
         assert path is not None
         return path
 
@@ -73,6 +77,20 @@ class HostPod:
     def running(self) -> list[ContainerRun]:
         """The runs that have not ended."""
         return [run for run in self.runs.values() if run.is_running]
+
+    def ends(self) -> dict[str, Remembered]:
+        """Return how its containers ended."""
+        known = dict(self.state.containers)
+        for name, run in self.runs.items():
+            if run.exit_code is not None:
+                known[name] = msgspec.structs.replace(
+                    known.get(name, Remembered()),
+                    stage="ended",
+                    restarts=run.id.attempt,
+                    exit_code=run.exit_code,
+                    oom_killed=run.oom_killed,
+                )
+        return known
 
     def stop(self, grace_seconds: int, runtime: Runtime, loop: Loop, kill: Callable[[HostPod], None]) -> None:
         """Begin to end the pod; when the grace period is over, ``kill`` is called."""

@@ -36,6 +36,11 @@ class JournalFile:
         """Have every entry told to somebody else as well."""
         self._listeners.append(listener)
 
+    def files(self) -> list[Path]:
+        """Return the files of the journal, oldest first; the last is the one that grows."""
+        older = (self._path.with_name(f"{self._path.name}.{number}") for number in reversed(self._older))
+        return [*(file for file in older if file.exists()), self._path]
+
     def write(self, entry: Entry) -> None:
         """Write one entry."""
         self._waiting.append(encode((entry,)))

@@ -179,6 +179,7 @@ class Keeper:
             case "forget":
                 if self._ended.pop(str(request["id"]), None) is not None:
                     del self._labels[str(request["id"])]
+                self._forget_record(str(request["id"]))
                 return {}
             case "end":
                 self._over = True
@@ -216,8 +217,11 @@ class Keeper:
             os.close(write)
         (out, _), (err, _), (trouble, _) = pipes
         problem = _read_all(trouble).decode(errors="replace")
-        if problem:
+        if not problem and request.get("pidFile"):
+            pid, problem = self._launched(pid, str(request["pidFile"]))
+        elif problem:
             os.waitpid(pid, 0)
+        if problem:
             os.close(out)
             os.close(err)
             if log is not None:
@@ -230,6 +234,18 @@ class Keeper:
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
         return {"pid": pid}
+
+    @staticmethod
+    def _launched(launcher: int, pid_file: str) -> tuple[int, str]:
+        """Wait for a program that starts another one and ends; the other one, an orphan, is ours now."""
+        status = os.waitpid(launcher, 0)[1]
+        if status:
+            return launcher, f"ended with {os.waitstatus_to_exitcode(status)}"
+        try:
+            with open(pid_file, encoding="ascii") as file:
+                return int(file.read()), ""
+        except (OSError, ValueError) as error:
+            return launcher, f"{pid_file}: {error}"
 
     def _pump(self, descriptor: int, stream: Stream, log: Log | None, still_open: list[int]) -> Callable[[], None]:
         def pump() -> None:
@@ -280,6 +296,20 @@ class Keeper:
             return
         finally:
             os.close(file)
+
+    def _forget_record(self, name: str) -> None:
+        """Write the file anew without an end, which may be one of before this keeper."""
+        try:
+            with open(self._exits_path, "rb") as file:
+                lines = file.readlines()
+            kept = [line for line in lines if not line.startswith(json.dumps({"id": name}).encode()[:-1] + b",")]
+            if len(kept) == len(lines):
+                return
+            with open(f"{self._exits_path}.new", "wb") as file:
+                file.writelines(kept)
+            os.rename(f"{self._exits_path}.new", self._exits_path)
+        except OSError:
+            return  # it is only remembered for longer
 
 
 def become(request: Request, ends: Sequence[int]) -> None:

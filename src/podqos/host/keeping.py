@@ -49,6 +49,8 @@ class Program(Struct, frozen=True, kw_only=True):
     log_files: int = 5
     label: str = ""
     """What the keeper gives back with the id."""
+    pid_file: str | None = None
+    """It ends once it has started another program, whose process id it writes here and which counts instead of it."""
 
 
 class KeptProgram(Struct, frozen=True):
@@ -119,6 +121,7 @@ class Keeping:
                 "logBytes": program.log_bytes,
                 "logFiles": program.log_files,
                 "label": program.label,
+                "pidFile": program.pid_file,
             }
         )
         if "error" in answer:

@@ -8,6 +8,7 @@ its cgroup, the same way for all. Calls return quickly; how a container ends is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
@@ -26,6 +27,11 @@ class ContainerId(Struct, frozen=True, gc=False, order=True):
     def __str__(self) -> str:
         """Return ``uid/name/attempt``: neither can hold a slash."""
         return f"{self.uid}/{self.name}/{self.attempt}"
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run as runtimes write them: 64 hexadecimal digits, always the same for the same run."""
+        return sha256(str(self).encode()).hexdigest()
 
     @staticmethod
     def parse(text: str) -> ContainerId | None:
@@ -53,8 +59,6 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     namespace: str
     cgroup_parent: str
     """The cgroup of the pod; all of its containers lie below."""
-    cgroup: Cgroup
-    """Of the sandbox itself, for runtimes that have a process there."""
     folder: Path
     """Of the pod, below the state directory."""
     logs: Path
@@ -95,11 +99,21 @@ class FoundContainer(Struct, frozen=True):
     """None while it runs."""
 
 
+class ContainerPlace(Struct, frozen=True, gc=False):
+    """Where a run is, once it has really started."""
+
+    id: ContainerId
+    cgroup: str
+    pid: int | None
+
+
 class ContainerExit(Struct, frozen=True, gc=False):
     """How a run ended."""
 
     id: ContainerId
     exit_code: int
+    oom_killed: bool = False
+    """The runtime says so; where it does not, the cgroup is asked."""
 
 
 class ExecResult(Struct, frozen=True, gc=False):
@@ -115,7 +129,10 @@ class Runtime(Protocol):
     name: str
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make ready for the containers of a pod: network, pause process, whatever it needs. Fine if it is there."""
+        """Make ready for the containers of a pod: network, pause process, whatever it needs. Fine if it is there.
+
+        What fails is told when a container is to be started.
+        """
 
     def start(self, container: ContainerStart) -> int | None:
         """Start a container inside its cgroup and return its process id, where known; ``HostError`` says why not."""
@@ -143,6 +160,9 @@ class Runtime(Protocol):
 
     def fileno(self) -> int | None:
         """Return a descriptor that is readable when something has ended; None: ask every second."""
+
+    def places(self) -> list[ContainerPlace]:
+        """Return which runs have been found to be elsewhere than planned since last asked; call ``exits`` before."""
 
     def exits(self) -> list[ContainerExit]:
         """Return what has ended since last asked."""

@@ -69,6 +69,11 @@ class MemoryWatch:
                 self._look_again_above(path, level_bytes)
         return works
 
+    @property
+    def levels(self) -> Mapping[str, int]:
+        """At which usage the kernel tells of which cgroup."""
+        return self._levels
+
     def _look_again_above(self, path: str, level_bytes: int) -> None:
         now = self._cgroups.memory(path)
         if now is not None and now.usage_bytes > level_bytes:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from pathlib import Path
 
 import msgspec
@@ -49,7 +48,7 @@ from podqos.host.host_pod import ContainerRun, HostPod
 from podqos.host.loop import Loop
 from podqos.host.pod_run import PodRun, environment, expand
 from podqos.host.probes import Prober
-from podqos.host.runtime import ContainerId, ContainerStart, Mount, Runtime, Sandbox
+from podqos.host.runtime import ContainerId, ContainerPlace, ContainerStart, Mount, Runtime, Sandbox
 from podqos.host.state import PodState, StateDirectory
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
@@ -116,6 +115,8 @@ class HostWorld:
         """Pods that have ended for good or were turned away, by uid."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
+        self.reacted: Callable[[Reaction], None] = lambda _reaction: None
+        """Told of every eviction for memory once the pod has stopped."""
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
         """How a pod ended that is being stopped because nothing of it is left to run."""
         self.is_hurried = False
@@ -174,6 +175,7 @@ class HostWorld:
         self.pods[pod.uid] = pod
         self.runs[pod.uid] = stored.run
         self.sources[pod.uid] = stored.source
+        self.runtime.prepare(self._sandbox(pod))
         for plan in plans:
             attempts = [each.attempt for each in found if each.name == plan.name]
             if attempts:
@@ -203,21 +205,20 @@ class HostWorld:
         self.state.save(stored)
         try:
             self._make_volumes(pod)
-            self.runtime.prepare(self._sandbox(pod, command.sandbox))
+            self.runtime.prepare(self._sandbox(pod))
         except (HostError, OSError) as error:
             self._note(f"{pod.pod.key}: {error}")
         for plan in command.containers:
             self._start_container(pod, plan, 0)
         return (PodStarted(uid),)
 
-    def _sandbox(self, pod: HostPod, cgroup: Cgroup) -> Sandbox:
+    def _sandbox(self, pod: HostPod) -> Sandbox:
         metadata = pod.pod.metadata
         return Sandbox(
             uid=pod.uid,
             name=metadata.name,
             namespace=metadata.namespace or "default",
             cgroup_parent=pod.cgroup,
-            cgroup=_with_id(cgroup, _run_id(ContainerId(pod.uid, "", 0))),
             folder=pod.data,
             logs=self.state.logs(pod.pod),
             labels=metadata.labels,
@@ -262,7 +263,7 @@ class HostWorld:
             env={"HOSTNAME": pod.pod.metadata.name, **variables},
             working_dir=wanted.working_dir,
             mounts=tuple(self._mounts(pod, plan.name)),
-            cgroup=_with_id(plan.cgroup, _run_id(name)),
+            cgroup=_with_id(plan.cgroup, name.run_id),
             oom_score_adj=plan.oom_score_adj,
             folder=self.state.container(pod.uid, plan.name, attempt),
             log=self.state.log(pod.pod, plan.name, attempt),
@@ -348,7 +349,7 @@ class HostWorld:
         self.runtime.terminate(name)
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
-    def _ended(self, name: ContainerId, code: int) -> None:
+    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
         """Deal with the end of a run."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
@@ -357,7 +358,7 @@ class HostWorld:
             return
         self.prober.end(run)
         run.is_running, run.is_ready, run.exit_code, run.ended_us = False, False, code, _now_us()
-        run.oom_killed = code != 0 and self.cgroups.oom_kills(run.cgroup) > 0
+        run.oom_killed = oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
@@ -376,6 +377,7 @@ class HostWorld:
             reaction = self._reacting.pop(uid, None)
             if reaction is not None:
                 reaction.stopped = time.monotonic()
+                self.reacted(reaction)
         return PodStopped(uid)
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
@@ -419,7 +421,8 @@ class HostWorld:
         self.runs.pop(uid, None)
         self.sources.pop(uid, None)
         if pod is not None and pod.state.is_over:
-            self.over[uid] = pod.state
+            self.over[uid] = pod.state = msgspec.structs.replace(pod.state, containers=pod.ends())
+            self.state.save(pod.state)
         elif pod is not None:
             self.state.forget(uid)
             self.state.remove_logs(pod.pod)
@@ -467,10 +470,19 @@ class HostWorld:
         if before is not None and self.runtime.fileno() != before:
             self._loop.unwatch(before)
         self._follow_runtime()
+        for place in self.runtime.places():
+            self._found(place)
         for each in exits:
-            self._ended(each.id, each.exit_code)
+            self._ended(each.id, each.exit_code, oom_killed=each.oom_killed)
         for result in self.runtime.exec_results():
             self.prober.answered(result.token, result.exit_code == 0)
+
+    def _found(self, place: ContainerPlace) -> None:
+        """Note where a run is, if it is still the last one."""
+        pod = self.pods.get(place.id.uid)
+        run = pod.runs.get(place.id.name) if pod is not None else None
+        if run is not None and run.id == place.id:
+            run.elsewhere, run.pid = place.cgroup, place.pid
 
     def _measure_disks(self) -> None:
         self.figures.disk.begin(self.figures.folders(self.pods.values()))
@@ -487,11 +499,6 @@ def _is_for_memory_now(command: EvictPod) -> bool:
     because = command.because
     memory = {Signal.MEMORY, Signal.ALLOCATABLE_MEMORY}
     return isinstance(because, Reclaiming) and because.threshold.signal in memory and because.threshold.is_hard
-
-
-def _run_id(name: ContainerId) -> str:
-    """Return the id of a run as runtimes write them: 64 hexadecimal digits, always the same for the same run."""
-    return sha256(str(name).encode()).hexdigest()
 
 
 def _with_id(cgroup: Cgroup, run_id: str) -> Cgroup:

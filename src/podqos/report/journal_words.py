@@ -50,7 +50,7 @@ def line(entry: Entry) -> str:
         case Kind.OOM_KILLED:
             return f"{who} killed by the kernel{_after(_short(entry.because))}"
         case Kind.EVICTED:
-            return f"{who} evicted by the kubelet{_after(_short(entry.because))}"
+            return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
             return f"{who} {_short(entry.because)}".strip() if who else _short(entry.because)
         case _:
@@ -87,6 +87,8 @@ _VERBS = {
     Kind.PLACED: "placed",
     Kind.ADMITTED: "admitted",
     Kind.REJECTED: "turned away",
+    Kind.ADOPTED: "taken over",
+    Kind.WOULD_EVICT: "would have been evicted",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
     Kind.RESTARTED: "restarted",
@@ -314,6 +316,8 @@ def is_kill(entry: Entry) -> bool:
 
 def verb(entry: Entry) -> str:
     """Return what was done to a victim and by whom."""
+    if entry.by is By.USER:
+        return "evicted on request"
     return "killed by the kernel" if entry.by is By.KERNEL else "evicted by the kubelet"
 
 

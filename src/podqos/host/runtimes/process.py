@@ -21,7 +21,15 @@ from podqos.host.capabilities import Capabilities
 from podqos.host.cgroupfs import Cgroups, send_signal
 from podqos.host.keeping import LOST_CODE, KeeperLost, Keeping, KeptProgram, Program
 from podqos.host.procfs import Procfs
-from podqos.host.runtime import ContainerExit, ContainerId, ContainerStart, ExecResult, FoundContainer, Sandbox
+from podqos.host.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    ExecResult,
+    FoundContainer,
+    Sandbox,
+)
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"
@@ -147,6 +155,10 @@ class ProcessRuntime:
     def fileno(self) -> int:
         """Return the connection to the keeper."""
         return self._keeping.fileno()
+
+    def places(self) -> list[ContainerPlace]:
+        """Everything is where it was planned."""
+        return []
 
     def exits(self) -> list[ContainerExit]:
         """Return what the keeper has told; a keeper that is gone is replaced, and what it kept has ended."""

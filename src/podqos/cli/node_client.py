@@ -1,0 +1,155 @@
+"""Talking to a running node through its unix socket; what goes wrong is one line."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from typing import NoReturn, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from podqos import __version__
+from podqos.errors import HostError, InputError, InvalidOption
+
+STATE_DIR = "/var/lib/podqos"
+_SOCKET_NAME = "api.sock"
+_PATIENCE_SECONDS = 10.0
+
+T = TypeVar("T")
+
+
+def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--state-dir``, by which a node is found."""
+    parser.add_argument(
+        "--state-dir", metavar="DIR", default=STATE_DIR, help=f"the state directory of the node ({STATE_DIR})"
+    )
+
+
+def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the pod a command is about."""
+    parser.add_argument("pod", metavar="[NAMESPACE/]POD", help="the pod")
+    parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default)")
+
+
+def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
+    """Return namespace and name of the pod that a command is about."""
+    namespace, slash, name = arguments.pod.partition("/")
+    if not slash:
+        namespace, name = arguments.namespace, namespace
+    if not namespace or not name or "/" in name:
+        raise InvalidOption(f"{arguments.pod!r} is not the name of a pod", fix="write POD or NAMESPACE/POD")
+    return namespace, name
+
+
+def path(*segments: str, **query: object) -> str:
+    """Return the path of something to ask for; what is None or False is left out."""
+    given = {name: value for name, value in query.items() if value is not None and value is not False}
+    text = "/" + "/".join(quote(segment, safe="") for segment in segments)
+    return f"{text}?{urlencode({name: str(value).lower() for name, value in given.items()})}" if given else text
+
+
+class NodeClient:
+    """A node, as seen from outside."""
+
+    def __init__(self, state_dir: str) -> None:
+        self._socket = f"{state_dir.rstrip('/')}/{_SOCKET_NAME}"
+        self._has_warned = False
+
+    def get(self, target: str) -> bytes:
+        """Return what the node answers."""
+        with self._answered("GET", target) as response:
+            return response.read()
+
+    def value(self, target: str, kind: type[T]) -> T:
+        """Return what the node answers, decoded."""
+        try:
+            return msgspec.json.decode(self.get(target), type=kind)
+        except msgspec.DecodeError as error:
+            what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
+            raise HostError(what) from error
+
+    def post(self, target: str) -> None:
+        """Have the node do something."""
+        with self._answered("POST", target) as response:
+            response.read()
+
+    def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
+        """Yield the lines of an answer as they come, with their ends."""
+        with self._answered("GET", target, None if is_endless else _PATIENCE_SECONDS) as response:
+            while line := response.readline():
+                yield line
+
+    @contextmanager
+    def _answered(
+        self, method: str, target: str, patience_seconds: float | None = _PATIENCE_SECONDS
+    ) -> Iterator[HTTPResponse]:
+        """Ask, and let the answer be read; what fails on the way is one line."""
+        connection = _Connection(self._socket)
+        try:
+            response = self._asked(connection, method, target, patience_seconds)
+            try:
+                self._check_version(response.getheader("Server", ""))
+                if response.status >= 400:
+                    _refuse(response)
+                yield response
+            except (OSError, HTTPException) as error:
+                raise HostError("the node broke off: it has been stopped, or is in trouble") from error
+            finally:
+                response.close()
+        finally:
+            connection.close()
+
+    def _asked(self, connection: _Connection, method: str, target: str, patience_seconds: float | None) -> HTTPResponse:
+        try:
+            connection.request(method, target)
+            connection.sock.settimeout(patience_seconds)
+            return connection.getresponse()
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+            raise HostError(
+                f"no node runs with this state directory: nobody answers at {self._socket}; start one with "
+                "`podqos node run`, or name the directory of another with --state-dir"
+            ) from error
+        except PermissionError as error:
+            what = f"{self._socket}: permission denied: run this as the user of the node, usually root"
+            raise HostError(what) from error
+        except TimeoutError as error:
+            raise HostError(f"the node does not answer at {self._socket}") from error
+        except (OSError, HTTPException) as error:
+            raise HostError(f"{self._socket}: {error}") from error
+
+    def _check_version(self, server: str) -> None:
+        name, _, version = server.partition("/")
+        if name != "podqos":
+            raise HostError(f"{self._socket}: who answers there is no podqos node")
+        if version != __version__ and not self._has_warned:
+            self._has_warned = True
+            print(
+                f"podqos: the node is podqos {version}, this command {__version__}; restart the node for both to match",
+                file=sys.stderr,
+            )
+
+
+def _refuse(response: HTTPResponse) -> NoReturn:
+    text = response.read().decode(errors="replace").strip()
+    if response.status == 404:
+        raise InputError(text, fix="`podqos node pods` lists what there is")
+    raise HostError(f"the node refuses: {text}")
+
+
+class _Connection(HTTPConnection):
+    """HTTP over a socket in the filesystem."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("localhost")
+        self._name = name
+
+    def connect(self) -> None:
+        """Connect."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_PATIENCE_SECONDS)
+        self.sock.connect(self._name)

@@ -1,0 +1,34 @@
+"""Evict a pod of a running node.
+
+It gets the grace period it asked for, and stays Failed until its manifest is another one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from podqos.cli.node_client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
+
+SUMMARY = "end a pod, with its grace period"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos node evict``."""
+    add_pod_arguments(parser)
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    add_state_dir_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask, and evict."""
+    namespace, name = pod_named(arguments)
+    client = NodeClient(arguments.state_dir)
+    if not arguments.yes and sys.stdin.isatty():
+        print(f"Evict {namespace}/{name}? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            print("not evicted", file=sys.stderr)
+            return 1
+    client.post(path("evict", namespace, name))
+    print(f"{namespace}/{name} is being evicted")
+    return 0

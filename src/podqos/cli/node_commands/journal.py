@@ -1,0 +1,68 @@
+"""Print the journal of a running node: what was seen, decided and done, and why."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import UTC, datetime
+
+from podqos.cli.node_client import NodeClient, add_state_dir_option, path
+from podqos.errors import InputError, InvalidOption
+from podqos.model.go_text import parse_duration_ns
+
+SUMMARY = "what was seen, decided and done, and why"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos node journal``."""
+    add_state_dir_option(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from now on")
+    parser.add_argument("--since", metavar="TIME", help="from a time on: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
+    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("text", "jsonl"),
+        default="text",
+        help="in words, or as it is written (default: text)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the journal."""
+    if arguments.tail is not None and arguments.tail < 0:
+        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
+    since_us = None if arguments.since is None else _since_us(arguments.since)
+    client = NodeClient(arguments.state_dir)
+    target = path("journal", follow=arguments.follow, sinceUs=since_us, tailLines=arguments.tail)
+    for line in client.lines(target, is_endless=arguments.follow):
+        sys.stdout.write(line.decode() if arguments.output == "jsonl" else _in_words(line))
+        if arguments.follow:
+            sys.stdout.flush()
+    return 0
+
+
+def _in_words(line: bytes) -> str:
+    from podqos.agent.journal import decode
+    from podqos.report.journal_words import line as words
+
+    try:
+        (entry,) = decode(line)
+    except InputError:
+        return line.decode(errors="replace")  # of another version
+    at = datetime.fromtimestamp(entry.time_us / 1e6, UTC).isoformat(sep=" ", timespec="milliseconds")
+    return f"{at.removesuffix('+00:00')}  {words(entry)}\n"
+
+
+def _since_us(text: str) -> int:
+    """Return a time, given as such or as how long ago it was."""
+    try:
+        return max(0, time.time_ns() - abs(parse_duration_ns(text))) // 1000
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidOption(f"{text!r}", where="--since", fix="such as 10m, or 2026-01-31T12:00:00Z") from None
+    return max(0, int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1e6))

@@ -1,0 +1,44 @@
+"""List the pods of a running node: class, phase, restarts, memory against request and limit, oom_score_adj."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from podqos.cli.node_client import NodeClient, add_state_dir_option
+from podqos.cli.terminal import add_colour_option, style_for
+
+SUMMARY = "the node's pods, with what they use and what they are promised"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos node pods``."""
+    add_state_dir_option(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "wide", "json", "yaml"),
+        default="table",
+        help="json, yaml: the pods as Kubernetes has them, with status (default: table)",
+    )
+    add_colour_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the pods."""
+    import msgspec
+
+    client = NodeClient(arguments.state_dir)
+    if arguments.output == "json":
+        print(msgspec.json.format(client.get("/pods"), indent=2).decode())
+        return 0
+    if arguments.output == "yaml":
+        sys.stdout.write(msgspec.yaml.encode(msgspec.json.decode(client.get("/pods"))).decode())
+        return 0
+    from podqos.host.status_document import NodeStatus
+    from podqos.report.node import pods_table
+
+    status = client.value("/status", NodeStatus)
+    is_wide = arguments.output == "wide"
+    print("\n".join(pods_table(status, style_for(arguments.color), is_wide=is_wide)))
+    return 0

@@ -1,0 +1,136 @@
+"""Watch a running node: pods by class with usage against request and limit, pressure, and who would be next.
+
+On a terminal the view renews itself until q or Ctrl-C; elsewhere, and with --once, it is printed once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from podqos.cli.node_client import NodeClient, add_state_dir_option
+from podqos.cli.terminal import add_colour_option, style_for
+from podqos.errors import InvalidOption
+
+if TYPE_CHECKING:
+    from podqos.host.status_document import NodeStatus
+
+SUMMARY = "watch it: usage against request and limit, pressure, who would be next"
+
+_USUAL_LINES = 24
+_ENTER = "\x1b[?1049h\x1b[?25l"
+_LEAVE = "\x1b[?25h\x1b[?1049l"
+_HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``podqos node top``."""
+    add_state_dir_option(parser)
+    parser.add_argument("--once", action="store_true", help="print the view once")
+    parser.add_argument(
+        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="between two renewals (default: 2)"
+    )
+    add_colour_option(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the view."""
+    if not 0.1 <= arguments.delay <= 3600:
+        raise InvalidOption(f"{arguments.delay} seconds", where="--delay", fix="from 0.1 to 3600")
+    client = NodeClient(arguments.state_dir)
+    view = _View(client, arguments.color)
+    lines = view.lines(None)
+    if arguments.once or not sys.stdout.isatty():
+        print("\n".join(lines))
+        return 0
+    with _screen() as wait_for_key:
+        while True:
+            rows = os.get_terminal_size(sys.stdout.fileno()).lines or _USUAL_LINES
+            text = "".join(f"{line}{_TO_LINE_END}\n" for line in view.lines(rows - 1))
+            sys.stdout.write(f"{_HOME}{text}{_TO_SCREEN_END}")
+            sys.stdout.flush()
+            if wait_for_key(arguments.delay) in {"q", "Q", "\x1b"}:
+                return 0
+
+
+class _View:
+    """Asks the node and remembers the last answer, to tell the use of CPU."""
+
+    def __init__(self, client: NodeClient, colour: str) -> None:
+        self._client, self._colour = client, colour
+        self._last: NodeStatus | None = None
+
+    def lines(self, height: int | None) -> list[str]:
+        """Return the view of now."""
+        from podqos.cli.node_victims import next_victims
+        from podqos.host.status_document import NodeStatus
+        from podqos.report.node_top import screen
+
+        status = self._client.value("/status", NodeStatus)
+        victims = next_victims(self._client, status)
+        rates = {} if self._last is None else _cpu_milli(self._last, status)
+        self._last = status
+        return screen(status, victims, rates, style_for(self._colour), height)
+
+
+def _cpu_milli(before: NodeStatus, now: NodeStatus) -> dict[str, int]:
+    """Return what pods used of the CPU between two looks, in thousandths of a core, by uid."""
+    elapsed_us = max(1, now.now_us - before.now_us)
+    used = {pod.uid: pod.cpu_usage_ns for pod in before.pods}
+    rates = {}
+    for pod in now.pods:
+        earlier = used.get(pod.uid)
+        if pod.cpu_usage_ns is not None and earlier is not None:
+            rates[pod.uid] = max(0, pod.cpu_usage_ns - earlier) // elapsed_us
+    return rates
+
+
+@contextmanager
+def _screen() -> Iterator[_Wait]:
+    """Take the whole terminal, and give it back as it was, whatever happens."""
+    import termios
+    import tty
+
+    keyboard = sys.stdin.fileno() if sys.stdin.isatty() else None
+    before = termios.tcgetattr(keyboard) if keyboard is not None else None
+    handlers = {number: signal.signal(number, _end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        if keyboard is not None:
+            tty.setcbreak(keyboard)
+        sys.stdout.write(_ENTER)
+        yield _Wait(keyboard)
+    finally:
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()
+        if keyboard is not None and before is not None:
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+class _Wait:
+    """Waits for a key."""
+
+    def __init__(self, keyboard: int | None) -> None:
+        self._keyboard = keyboard
+
+    def __call__(self, seconds: float) -> str:
+        """Return the key that was pressed, or nothing after so long."""
+        import select
+        import time
+
+        if self._keyboard is None:
+            time.sleep(seconds)
+            return ""
+        ready, _, _ = select.select([self._keyboard], [], [], seconds)
+        return os.read(self._keyboard, 16).decode(errors="replace")[:1] if ready else ""
+
+
+def _end(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,73 @@
+"""Who would be next on a running node, by the node's own answers: evicted by the kubelet, killed by the kernel."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.cli.node_client import NodeClient
+from podqos.eviction.observation import decode_summary
+from podqos.eviction.ranking import Ranking, rank
+from podqos.eviction.signals import Signal
+from podqos.host.status_document import NodeStatus
+from podqos.manifest.decode import model_decoder
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.report.node import NextVictims
+from podqos.survival.orders import kernel_order
+from podqos.survival.outlook import outlook
+from podqos.survival.processes import ContainerProcesses, container_processes
+from podqos.survival.snapshots import from_summary, node_of
+
+
+class PodList(Struct):
+    """The answer to ``/pods``."""
+
+    items: tuple[Pod, ...] = ()
+
+
+def next_victims(client: NodeClient, status: NodeStatus) -> NextVictims:
+    """Ask the node for its pods and their figures, and rank them for memory in both orders."""
+    pods = model_decoder(PodList).decode(client.get("/pods")).items
+    summary = decode_summary(client.get("/stats/summary"))
+    node = node_of(summary)
+    measured = {stats.pod_ref.uid for stats in summary.pods or () if stats.containers}
+    running = [pod for pod in pods if pod.metadata.uid in measured]
+    if node is None or not running:
+        return NextVictims()
+    snapshot = from_summary(running, summary, node)
+    settings = CgroupSettings(
+        node_memory_bytes=node.memory_bytes,
+        node_swap_bytes=node.swap_bytes,
+        node_allocatable=_allocatable(status),
+        cgroup_version=CgroupVersion(status.cgroup_version),
+    )
+    evicted = (ranked for ranked in rank(running, snapshot.stats, Ranking(Signal.MEMORY)) if ranked.spared is None)
+    killed = kernel_order(_as_kept(snapshot, settings, status), outlook(snapshot, settings).domain)
+    return NextVictims(next(evicted, None), killed[0] if killed else None)
+
+
+def _allocatable(status: NodeStatus) -> dict[str, Quantity]:
+    limit = status.pods_memory_limit_bytes
+    return {} if limit is None else {MEMORY: Quantity.of_units(limit, "BinarySI")}
+
+
+def _as_kept(snapshot: Snapshot, settings: CgroupSettings, status: NodeStatus) -> list[ContainerProcesses]:
+    """Return the processes with the adjustments the kernel has, which need not be those that were wanted."""
+    kept = {
+        (pod.uid, container.name): container.kept_oom_score_adj
+        for pod in status.pods
+        for container in pod.containers
+        if container.kept_oom_score_adj is not None
+    }
+    found = []
+    for each in container_processes(snapshot, settings):
+        score = kept.get((each.pod.pod.metadata.uid, each.usage.name))
+        processes = each.processes
+        if score is not None:
+            processes = tuple(replace(process, oom_score_adj=score) for process in processes)
+        found.append(replace(each, processes=processes))
+    return found

@@ -1,0 +1,150 @@
+"""HTTP/1.1 as far as a node's local API needs it: one request per connection, read strictly, answered plainly.
+
+Bytes in, values out; no sockets here. What is not understood is refused with a status instead of being guessed at.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qsl, unquote
+
+from msgspec import Struct
+
+MOST_HEAD_BYTES = 8192
+MOST_BODY_BYTES = 8192
+TEXT = "text/plain; charset=utf-8"
+JSON = "application/json"
+JSON_LINES = "application/jsonl"
+
+_REQUEST_LINE = re.compile(rb"([A-Z]{1,16}) (/[\x21-\x7e]*) HTTP/1\.([01])")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*)")
+_METHODS = {"GET", "HEAD", "POST"}
+
+Pieces = Generator[bytes | None, None, None]
+"""An answer in pieces: an empty one lets others go first, None means that there is nothing to say for the moment."""
+
+
+class Refusal(Exception):
+    """A request that gets no other answer than this."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+        self.why = why
+
+
+class Request(Struct, frozen=True):
+    """What somebody asks for."""
+
+    method: str
+    segments: tuple[str, ...]
+    """The path, at its slashes."""
+    query: Mapping[str, str] = {}
+    host: str = ""
+    body_bytes: int = 0
+    is_local: bool = False
+    """Whether it came through the unix socket, whose mode says who may."""
+
+    def flag(self, name: str) -> bool:
+        """Whether a parameter is set, as the kubelet reads them."""
+        return self.query.get(name, "").lower() in {"true", "1", "t"}
+
+    def count(self, name: str) -> int | None:
+        """Return a parameter that counts something; None without it."""
+        text = self.query.get(name)
+        if text is None:
+            return None
+        if not text.isdecimal() or not text.isascii() or len(text) > 18:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{name} must be a number from 0 on")
+        return int(text)
+
+
+class Answer(Struct, frozen=True):
+    """What is answered."""
+
+    body: bytes | Pieces
+    content_type: str = TEXT
+    status: HTTPStatus = HTTPStatus.OK
+    follows: bool = False
+    """Whether it goes on for as long as somebody listens."""
+
+
+def refused(refusal: Refusal) -> Answer:
+    """Return the answer to a request that is refused."""
+    return Answer(f"{refusal.why}\n".encode(), status=refusal.status)
+
+
+def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
+    """Return a request and how many bytes its head takes; None while that is incomplete."""
+    end = data.find(b"\r\n\r\n")
+    if end < 0:
+        if len(data) > MOST_HEAD_BYTES:
+            raise Refusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MOST_HEAD_BYTES} bytes of headers")
+        return None
+    first, *lines = data[:end].split(b"\r\n")
+    line = _REQUEST_LINE.fullmatch(first)
+    if line is None:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.0 or HTTP/1.1")
+    method = line[1].decode()
+    if method not in _METHODS:
+        raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not offered")
+    headers = _headers(lines)
+    if line[3] == b"1" and "host" not in headers:
+        raise Refusal(HTTPStatus.BAD_REQUEST, "the header Host is missing")
+    path, _, query = line[2].decode().partition("?")
+    request = Request(
+        method=method,
+        segments=tuple(unquote(part) for part in path.strip("/").split("/")),
+        query=dict(parse_qsl(query, keep_blank_values=True)),
+        host=headers.get("host", ""),
+        body_bytes=_body_bytes(headers),
+        is_local=is_local,
+    )
+    return request, end + 4
+
+
+def head(answer: Answer, server: str) -> bytes:
+    """Return the head of an answer; one whose length is not known comes in chunks. ``server`` says who answers."""
+    length = f"Content-Length: {len(answer.body)}" if isinstance(answer.body, bytes) else "Transfer-Encoding: chunked"
+    return (
+        f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
+        f"Server: {server}\r\n"
+        f"Date: {time.strftime('%a, %d %b %Y %H:%M:%S GMT', time.gmtime())}\r\n"
+        f"Content-Type: {answer.content_type}\r\n"
+        f"{length}\r\n"
+        "Cache-Control: no-store\r\n"
+        "X-Content-Type-Options: nosniff\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode()
+
+
+def chunk(piece: bytes) -> bytes:
+    """Return a piece of an answer as it is sent; the empty one ends the answer."""
+    return b"%x\r\n%s\r\n" % (len(piece), piece)
+
+
+def _headers(lines: list[bytes]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        field = _HEADER.fullmatch(line)
+        if field is None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "a header is malformed")
+        name = field[1].decode().lower()
+        if name in headers and name in {"host", "content-length"}:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"the header {name} comes twice")
+        headers[name] = field[2].decode("latin-1").strip()
+    return headers
+
+
+def _body_bytes(headers: Mapping[str, str]) -> int:
+    if "transfer-encoding" in headers:
+        raise Refusal(HTTPStatus.LENGTH_REQUIRED, "a body needs a Content-Length")
+    text = headers.get("content-length", "0")
+    if not text.isdecimal() or not text.isascii():
+        raise Refusal(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
+    if len(text) > 9 or int(text) > MOST_BODY_BYTES:
+        raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {MOST_BODY_BYTES} bytes of body")
+    return int(text)

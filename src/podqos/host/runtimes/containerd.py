@@ -1,0 +1,411 @@
+"""Containers by containerd, or any other runtime that speaks CRI v1, as a kubelet would ask for them.
+
+Pods share the machine's network and with it, as CRI has it, its host name. Sandboxes and containers carry the name of
+this node in a label, so that nothing else in the runtime is touched; what has to be known again after the agent was
+killed is kept in their annotations. A kubelet on the same socket would end our pods: it ends all that it does not know.
+
+The runtime names containers and thereby their cgroups; the kernel is asked where a main process is. Nothing is pulled:
+images are those that the runtime has in its ``k8s.io`` namespace.
+
+Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/{kuberuntime_sandbox,kuberuntime_container,kuberuntime_gc}.go and
+pkg/kubelet/logs/container_log_manager.go (rotation); containerd's CRI plugin for the verbose ``info``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.capabilities import Capabilities
+from podqos.host.cgroupfs import Cgroups
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.cri import Cri, CriError
+from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.resources import main_cgroup, resources
+from podqos.qos.cgroup_settings import CgroupVersion
+
+DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
+_NODE, _ID, _POD, _LOG = "podqos.node", "podqos.id", "podqos.pod", "podqos.log"
+_NAMESPACE_CONTAINER, _NAMESPACE_NODE = 1, 2
+_READY = 0
+_RUNNING, _EXITED = 1, 2
+
+
+class _Pod(Struct, frozen=True):
+    """What a sandbox is made from."""
+
+    uid: str
+    name: str
+    namespace: str
+    cgroup_parent: str
+    logs: str
+    attempt: int = 0
+
+
+class _Log(Struct, frozen=True):
+    """A log to be rotated."""
+
+    path: str
+    max_bytes: int
+    max_files: int
+
+
+class _Metadata(Struct, frozen=True):
+    uid: str = ""
+    attempt: int = 0
+
+
+class _FoundSandbox(Struct, frozen=True):
+    id: str
+    metadata: _Metadata = _Metadata()
+    state: int = _READY
+    annotations: dict[str, str] = {}
+
+
+class _Sandboxes(Struct, frozen=True):
+    items: tuple[_FoundSandbox, ...] = ()
+
+
+class _Listed(Struct, frozen=True):
+    id: str
+    state: int = 0
+    image_ref: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _Containers(Struct, frozen=True):
+    containers: tuple[_Listed, ...] = ()
+
+
+class _Status(Struct, frozen=True):
+    state: int = 0
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _StatusAnswer(Struct, frozen=True):
+    status: _Status = _Status()
+    info: dict[str, str] = {}
+
+
+class _Info(Struct, frozen=True):
+    """The part of containerd's and CRI-O's verbose information that is JSON of its own."""
+
+    pid: int = 0
+
+
+class _Image(Struct, frozen=True):
+    id: str
+    repo_tags: tuple[str, ...] = ()
+    size: int = 0
+    pinned: bool = False
+
+
+class _Images(Struct, frozen=True):
+    images: tuple[_Image, ...] = ()
+
+
+class _ImageAnswer(Struct, frozen=True):
+    image: _Image | None = None
+
+
+class _RuntimeAnswer(Struct, frozen=True):
+    info: dict[str, str] = {}
+
+
+class _RuntimeConfig(Struct, frozen=True, rename="camel"):
+    sandbox_image: str = ""
+
+
+class _Made(Struct, frozen=True):
+    pod_sandbox_id: str = ""
+    container_id: str = ""
+
+
+class _ExecAnswer(Struct, frozen=True):
+    exit_code: int = 0
+
+
+class CriEngine:
+    """Calls a runtime over its socket."""
+
+    name = "containerd"
+
+    def __init__(
+        self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note, socket: Path = DEFAULT_SOCKET
+    ) -> None:
+        self._node = sha256(str(folder).encode()).hexdigest()[:32]
+        self._cgroups = cgroups
+        self._capabilities = capabilities
+        self._note = note
+        self._procfs = Procfs()
+        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
+        self._ids: dict[ContainerId, str] = {}
+        self._logs: dict[str, _Log] = {}
+        """Of running containers, by the runtime's id."""
+        self._cri = Cri(socket)
+        self._cri.do("Version", {})
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Make the sandbox, unless there is one."""
+        if self._ready_sandbox(sandbox.uid) is None:
+            self._make_sandbox(
+                _Pod(
+                    sandbox.uid, sandbox.name, sandbox.namespace, sandbox.cgroup_parent,
+                    str(sandbox.logs),
+                )
+            )  # fmt: skip
+
+    def start(self, container: ContainerStart) -> Started:
+        """Create and start a container in its pod's sandbox."""
+        name = container.id
+        if self._cri.call("ImageStatus", {"image": {"image": container.image}}, _ImageAnswer).image is None:
+            raise HostError(
+                f"no image can be pulled: {container.image} is not in the runtime: "
+                "ctr --namespace k8s.io images import FILE"
+            )
+        sandbox_id, pod = self._sandbox_of(name.uid)
+        made = self._cri.call(
+            "CreateContainer",
+            {
+                "pod_sandbox_id": sandbox_id,
+                "config": self._container_config(container, pod),
+                "sandbox_config": self._sandbox_config(pod),
+            },
+            _Made,
+        )
+        self._ids[name] = made.container_id
+        container.log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._cri.do("StartContainer", {"container_id": made.container_id})
+        except CriError:
+            self.remove(name)
+            raise
+        self._logs[made.container_id] = _Log(str(container.log), container.log_bytes, container.log_files)
+        pid = self._pid(made.container_id)
+        cgroup = None if pid is None else main_cgroup(self._procfs, self._cgroups, pid)
+        if cgroup is None:
+            return Started(f"{pod.cgroup_parent}/{made.container_id}", None)
+        return Started(cgroup, pid)
+
+    def ended(self, container: ContainerId) -> Ended | None:
+        """Ask for the status."""
+        found = self._ids.get(container)
+        if found is None:
+            return None
+        status = self._cri.call("ContainerStatus", {"container_id": found}, _StatusAnswer).status
+        if status.state != _EXITED:
+            return None
+        self._logs.pop(found, None)
+        return Ended(status.exit_code, status.reason == "OOMKilled")
+
+    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
+        """Run a command; its output is not of interest."""
+        found = self._ids.get(container.id)
+        if found is None:
+            raise HostError("it is not there yet")
+        request = {"container_id": found, "cmd": list(command)}
+        return self._cri.execute(request, execution, _ExecAnswer).exit_code
+
+    def remove(self, container: ContainerId) -> None:
+        """Remove a container; that it is gone already is fine."""
+        found = self._ids.pop(container, None)
+        if found is not None:
+            self._logs.pop(found, None)
+            self._gone("RemoveContainer", {"container_id": found})
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Stop and remove every sandbox a pod ever had."""
+        for sandbox in self._sandboxes():
+            if sandbox.metadata.uid == uid:
+                self._gone("StopPodSandbox", {"pod_sandbox_id": sandbox.id})
+                self._gone("RemovePodSandbox", {"pod_sandbox_id": sandbox.id})
+
+    def containers(self) -> list[FoundContainer]:
+        """Return the containers of this node; sandboxes without any are removed."""
+        found = []
+        request = {"filter": {"label_selector": {_NODE: self._node}}}
+        for each in self._cri.call("ListContainers", request, _Containers).containers:
+            name = ContainerId.parse(each.labels.get(_ID, ""))
+            if name is None:
+                continue
+            self._ids[name] = each.id
+            found.append(self._found(name, each))
+        used = {each.id.uid for each in found}
+        for sandbox in self._sandboxes():
+            if sandbox.metadata.uid not in used:
+                self.remove_sandbox(sandbox.metadata.uid)
+        return found
+
+    def tidy(self) -> None:
+        """Rotate logs that have grown too big: the runtime leaves that to whoever asked for them."""
+        for container_id, log in list(self._logs.items()):
+            with contextlib.suppress(OSError, CriError):
+                if Path(log.path).stat().st_size > log.max_bytes:
+                    self._rotate(container_id, log)
+
+    def unused_image_bytes(self) -> int:
+        """Add up the images that no container uses."""
+        return sum(image.size for image in self._unused_images())
+
+    def remove_unused_images(self) -> int:
+        """Remove them, whoever brought them, as the kubelet does."""
+        gained = 0
+        for image in self._unused_images():
+            if self._gone("RemoveImage", {"image": {"image": image.id}}):
+                gained += image.size
+        return gained
+
+    def image_folder(self) -> None:
+        """Not known: the runtime's images may be anywhere."""
+        return
+
+    def close(self, *, end: bool) -> None:
+        """Hang up; with ``end`` nothing of this node is left in the runtime."""
+        if end:
+            for uid in {sandbox.metadata.uid for sandbox in self._sandboxes()}:
+                self.remove_sandbox(uid)
+        self._cri.close()
+
+    # ---- sandboxes -----------------------------------------------------------------------------------------------
+
+    def _sandboxes(self) -> tuple[_FoundSandbox, ...]:
+        request = {"filter": {"label_selector": {_NODE: self._node}}}
+        return self._cri.call("ListPodSandbox", request, _Sandboxes).items
+
+    def _ready_sandbox(self, uid: str) -> _FoundSandbox | None:
+        ready = (each for each in self._sandboxes() if each.metadata.uid == uid and each.state == _READY)
+        return next(ready, None)
+
+    def _sandbox_of(self, uid: str) -> tuple[str, _Pod]:
+        """Return the sandbox of a pod; one that has died is replaced."""
+        all_of_pod = [each for each in self._sandboxes() if each.metadata.uid == uid]
+        last = max(all_of_pod, key=lambda each: (each.state == _READY, each.metadata.attempt), default=None)
+        if last is None:
+            raise HostError("its pod has no sandbox")
+        pod = msgspec.json.decode(last.annotations[_POD], type=_Pod)
+        if last.state == _READY:
+            return last.id, pod
+        pod = msgspec.structs.replace(pod, attempt=last.metadata.attempt + 1)
+        return self._make_sandbox(pod), pod
+
+    def _make_sandbox(self, pod: _Pod) -> str:
+        Path(pod.logs).mkdir(parents=True, exist_ok=True)
+        return self._cri.call("RunPodSandbox", {"config": self._sandbox_config(pod)}, _Made).pod_sandbox_id
+
+    def _sandbox_config(self, pod: _Pod) -> dict[str, object]:
+        return {
+            "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace, "attempt": pod.attempt},
+            "log_directory": pod.logs,
+            "labels": {_NODE: self._node},
+            "annotations": {_POD: msgspec.json.encode(pod).decode()},
+            "linux": {
+                "cgroup_parent": pod.cgroup_parent,
+                "security_context": {"namespace_options": _namespaces()},
+            },
+        }
+
+    # ---- containers ----------------------------------------------------------------------------------------------
+
+    def _container_config(self, container: ContainerStart, pod: _Pod) -> dict[str, object]:
+        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
+        if lack is not None:
+            self._note(f"{container.id.name}: oom_score_adj: {lack}")
+        log = _Log(str(container.log), container.log_bytes, container.log_files)
+        return {
+            "metadata": {"name": container.id.name, "attempt": container.id.attempt},
+            "image": {"image": container.image},
+            "command": list(container.command),
+            "args": list(container.args),
+            "working_dir": container.working_dir,
+            "envs": [{"key": name, "value": value} for name, value in container.env.items()],
+            "mounts": [
+                {"container_path": mount.target, "host_path": mount.source, "readonly": mount.read_only}
+                for mount in container.mounts
+            ],
+            "labels": {_NODE: self._node, _ID: str(container.id)},
+            "annotations": {_LOG: msgspec.json.encode(log).decode()},
+            "log_path": os.path.relpath(container.log, pod.logs),
+            "linux": {
+                "resources": {**self._resources(container), "oom_score_adj": score},
+                "security_context": {"namespace_options": _namespaces()},
+            },
+        }
+
+    def _resources(self, container: ContainerStart) -> Mapping[str, object]:
+        if self._cgroups.version is CgroupVersion.V2:
+            files = container.cgroup.files
+            return {"unified": {file.name: file.text for file in files if file.text is not None}}
+        wanted = resources(container.cgroup)
+        return {
+            "cpu_shares": wanted.cpu_shares or 0,
+            "cpu_quota": wanted.cpu_quota_us or 0,
+            "cpu_period": wanted.cpu_period_us or 0,
+            "memory_limit_in_bytes": wanted.memory_bytes or 0,
+        }
+
+    def _found(self, name: ContainerId, listed: _Listed) -> FoundContainer:
+        if listed.state == _RUNNING:
+            pid = self._pid(listed.id)
+            cgroup = None if pid is None else main_cgroup(self._procfs, self._cgroups, pid)
+            if cgroup is not None:
+                with contextlib.suppress(msgspec.DecodeError, KeyError):
+                    self._logs[listed.id] = msgspec.json.decode(listed.annotations[_LOG], type=_Log)
+                return FoundContainer(name, cgroup, pid, None)
+        status = self._cri.call("ContainerStatus", {"container_id": listed.id}, _StatusAnswer).status
+        return FoundContainer(name, None, None, status.exit_code)
+
+    def _pid(self, container_id: str) -> int | None:
+        answer = self._cri.call("ContainerStatus", {"container_id": container_id, "verbose": True}, _StatusAnswer)
+        if answer.status.state != _RUNNING:
+            return None
+        return msgspec.json.decode(answer.info.get("info", "{}"), type=_Info).pid or None
+
+    def _rotate(self, container_id: str, log: _Log) -> None:
+        path = Path(log.path)
+        path.rename(path.with_name(f"{path.name}.{time.time_ns()}"))
+        self._cri.do("ReopenContainerLog", {"container_id": container_id})
+        rotated = sorted(path.parent.glob(f"{path.name}.*"))
+        for old in rotated[: max(0, len(rotated) - (log.max_files - 1))]:
+            old.unlink(missing_ok=True)
+
+    # ---- images --------------------------------------------------------------------------------------------------
+
+    def _unused_images(self) -> list[_Image]:
+        """Return the images that can go; that of sandboxes is not among them."""
+        used = {each.image_ref for each in self._cri.call("ListContainers", {}, _Containers).containers}
+        images = self._cri.call("ListImages", {}, _Images).images
+        pause = self._sandbox_image()
+        return [each for each in images if not (each.id in used or each.pinned or pause in each.repo_tags)]
+
+    def _sandbox_image(self) -> str:
+        info = self._cri.call("Status", {"verbose": True}, _RuntimeAnswer).info
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(info.get("config", "{}"), type=_RuntimeConfig).sandbox_image
+        return ""
+
+    def _gone(self, method: str, request: Mapping[str, object]) -> bool:
+        """Call something that removes; what is gone already is fine, anything else is said."""
+        try:
+            self._cri.do(method, request)
+        except CriError as error:
+            if not error.is_gone:
+                self._note(str(error))
+                return False
+        return True
+
+
+def _namespaces() -> Mapping[str, int]:
+    """Return the network of the node, process ids of the container's own, IPC shared by the pod."""
+    return {"network": _NAMESPACE_NODE, "pid": _NAMESPACE_CONTAINER}

@@ -1,0 +1,399 @@
+"""What runc, containerd and podman have in common: calls that take tens of milliseconds, kept off the node's thread.
+
+An ``Engine`` is one of them, called one thing at a time and free to wait. ``EngineRuntime`` makes a ``Runtime`` of it:
+one thread calls the engine in the order asked; what comes of it is heard on a descriptor. The end of a container is
+noticed by the pidfd of its main process; the engine is then asked how it ended.
+
+Ending a container does not wait for that thread: SIGTERM and SIGKILL go to the processes that the kernel says are in
+the container's cgroup, because a runtime that is busy, or thrashing itself, must not delay an eviction. The kubelet
+asks the runtime, which does the same a little later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import select
+import shutil
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.cgroupfs import Cgroups, send_signal
+from podqos.host.keeping import LOST_CODE
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    ExecResult,
+    FoundContainer,
+    Sandbox,
+)
+
+CANNOT_START_CODE = 128
+"""As containerd reports it (``StartError``)."""
+_CANNOT_EXECUTE_CODE = 126
+_TIDY_SECONDS = 5.0
+_END_SECONDS = 5.0
+_CLOSE_SECONDS = 30.0
+Note = Callable[[str], None]
+Result = TypeVar("Result")
+
+
+class Started(Struct, frozen=True, gc=False):
+    """A container that has been started."""
+
+    cgroup: str
+    pid: int | None
+    """None if it has ended already."""
+
+
+class Ended(Struct, frozen=True, gc=False):
+    """How a container ended."""
+
+    exit_code: int
+    oom_killed: bool = False
+
+
+class Execution:
+    """A command inside a container, which can be stopped from another thread."""
+
+    def __init__(self) -> None:
+        self._is_stopped = False
+        self._stop: Callable[[], object] | None = None
+
+    def begin(self, stop: Callable[[], object]) -> None:
+        """Say how it is stopped, now that it runs."""
+        self._stop = stop
+        if self._is_stopped:
+            stop()
+
+    def stop(self) -> None:
+        """Stop it, now or as soon as it runs."""
+        self._is_stopped = True
+        if self._stop is not None:
+            self._stop()
+
+
+class Engine(Protocol):
+    """A container runtime that is called by one thread and may take its time; ``HostError`` says what went wrong."""
+
+    name: str
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Make ready for the containers of a pod."""
+
+    def start(self, container: ContainerStart) -> Started:
+        """Start a container and return where it is."""
+
+    def ended(self, container: ContainerId) -> Ended | None:
+        """Return how a container ended; None while it has not, or not been cleaned up yet."""
+
+    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
+        """Run a command inside a container and return its exit code; called by threads of its own."""
+
+    def remove(self, container: ContainerId) -> None:
+        """Remove a container."""
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Remove what ``prepare`` made."""
+
+    def containers(self) -> list[FoundContainer]:
+        """Return the containers of this node."""
+
+    def tidy(self) -> None:
+        """Do what has to be done every few seconds."""
+
+    def unused_image_bytes(self) -> int:
+        """Return what could be gained by removing unused images."""
+
+    def remove_unused_images(self) -> int:
+        """Remove images that no container uses; return the bytes gained."""
+
+    def image_folder(self) -> Path | None:
+        """Return where images lie."""
+
+    def close(self, *, end: bool) -> None:
+        """Let go of everything; with ``end`` nothing of this node stays."""
+
+
+class _Run(Struct):
+    """A container between start and end."""
+
+    id: ContainerId
+    place: Started | None = None
+    pending: int = 0
+    """A signal that came before there was anybody to get it."""
+
+
+class EngineRuntime:
+    """Runs containers through an engine."""
+
+    def __init__(self, make_engine: Callable[[Note], Engine], cgroups: Cgroups, note: Note) -> None:
+        self._heard: deque[ContainerExit | ContainerPlace | ExecResult | str] = deque()
+        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        # What the engine has to say while it is called is said on the node's thread.
+        self._engine = engine = make_engine(self._tell)
+        self.name = engine.name
+        self._cgroups = cgroups
+        self._note = note
+        self._procfs = Procfs()
+        self._lock = threading.Lock()
+        self._runs: dict[ContainerId, _Run] = {}
+        self._folders: dict[ContainerId, Path] = {}
+        self._executions: dict[str, Execution] = {}
+        self._places: list[ContainerPlace] = []
+        self._results: list[ExecResult] = []
+        self._poll = select.epoll()
+        self._poll.register(self._event, select.EPOLLIN)
+        self._pidfds: dict[int, ContainerId] = {}
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name=f"podqos-{engine.name}", daemon=True)
+        self._thread.start()
+
+    # ---- the port, on the node's thread --------------------------------------------------------------------------
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Have the pod's sandbox made."""
+        self._submit(lambda: self._engine.prepare(sandbox))
+
+    def start(self, container: ContainerStart) -> None:
+        """Have a container started; one that cannot be ends at once, with the reason in a note."""
+        run = self._runs[container.id] = _Run(container.id)
+        self._folders[container.id] = container.folder
+        self._submit(lambda: self._start(container, run))
+
+    def terminate(self, container: ContainerId) -> None:
+        """Send SIGTERM to the main process."""
+        self._signal(container, signal.SIGTERM)
+
+    def kill(self, container: ContainerId) -> None:
+        """Kill everything in the container's cgroup."""
+        self._signal(container, signal.SIGKILL)
+
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
+        """Run a command in a thread that lives as long as the command."""
+        execution = self._executions[token] = Execution()
+
+        def work() -> None:
+            try:
+                code = self._engine.execute(container, command, execution)
+            except (HostError, OSError) as error:
+                self._tell(f"{container.id.name}: {error}")
+                code = _CANNOT_EXECUTE_CODE
+            self._tell(ExecResult(token, code))
+
+        threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
+
+    def stop_execution(self, token: str) -> None:
+        """End the command."""
+        execution = self._executions.get(token)
+        if execution is not None:
+            execution.stop()
+
+    def remove(self, container: ContainerId) -> None:
+        """Have an ended container removed, with its directory."""
+        self._runs.pop(container, None)
+        folder = self._folders.pop(container, None)
+
+        def work() -> None:
+            self._engine.remove(container)
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        self._submit(work)
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Have the sandbox removed."""
+        self._submit(lambda: self._engine.remove_sandbox(uid))
+
+    def containers(self) -> list[FoundContainer]:
+        """Return what the engine knows; what runs is taken over."""
+        found = self._ask(self._engine.containers)
+        for each in found:
+            if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
+                self._runs[each.id] = run = _Run(each.id)
+                self._placed(run, Started(each.cgroup, each.pid))
+        return found
+
+    def fileno(self) -> int:
+        """Return what becomes readable when something has happened."""
+        return self._poll.fileno()
+
+    def places(self) -> list[ContainerPlace]:
+        """Return where containers are."""
+        places, self._places = self._places, []
+        return places
+
+    def exits(self) -> list[ContainerExit]:
+        """Return what has ended, and have the engine asked about processes that just did."""
+        for descriptor, _ in self._poll.poll(0):
+            if descriptor == self._event:
+                with contextlib.suppress(BlockingIOError):
+                    os.eventfd_read(self._event)
+            else:
+                self._process_ended(descriptor)
+        ended = []
+        while self._heard:
+            match self._heard.popleft():
+                case ContainerExit() as each:
+                    self._runs.pop(each.id, None)
+                    ended.append(each)
+                case ContainerPlace() as place:
+                    self._places.append(place)
+                case ExecResult() as result:
+                    self._executions.pop(result.token, None)
+                    self._results.append(result)
+                case str() as text:
+                    self._note(text)
+        return ended
+
+    def exec_results(self) -> list[ExecResult]:
+        """Return the commands among them."""
+        results, self._results = self._results, []
+        return results
+
+    def unused_image_bytes(self) -> int:
+        """Ask the engine."""
+        return self._ask(self._engine.unused_image_bytes)
+
+    def remove_unused_images(self) -> int:
+        """Ask the engine; whoever asks is short of disk and wants to see the effect."""
+        return self._ask(self._engine.remove_unused_images)
+
+    def image_folder(self) -> Path | None:
+        """Ask the engine."""
+        return self._engine.image_folder()
+
+    def close(self, *, end: bool) -> None:
+        """Let the thread finish what it was asked for, and end it."""
+        self._submit(lambda: self._engine.close(end=end))
+        self._work.put(None)
+        self._thread.join(_CLOSE_SECONDS)
+        self.exits()
+        for descriptor in list(self._pidfds):
+            self._forget_pidfd(descriptor)
+        self._poll.close()
+        os.close(self._event)
+
+    # ---- signals -------------------------------------------------------------------------------------------------
+
+    def _signal(self, container: ContainerId, number: int) -> None:
+        run = self._runs.get(container)
+        if run is None:
+            return
+        with self._lock:
+            if run.place is None:
+                run.pending = max(run.pending, number, key=lambda each: each == signal.SIGKILL)
+                return
+        self._send(run.place, number)
+
+    def _send(self, place: Started, number: int) -> None:
+        if number == signal.SIGKILL:
+            self._cgroups.kill(place.cgroup)
+        elif place.pid is not None:
+            send_signal(self._cgroups, place.cgroup, place.pid, number, self._procfs)
+
+    # ---- the end of processes ------------------------------------------------------------------------------------
+
+    def _placed(self, run: _Run, place: Started) -> None:
+        """Note where a container is and listen for its end."""
+        with self._lock:
+            run.place = place
+            pending = run.pending
+        self._tell(ContainerPlace(run.id, place.cgroup, place.pid))
+        descriptor = None if place.pid is None else self._procfs.open_pidfd(place.pid)
+        if descriptor is not None and not self._cgroups.holds(place.cgroup, place.pid or 0):
+            os.close(descriptor)
+            descriptor = None
+        if descriptor is None:
+            self._submit(lambda: self._look(run.id))
+            return
+        self._pidfds[descriptor] = run.id
+        self._poll.register(descriptor, select.EPOLLIN)
+        if pending:
+            self._send(place, pending)
+
+    def _process_ended(self, descriptor: int) -> None:
+        container = self._pidfds[descriptor]
+        self._forget_pidfd(descriptor)
+        self._submit(lambda: self._look(container))
+
+    def _forget_pidfd(self, descriptor: int) -> None:
+        del self._pidfds[descriptor]
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+
+    # ---- the engine, on its thread -------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        due = time.monotonic() + _TIDY_SECONDS
+        while True:
+            try:
+                work = self._work.get(timeout=max(0.0, due - time.monotonic()))
+            except queue.Empty:
+                work = self._engine.tidy
+                due = time.monotonic() + _TIDY_SECONDS
+            if work is None:
+                return
+            try:
+                work()
+            except (HostError, OSError) as error:
+                self._tell(str(error))
+
+    def _start(self, container: ContainerStart, run: _Run) -> None:
+        if run.pending:
+            self._tell(ContainerExit(run.id, 128 + run.pending))
+            return
+        try:
+            place = self._engine.start(container)
+        except (HostError, OSError) as error:
+            self._tell(f"{container.id.name}: {error}")
+            self._tell(ContainerExit(run.id, CANNOT_START_CODE))
+            return
+        if place.cgroup != container.cgroup.path and self._cgroups.exists(place.cgroup):
+            # The runtime made the cgroup, by and large as asked; now it is exactly as planned.
+            for unwritten in self._cgroups.write(place.cgroup, container.cgroup.files):
+                self._tell(str(unwritten))
+        self._placed(run, place)
+
+    def _look(self, container: ContainerId) -> None:
+        """Find out how a container ended: the runtime takes a moment to notice."""
+        until = time.monotonic() + _END_SECONDS
+        pause = 0.002
+        while (ended := self._engine.ended(container)) is None and time.monotonic() < until:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+        ended = ended or Ended(LOST_CODE)
+        self._tell(ContainerExit(container, ended.exit_code, ended.oom_killed))
+
+    def _tell(self, what: ContainerExit | ContainerPlace | ExecResult | str) -> None:
+        self._heard.append(what)
+        os.eventfd_write(self._event, 1)
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        self._work.put(work)
+
+    def _ask(self, question: Callable[[], Result]) -> Result:
+        """Have a question answered and wait for it."""
+        answer: Future[Result] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(question())
+            except (HostError, OSError) as error:
+                answer.set_exception(error)
+
+        self._submit(work)
+        return answer.result()

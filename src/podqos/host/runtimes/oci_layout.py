@@ -1,0 +1,227 @@
+"""Images on this machine's disk: which directory or OCI image layout a reference means, and what the image says.
+
+Below the directory given by ``--images`` an image is found under its whole name or the last part of it, with or without
+its tag: ``registry.example/shop/web:1.2`` is ``registry.example/shop/web:1.2``, ``registry.example/shop/web``,
+``web:1.2`` or ``web``. There lies an OCI image layout (``index.json`` and ``blobs``), whose ``org.opencontainers.image.
+ref.name`` then has to be the tag or the reference, or simply a root filesystem. The directory may also be one layout
+with many images in it. Nothing is ever pulled. Every blob is checked against its digest before it is believed.
+
+Source: opencontainers/image-spec image-layout.md, manifest.md, config.md, image-index.md, annotations.md; distribution
+reference grammar for defaults (``docker.io/library``, ``latest``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from podqos.errors import HostError
+
+_REF_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
+_INDEX_TYPES = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+_READ_BYTES = 1 << 20
+Decoded = TypeVar("Decoded", "_Index", "_Manifest", "_Configuration")
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
+
+
+class Platform(Struct, frozen=True):
+    """What a manifest was built for."""
+
+    architecture: str = ""
+    os: str = "linux"
+
+
+class Descriptor(Struct, frozen=True, rename="camel"):
+    """A blob by its digest."""
+
+    digest: str
+    size: int = 0
+    media_type: str = ""
+    annotations: dict[str, str] = {}
+    platform: Platform | None = None
+
+
+class _Index(Struct, frozen=True):
+    manifests: tuple[Descriptor, ...] = ()
+
+
+class _Manifest(Struct, frozen=True):
+    config: Descriptor
+    layers: tuple[Descriptor, ...] = ()
+
+
+class ImageConfig(Struct, frozen=True):
+    """How an image wants to be run."""
+
+    entrypoint: tuple[str, ...] | None = field(name="Entrypoint", default=None)
+    cmd: tuple[str, ...] | None = field(name="Cmd", default=None)
+    env: tuple[str, ...] | None = field(name="Env", default=None)
+    working_dir: str = field(name="WorkingDir", default="")
+    user: str = field(name="User", default="")
+
+
+class _Configuration(Struct, frozen=True):
+    config: ImageConfig | None = None
+
+
+class Reference(Struct, frozen=True):
+    """The name of an image, taken apart."""
+
+    name: str
+    tag: str
+    digest: str
+
+    @property
+    def full_name(self) -> str:
+        """The name with what may be left out."""
+        first, _, rest = self.name.partition("/")
+        if not rest:
+            return f"docker.io/library/{self.name}"
+        is_registry = "." in first or ":" in first or first == "localhost"
+        return self.name if is_registry else f"docker.io/{self.name}"
+
+    def is_same(self, text: str) -> bool:
+        """Whether another spelling means this image."""
+        other = parse_reference(text)
+        return other.full_name == self.full_name and other.tag == self.tag
+
+
+class FoundImage(Struct, frozen=True):
+    """An image that is here."""
+
+    config: ImageConfig
+    rootfs: Path | None
+    """A root filesystem as it is; None: layers to unpack."""
+    digest: str = ""
+    layers: tuple[Descriptor, ...] = ()
+    layout: Path = Path()
+
+
+def parse_reference(text: str) -> Reference:
+    """Take ``[registry/]name[:tag][@digest]`` apart."""
+    name, _, digest = text.partition("@")
+    head, slash, last = name.rpartition("/")
+    last, _, tag = last.partition(":")
+    return Reference(f"{head}{slash}{last}", tag or "latest", digest)
+
+
+class ImageFolder:
+    """The directory of images."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+
+    def find(self, text: str) -> FoundImage:
+        """Return the image that a manifest names; ``HostError`` says what was looked for."""
+        if self._folder is None:
+            raise HostError(f"no image can be pulled: say where {text} is with --images DIR")
+        if not text:
+            raise HostError("the container names no image")
+        wanted = parse_reference(text)
+        for folder in self._candidates(wanted):
+            if (folder / "index.json").is_file():
+                found = _in_layout(folder, wanted, is_own=folder != self._folder)
+                if found is not None:
+                    return found
+            elif folder != self._folder and folder.is_dir() and any(folder.iterdir()):
+                return FoundImage(ImageConfig(), folder)
+        names = " or ".join(dict.fromkeys((wanted.name, wanted.name.rpartition("/")[2])))
+        raise HostError(
+            f"no image can be pulled: {text} is not in {self._folder} "
+            f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})"
+        )
+
+    def _candidates(self, wanted: Reference) -> Iterator[Path]:
+        assert self._folder is not None
+        yield self._folder
+        root = self._folder.resolve()
+        for name in (wanted.name, wanted.name.rpartition("/")[2]):
+            for spelled in (f"{name}:{wanted.tag}", name):
+                folder = self._folder / spelled
+                # A name is no way out of the directory.
+                if name and folder.resolve().is_relative_to(root):
+                    yield folder
+
+
+def read_blob(layout: Path, blob: Descriptor) -> bytes:
+    """Return a blob whose content is what its digest says."""
+    path = checked_blob(layout, blob)
+    return path.read_bytes()
+
+
+def checked_blob(layout: Path, blob: Descriptor) -> Path:
+    """Return where a blob is, after checking it."""
+    if _DIGEST.fullmatch(blob.digest) is None:
+        raise HostError(f"{layout}: {blob.digest!r} is not a digest this node can check (sha256 or sha512)")
+    kind, _, wanted = blob.digest.partition(":")
+    path = layout / "blobs" / kind / wanted
+    digest = hashlib.new(kind)
+    try:
+        with path.open("rb") as file:
+            while part := file.read(_READ_BYTES):
+                digest.update(part)
+    except OSError as error:
+        raise HostError(f"{path}: {error.strerror}: the image layout is incomplete") from error
+    if digest.hexdigest() != wanted:
+        raise HostError(f"{path}: the content is not what its digest says (found {kind}:{digest.hexdigest()})")
+    return path
+
+
+def _in_layout(layout: Path, wanted: Reference, *, is_own: bool) -> FoundImage | None:
+    """Return the image in a layout, if it is there; in one that is the image's own a tag is name enough."""
+    index = _decode(_Index, (layout / "index.json").read_bytes(), layout / "index.json")
+    chosen = _choose(index.manifests, wanted, is_own=is_own)
+    if chosen is None:
+        return None
+    while chosen.media_type in _INDEX_TYPES:
+        nested = _decode(_Index, read_blob(layout, chosen), layout)
+        fitting = _for_this_machine(nested.manifests)
+        if fitting is None:
+            raise HostError(f"{layout}: no image for {_architecture()}")
+        chosen = fitting
+    manifest = _decode(_Manifest, read_blob(layout, chosen), layout)
+    configuration = _decode(_Configuration, read_blob(layout, manifest.config), layout)
+    return FoundImage(configuration.config or ImageConfig(), None, chosen.digest, manifest.layers, layout)
+
+
+def _choose(manifests: tuple[Descriptor, ...], wanted: Reference, *, is_own: bool) -> Descriptor | None:
+    if wanted.digest:
+        return next((each for each in manifests if each.digest == wanted.digest), None)
+
+    def is_meant(each: Descriptor) -> bool:
+        names = [each.annotations[name] for name in _REF_NAMES if name in each.annotations]
+        if is_own and (wanted.tag in names or not names):
+            return True
+        return any(wanted.is_same(name) for name in names)
+
+    return _for_this_machine(tuple(each for each in manifests if is_meant(each)))
+
+
+def _for_this_machine(manifests: tuple[Descriptor, ...]) -> Descriptor | None:
+    def fits(each: Descriptor) -> bool:
+        return each.platform is None or (each.platform.os == "linux" and each.platform.architecture == _architecture())
+
+    return next((each for each in manifests if fits(each)), None)
+
+
+def _architecture() -> str:
+    machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
+
+
+def _decode(kind: type[Decoded], data: bytes, where: Path) -> Decoded:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        raise HostError(f"{where}: not an OCI image layout: {error}") from error

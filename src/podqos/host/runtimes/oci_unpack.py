@@ -1,0 +1,151 @@
+"""Unpacking the layers of an image into a directory, one over the other, without ever leaving it.
+
+Names in a layer are taken as a container would see them: ``..`` stops at the root and links are followed inside of it,
+so that no layer can write anywhere else, whatever links an earlier one left. The directory appears whole or not at all.
+
+Source: opencontainers/image-spec layer.md (whiteouts, opaque directories, hard links).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import tarfile
+import zlib
+from pathlib import Path
+
+from podqos.errors import HostError
+from podqos.host.runtimes.oci_layout import Descriptor, FoundImage, checked_blob
+
+_WHITEOUT = ".wh."
+_OPAQUE = ".wh..wh..opq"
+_XATTR = "SCHILY.xattr."
+_MOST_LINKS = 40  # as the kernel has it
+
+
+def unpack(image: FoundImage, target: Path) -> None:
+    """Unpack all layers of an image into a directory that is not there yet."""
+    partial = target.with_name(f"{target.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        for layer in image.layers:
+            _unpack_layer(image.layout, layer, partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    partial.rename(target)
+
+
+def _unpack_layer(layout: Path, layer: Descriptor, root: Path) -> None:
+    path = checked_blob(layout, layer)
+    if "zstd" in layer.media_type:
+        raise HostError(f"{path}: layers compressed with zstd cannot be read; write the layout with gzip")
+    written: set[Path] = set()
+    directories: list[tuple[Path, tarfile.TarInfo]] = []
+    try:
+        with tarfile.open(path, "r:*") as archive:
+            for member in archive:
+                made = _unpack_member(archive, member, root, written)
+                if made is not None:
+                    written.add(made)
+                    if member.isdir():
+                        directories.append((made, member))
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise HostError(f"{path}: not a layer: {error}") from error
+    for made, member in reversed(directories):
+        os.utime(made, (member.mtime, member.mtime))
+
+
+def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path, written: set[Path]) -> Path | None:
+    """Unpack one member; return what was made, None for a whiteout."""
+    path = inside(root, member.name)
+    name = path.name
+    if path == root:
+        return None
+    if name == _OPAQUE:
+        _empty(path.parent, written)
+        return None
+    if name.startswith(_WHITEOUT):
+        _remove(path.parent / name.removeprefix(_WHITEOUT))
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not (member.isdir() and path.is_dir() and not path.is_symlink()):
+        _remove(path)
+        _make(archive, member, path, root)
+    _dress(member, path)
+    return path
+
+
+def inside(root: Path, name: str) -> Path:
+    """Return where a name of the container's is below its root; a link at its end is not followed."""
+    waiting = [part for part in reversed(name.split("/")) if part not in {"", "."}]
+    found = root
+    links = 0
+    while waiting:
+        part = waiting.pop()
+        if part == "..":
+            found = found.parent if found != root else root
+            continue
+        found /= part
+        if waiting and found.is_symlink():
+            links += 1
+            if links > _MOST_LINKS:
+                raise HostError(f"image: {name}: too many links")
+            target = str(found.readlink())
+            found = root if target.startswith("/") else found.parent
+            waiting += [part for part in reversed(target.split("/")) if part not in {"", "."}]
+    return found
+
+
+def _make(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> None:
+    if member.isdir():
+        path.mkdir()
+    elif member.issym():
+        path.symlink_to(member.linkname)
+    elif member.islnk():
+        os.link(inside(root, member.linkname), path, follow_symlinks=False)
+    elif member.isfile():
+        content = archive.extractfile(member)
+        assert content is not None
+        with content, path.open("xb") as file:
+            shutil.copyfileobj(content, file, 1 << 20)
+    else:
+        kinds = {tarfile.CHRTYPE: stat.S_IFCHR, tarfile.BLKTYPE: stat.S_IFBLK, tarfile.FIFOTYPE: stat.S_IFIFO}
+        if member.type not in kinds:
+            raise HostError(f"image: {member.name}: a file of an unknown kind ({member.type!r})")
+        os.mknod(path, kinds[member.type] | 0o600, os.makedev(member.devmajor, member.devminor))
+
+
+def _dress(member: tarfile.TarInfo, path: Path) -> None:
+    """Give a file its owner, mode, attributes and time; what a user without rights cannot give is left out."""
+    if member.islnk():
+        return
+    with contextlib.suppress(PermissionError):
+        os.lchown(path, member.uid, member.gid)
+    if member.issym():
+        return
+    path.chmod(member.mode & 0o7777)
+    for key, value in member.pax_headers.items():
+        if key.startswith(_XATTR):
+            with contextlib.suppress(OSError):
+                os.setxattr(path, key.removeprefix(_XATTR), value.encode("utf-8", "surrogateescape"))
+    if not member.isdir():
+        os.utime(path, (member.mtime, member.mtime))
+
+
+def _empty(folder: Path, written: set[Path]) -> None:
+    """Remove what lower layers left in a directory."""
+    if folder.is_dir():
+        for child in folder.iterdir():
+            if child not in written:
+                _remove(child)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,291 @@
+"""Containers by podman's command line, one call at a time.
+
+podman keeps images and layers, conmon keeps the log of each container and outlives the agent. Containers carry the name
+of this node in a label, so that nothing else of podman's is touched. Pods share the machine's network. Nothing is
+pulled.
+
+podman's ``OOMKilled`` cannot be relied upon (it was false in 12 of 12 cases on cgroup v1): conmon leaves its note that
+memory ran out, a file ``oom``, in the directory it was started in, where podman does not look. Each container is
+therefore started in a directory of its own below the state directory.
+
+conmon cuts its log at the size asked for and keeps no older files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import Struct, field
+
+from podqos.errors import HostError
+from podqos.host.capabilities import Capabilities
+from podqos.host.cgroupfs import Cgroups, send_signal
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.resources import main_cgroup, resources
+
+_CALL_SECONDS = 120.0
+_NODE, _ID = "podqos.node", "podqos.id"
+_MARK = "PODQOS_EXECUTION"
+# What podman allows conmon, and what it would ask for.
+_MOST_PROCESSES, _MOST_FILES = 32768, 1 << 20
+Answer = TypeVar("Answer")
+
+
+class _State(Struct, frozen=True):
+    running: bool = field(name="Running", default=False)
+    status: str = field(name="Status", default="")
+    exit_code: int = field(name="ExitCode", default=0)
+    oom_killed: bool = field(name="OOMKilled", default=False)
+
+
+class _Inspected(Struct, frozen=True):
+    state: _State = field(name="State", default=_State())
+
+
+class _Listed(Struct, frozen=True):
+    labels: dict[str, str] | None = field(name="Labels", default=None)
+    state: str = field(name="State", default="")
+    pid: int = field(name="Pid", default=0)
+    exit_code: int = field(name="ExitCode", default=0)
+
+
+class _Image(Struct, frozen=True):
+    id: str = field(name="Id", default="")
+    size: int = field(name="Size", default=0)
+    containers: int = field(name="Containers", default=0)
+
+
+class PodmanEngine:
+    """Calls podman."""
+
+    name = "podman"
+
+    def __init__(
+        self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note, options: Sequence[str] = ()
+    ) -> None:
+        program = shutil.which("podman")
+        if program is None:
+            raise HostError(
+                "podman is not installed: apt-get install podman, or --runtime process, which needs nothing"
+            )
+        self._podman = (program, "--cgroup-manager=cgroupfs", *_low_level(capabilities), *options)
+        self._node = sha256(str(folder).encode()).hexdigest()[:32]
+        self._folder = folder / "podman"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._cgroups = cgroups
+        self._capabilities = capabilities
+        self._note = note
+        self._procfs = Procfs()
+        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
+        self._hostnames: dict[str, str] = {}
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Remember the host name: nothing else is shared by the containers of a pod."""
+        self._hostnames[sandbox.uid] = sandbox.hostname
+
+    def start(self, container: ContainerStart) -> Started:
+        """Run a container in the background."""
+        if self._code("image", "exists", container.image):
+            raise HostError(f"no image can be pulled: {container.image} is not in podman: podman load --input FILE")
+        folder = self._folder / container.id.run_id
+        folder.mkdir(exist_ok=True)
+        pid_file = folder / "pid"
+        container.log.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._call("run", *self._options(container, pid_file), container.image, *container.args, cwd=folder)
+        except HostError:
+            self.remove(container.id)
+            raise
+        cgroup, pid = None, 0
+        with contextlib.suppress(OSError, ValueError):
+            pid = int(pid_file.read_text())
+            cgroup = main_cgroup(self._procfs, self._cgroups, pid)
+        if cgroup is None:
+            return Started(container.cgroup.path or self._cgroups.own, None)
+        return Started(cgroup, pid)
+
+    def ended(self, container: ContainerId) -> Ended | None:
+        """Inspect the container."""
+        text = self._call("inspect", "--type", "container", _name(container))
+        state = _decode(text, list[_Inspected])[0].state
+        if state.running or state.status not in {"exited", "stopped"}:
+            return None
+        noted = (self._folder / container.run_id / "oom").exists()
+        return Ended(state.exit_code, state.exit_code != 0 and (state.oom_killed or noted))
+
+    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
+        """Run ``podman exec``; when stopped, the processes that carry its mark are killed."""
+        mark = f"{_MARK}={container.id.run_id[:12]}-{id(execution)}"
+        arguments = [*self._podman, "exec", "--env", mark, _name(container.id), *command]
+        with subprocess.Popen(  # noqa: S603 - podman itself
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as program:
+
+            def stop() -> None:
+                self._kill_marked(mark)
+                program.kill()
+
+            execution.begin(stop)
+            code = program.wait()
+        return code if code >= 0 else 128 - code
+
+    def remove(self, container: ContainerId) -> None:
+        """Remove a container; that it is gone already is fine."""
+        self._call("rm", "--force", "--ignore", "--time", "0", _name(container))
+        shutil.rmtree(self._folder / container.run_id, ignore_errors=True)
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Forget the host name."""
+        self._hostnames.pop(uid, None)
+
+    def containers(self) -> list[FoundContainer]:
+        """Return the containers of this node."""
+        text = self._call("ps", "--all", "--filter", f"label={_NODE}={self._node}", "--format", "json")
+        return list(self._found(_decode(text or "[]", list[_Listed])))
+
+    def tidy(self) -> None:
+        """Nothing to do."""
+
+    def unused_image_bytes(self) -> int:
+        """Add up the images that no container uses."""
+        return sum(image.size for image in self._unused_images())
+
+    def remove_unused_images(self) -> int:
+        """Remove them, whoever brought them, as the kubelet does."""
+        before = self.unused_image_bytes()
+        self._call("image", "prune", "--all", "--force")
+        return before - self.unused_image_bytes()
+
+    def image_folder(self) -> Path:
+        """Return podman's storage."""
+        return Path(self._call("info", "--format", "{{.Store.GraphRoot}}").strip())
+
+    def close(self, *, end: bool) -> None:
+        """Remove what is left of this node's containers, if it is to end."""
+        if end:
+            for each in self.containers():
+                self.remove(each.id)
+
+    # ---- how podman is called ------------------------------------------------------------------------------------
+
+    def _options(self, container: ContainerStart, pid_file: Path) -> Iterator[str]:
+        name = container.id
+        yield from ("--detach", "--pull=never", "--cgroups=no-conmon", "--network=host", "--restart=no")
+        yield from ("--name", _name(name), "--label", f"{_NODE}={self._node}", "--label", f"{_ID}={name}")
+        yield from ("--pidfile", str(pid_file), "--cgroup-parent", _parent(container))
+        hostname = self._hostnames.get(name.uid) or container.env.get("HOSTNAME")
+        if hostname:
+            yield from ("--hostname", hostname)
+        yield from ("--log-driver", "k8s-file", "--log-opt", f"path={container.log}")
+        yield from ("--log-opt", f"max-size={container.log_bytes}")
+        for variable, value in container.env.items():
+            yield from ("--env", f"{variable}={value}")
+        if container.working_dir:
+            yield from ("--workdir", container.working_dir)
+        for mount in container.mounts:
+            read_only = ",ro" if mount.read_only else ""
+            yield from ("--mount", f"type=bind,src={mount.source},dst={mount.target}{read_only}")
+        if container.command:
+            yield from ("--entrypoint", msgspec.json.encode(container.command).decode())
+        yield from self._limits(container)
+
+    def _limits(self, container: ContainerStart) -> Iterator[str]:
+        wanted = resources(container.cgroup)
+        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
+        if lack is not None:
+            self._note(f"{container.id.name}: oom_score_adj: {lack}")
+        yield f"--oom-score-adj={score}"
+        yield f"--pids-limit={wanted.pids or -1}"
+        if wanted.memory_bytes:
+            yield f"--memory={wanted.memory_bytes}"
+        if wanted.cpu_shares:
+            yield f"--cpu-shares={wanted.cpu_shares}"
+        if wanted.cpu_quota_us and wanted.cpu_period_us:
+            yield from (f"--cpu-quota={wanted.cpu_quota_us}", f"--cpu-period={wanted.cpu_period_us}")
+        if not self._capabilities.can_lower_oom_score:
+            # podman asks for more than there is, which takes CAP_SYS_RESOURCE.
+            yield f"--ulimit=nofile={_own_limit(resource.RLIMIT_NOFILE, _MOST_FILES)}"
+            yield f"--ulimit=nproc={_own_limit(resource.RLIMIT_NPROC, _MOST_PROCESSES)}"
+
+    def _found(self, listed: Sequence[_Listed]) -> Iterator[FoundContainer]:
+        for each in listed:
+            name = ContainerId.parse((each.labels or {}).get(_ID, ""))
+            if name is None:
+                continue
+            cgroup = main_cgroup(self._procfs, self._cgroups, each.pid) if each.state == "running" else None
+            if cgroup is not None:
+                yield FoundContainer(name, cgroup, each.pid, None)
+            else:
+                yield FoundContainer(name, None, None, each.exit_code)
+
+    def _unused_images(self) -> list[_Image]:
+        images = _decode(self._call("images", "--format", "json") or "[]", list[_Image])
+        return [image for image in {image.id: image for image in images}.values() if image.containers == 0]
+
+    def _kill_marked(self, mark: str) -> None:
+        for pid in self._cgroups.processes(self._cgroups.own):
+            with contextlib.suppress(OSError):
+                if mark.encode() in (self._procfs.root / str(pid) / "environ").read_bytes().split(b"\0"):
+                    send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
+
+    def _code(self, *arguments: str) -> int:
+        return self._run(arguments).returncode
+
+    def _call(self, *arguments: str, cwd: Path | None = None) -> str:
+        done = self._run(arguments, cwd)
+        if done.returncode:
+            lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+            raise HostError(f"podman {arguments[0]}: {lines[-1].removeprefix('Error: ')}")
+        return done.stdout
+
+    def _run(self, arguments: Sequence[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(  # noqa: S603 - podman itself
+                [*self._podman, *arguments], cwd=cwd or self._folder,
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CALL_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise HostError(f"podman {arguments[0]} takes longer than {_CALL_SECONDS:.0f} s") from error
+
+
+def _low_level(capabilities: Capabilities) -> Sequence[str]:
+    """Return the option for runc where crun, podman's first choice, does not work: with cgroups of both versions."""
+    runc = shutil.which("runc")
+    return ("--runtime", runc) if capabilities.is_hybrid and runc is not None else ()
+
+
+def _own_limit(kind: int, most: int) -> str:
+    """Return this process's own limit, which it may always pass on, as ``soft:hard``."""
+    _, hard = resource.getrlimit(kind)
+    limit = most if hard == resource.RLIM_INFINITY else min(hard, most)
+    return f"{limit}:{limit}"
+
+
+def _parent(container: ContainerStart) -> str:
+    """Return the pod's cgroup."""
+    if container.cgroup.path is None:
+        raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
+    return container.cgroup.path.rpartition("/")[0]
+
+
+def _name(container: ContainerId) -> str:
+    return f"podqos-{container.run_id}"
+
+
+def _decode(text: str, kind: type[Answer]) -> Answer:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise HostError(f"podman says what is not understood: {error}") from error

@@ -1,0 +1,43 @@
+"""A planned cgroup in the terms of runtimes that make the cgroup themselves, and where it turned out to be."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.host.cgroupfs import Cgroups
+from podqos.host.procfs import Procfs
+from podqos.qos.cgroup import Cgroup
+from podqos.qos.cgroup_settings import CgroupVersion
+
+
+class Resources(Struct, frozen=True, gc=False):
+    """What to ask for; None where the kernel's default is wanted. On v2 only memory: the rest is written as files."""
+
+    cpu_shares: int | None
+    cpu_quota_us: int | None
+    cpu_period_us: int | None
+    memory_bytes: int | None
+    pids: int | None
+
+
+def resources(cgroup: Cgroup) -> Resources:
+    """Read the files of a plan backwards."""
+
+    def number(*names: str) -> int | None:
+        texts = (cgroup.text(name) for name in names)
+        return next((int(text) for text in texts if text is not None and text.lstrip("-").isdecimal()), None)
+
+    return Resources(
+        cpu_shares=number("cpu.shares"),
+        cpu_quota_us=number("cpu.cfs_quota_us"),
+        cpu_period_us=number("cpu.cfs_period_us"),
+        memory_bytes=number("memory.limit_in_bytes", "memory.max"),
+        pids=number("pids.max"),
+    )
+
+
+def main_cgroup(procfs: Procfs, cgroups: Cgroups, pid: int) -> str | None:
+    """Return where a container's main process is charged, which has to be below the node; None if it is gone."""
+    controller = "memory" if cgroups.version is CgroupVersion.V1 else ""
+    path = procfs.cgroups(pid).get(controller)
+    return path if path is not None and path.startswith(f"{cgroups.own}/") else None

@@ -1,0 +1,336 @@
+"""Containers by runc: OCI bundles made from images on this machine's disk, no daemon.
+
+The keeper starts ``runc run --detach``, which ends once the container runs; the container's main process, whose parent
+is gone, becomes the keeper's, which therefore hears how it ends and keeps its log. So containers outlive the agent, and
+nothing runs per container besides the container itself.
+
+Below the state directory:
+
+    runc/state/            runc's own
+    runc/bundles/<run id>  config.json, the mounted root filesystem, what this node has to know again
+    images/<digest>        unpacked images, shared by all containers of the image
+
+Each container writes into an overlay of its own, whose upper directory lies in the container's folder; where the
+filesystem allows no overlay the image is copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.capabilities import Capabilities
+from podqos.host.cgroupfs import Cgroups, send_signal
+from podqos.host.disk import usage
+from podqos.host.keeping import LOST_CODE, KeeperLost, Keeping, Program
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.oci_config import bundle_config
+from podqos.host.runtimes.oci_layout import FoundImage, ImageFolder
+from podqos.host.runtimes.oci_unpack import unpack
+
+_MNT_DETACH = 2
+_CALL_SECONDS = 20.0
+_PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
+
+
+class _Record(Struct, frozen=True):
+    """What is to be known of a bundle after the agent was killed."""
+
+    id: str
+    cgroup: str
+    image: str
+
+
+class RuncEngine:
+    """Calls runc."""
+
+    name = "runc"
+
+    def __init__(
+        self, folder: Path, images: ImageFolder, cgroups: Cgroups, capabilities: Capabilities, note: Note
+    ) -> None:
+        program = shutil.which("runc")
+        if program is None:
+            raise HostError("runc is not installed: apt-get install runc, or --runtime process, which needs nothing")
+        self._state = folder / "runc" / "state"
+        self._bundles = folder / "runc" / "bundles"
+        self._unpacked = folder / "images"
+        for each in (self._state, self._bundles, self._unpacked):
+            each.mkdir(parents=True, exist_ok=True)
+        self._runc = (program, "--root", str(self._state))
+        self._images = images
+        self._cgroups = cgroups
+        self._capabilities = capabilities
+        self._note = note
+        self._procfs = Procfs()
+        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
+        self._hostnames: dict[str, str] = {}
+        self._codes: dict[str, int] = {}
+        self._keeping = Keeping(folder)
+
+    def prepare(self, sandbox: Sandbox) -> None:
+        """Remember the host name: nothing else is shared by the containers of a pod."""
+        self._hostnames[sandbox.uid] = sandbox.hostname
+
+    def start(self, container: ContainerStart) -> Started:
+        """Make the bundle and have the keeper run it."""
+        path = container.cgroup.path
+        if path is None:
+            raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
+        image = self._images.find(container.image)
+        bundle = self._bundle(container.id)
+        shutil.rmtree(bundle, ignore_errors=True)
+        bundle.mkdir()
+        record = _Record(str(container.id), path, image.digest)
+        (bundle / "podqos.json").write_bytes(msgspec.json.encode(record))
+        try:
+            rootfs = self._rootfs(container, image, bundle)
+            score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
+            if lack is not None:
+                self._note(f"{container.id.name}: oom_score_adj: {lack}")
+            hostname = self._hostnames.get(container.id.uid) or container.env.get("HOSTNAME", "podqos")
+            config = bundle_config(container, image.config, rootfs, oom_score_adj=score, hostname=hostname)
+            (bundle / "config.json").write_bytes(msgspec.json.encode(config))
+            self._cgroups.create(path)
+            for unwritten in self._cgroups.write(path, container.cgroup.files):
+                self._note(str(unwritten))
+            return Started(path, self._run(container, bundle, path))
+        except (HostError, OSError):
+            self._remove_bundle(bundle)
+            raise
+
+    def ended(self, container: ContainerId) -> Ended | None:
+        """Ask the keeper."""
+        self.tidy()
+        code = self._codes.get(str(container))
+        if code is None:
+            code = self._lost_code(container)
+        if code is None:
+            return None
+        record = self._record(self._bundle(container))
+        is_oom = record is not None and code != 0 and self._cgroups.oom_kills(record.cgroup) > 0
+        return Ended(code, is_oom)
+
+    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
+        """Run ``runc exec``; when stopped, the command itself is killed."""
+        path = container.cgroup.path
+        assert path is not None
+        pid_file = self._bundle(container.id) / f"exec-{id(execution)}"
+        arguments = [*self._runc, "exec", "--pid-file", str(pid_file), container.id.run_id, *command]
+        with subprocess.Popen(  # noqa: S603 - runc itself
+            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as program:
+
+            def stop() -> None:
+                with contextlib.suppress(OSError, ValueError):
+                    pid = int(pid_file.read_text())
+                    send_signal(self._cgroups, path, pid, signal.SIGKILL, self._procfs)
+                program.kill()
+
+            execution.begin(stop)
+            code = program.wait()
+        pid_file.unlink(missing_ok=True)
+        return code if code >= 0 else 128 - code
+
+    def remove(self, container: ContainerId) -> None:
+        """Have runc forget it, and remove the bundle."""
+        self._remove_bundle(self._bundle(container))
+        self._codes.pop(str(container), None)
+        with contextlib.suppress(KeeperLost):
+            self._keeping.forget(str(container))
+
+    def remove_sandbox(self, uid: str) -> None:
+        """Forget the host name."""
+        self._hostnames.pop(uid, None)
+
+    def containers(self) -> list[FoundContainer]:
+        """Compare bundles with what the keeper knows; what it does not know has lost its output, and is ended."""
+        kept = self._keeping.kept()
+        self._codes.update({name: program.code for name, program in kept.ended.items() if program.code is not None})
+        found = []
+        for bundle in sorted(self._bundles.iterdir()):
+            record = self._record(bundle)
+            container = None if record is None else ContainerId.parse(record.id)
+            if record is None or container is None:
+                self._remove_bundle(bundle)
+                continue
+            running = kept.running.get(record.id)
+            if running is not None:
+                found.append(FoundContainer(container, record.cgroup, running.pid, None))
+                continue
+            if record.id not in self._codes:
+                self._cgroups.kill(record.cgroup)
+            found.append(FoundContainer(container, record.cgroup, None, self._codes.get(record.id, LOST_CODE)))
+        return found
+
+    def tidy(self) -> None:
+        """Take what the keeper has told."""
+        try:
+            self._codes.update({each.id: each.code for each in self._keeping.exits()})
+        except KeeperLost as lost:
+            self._note(f"{lost}; what it kept is ended and started again")
+            self._keeping.reconnect()
+            self.containers()
+
+    def unused_image_bytes(self) -> int:
+        """Count unpacked images without containers."""
+        return sum(map(_bytes, self._unused_images()))
+
+    def remove_unused_images(self) -> int:
+        """Remove them; the layouts they came from are the user's and stay."""
+        gained = 0
+        for folder in self._unused_images():
+            gained += _bytes(folder)
+            shutil.rmtree(folder, ignore_errors=True)
+        return gained
+
+    def image_folder(self) -> Path:
+        """Return where unpacked images lie."""
+        return self._unpacked
+
+    def close(self, *, end: bool) -> None:
+        """Leave the keeper, or end it."""
+        if not end:
+            self._keeping.close()
+            return
+        for bundle in list(self._bundles.iterdir()):
+            self._remove_bundle(bundle)
+        self._keeping.forget_records()
+        self._keeping.end()
+
+    # ---- bundles -------------------------------------------------------------------------------------------------
+
+    def _bundle(self, container: ContainerId) -> Path:
+        return self._bundles / container.run_id
+
+    @staticmethod
+    def _record(bundle: Path) -> _Record | None:
+        try:
+            return msgspec.json.decode((bundle / "podqos.json").read_bytes(), type=_Record)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def _rootfs(self, container: ContainerStart, image: FoundImage, bundle: Path) -> Path:
+        """Return a root filesystem that the container may write to."""
+        lower = image.rootfs or self._unpack(image)
+        rootfs, upper, work = bundle / "rootfs", container.folder / "upper", container.folder / "work"
+        for each in (rootfs, upper, work):
+            each.mkdir(parents=True, exist_ok=True)
+        options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mount(b"overlay", os.fsencode(rootfs), b"overlay", 0, options.encode()) == 0:
+            return rootfs
+        self._note(f"no overlay on {container.folder}: {os.strerror(ctypes.get_errno())}; images are copied")
+        copy = container.folder / "rootfs"
+        self._call(["cp", "--archive", "--no-target-directory", str(lower), str(copy)])
+        return copy
+
+    def _unpack(self, image: FoundImage) -> Path:
+        target = self._unpacked / image.digest.replace(":", "-")
+        if not target.is_dir():
+            unpack(image, target)
+        return target
+
+    def _run(self, container: ContainerStart, bundle: Path, path: str) -> int:
+        log, pid_file = bundle / "runc.log", bundle / "pid"
+        container.log.parent.mkdir(parents=True, exist_ok=True)
+        options = ("--log", str(log), "--log-format", "json")
+        argv = (
+            *self._runc, *options, "run", "--detach", "--pid-file", str(pid_file), "--bundle", str(bundle),
+            container.id.run_id,
+        )  # fmt: skip
+        program = Program(
+            id=str(container.id),
+            argv=argv,
+            env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            cwd=str(bundle),
+            entrances=(),
+            log=str(container.log),
+            log_bytes=container.log_bytes,
+            log_files=container.log_files,
+            label=path,
+            pid_file=str(pid_file),
+        )
+        try:
+            return self._keeping.start(program)
+        except KeeperLost:
+            self.tidy()
+            return self._keeping.start(program)
+        except HostError as error:
+            raise HostError(_last_error(log) or str(error)) from error
+
+    def _remove_bundle(self, bundle: Path) -> None:
+        """Have runc kill and forget what there is, unmount, and remove the files."""
+        if not bundle.is_dir():
+            return
+        with contextlib.suppress(HostError):
+            self._call([*self._runc, "delete", "--force", bundle.name])
+        rootfs = bundle / "rootfs"
+        if rootfs.is_mount():
+            ctypes.CDLL(None).umount2(os.fsencode(rootfs), _MNT_DETACH)
+        shutil.rmtree(bundle, ignore_errors=True)
+
+    def _unused_images(self) -> list[Path]:
+        records = (self._record(bundle) for bundle in self._bundles.iterdir())
+        used = {record.image.replace(":", "-") for record in records if record is not None}
+        return [folder for folder in sorted(self._unpacked.iterdir()) if folder.name not in used]
+
+    def _lost_code(self, container: ContainerId) -> int | None:
+        """Return the code of a container whose keeper has gone: nobody knows it."""
+        kept = self._keeping.kept()
+        program = kept.ended.get(str(container))
+        if program is not None:
+            return program.code
+        return None if str(container) in kept.running else LOST_CODE
+
+    @staticmethod
+    def _call(arguments: Sequence[str]) -> None:
+        try:
+            done = subprocess.run(  # noqa: S603 - runc and cp
+                arguments, capture_output=True, timeout=_CALL_SECONDS, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired as error:
+            raise HostError(f"{arguments[0]} takes longer than {_CALL_SECONDS:.0f} s") from error
+        if done.returncode:
+            raise HostError(f"{arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
+
+
+def _bytes(folder: Path) -> int:
+    found = usage(folder)
+    return 0 if found is None else found.used_bytes
+
+
+def _escaped(path: Path) -> str:
+    """Return a path as overlay reads it: colons and commas separate."""
+    return str(path).replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
+
+
+class _LogLine(Struct, frozen=True):
+    level: str = ""
+    msg: str = ""
+
+
+def _last_error(log: Path) -> str:
+    """Return why runc gave up."""
+    try:
+        lines = log.read_bytes().splitlines()
+    except OSError:
+        return ""
+    for line in reversed(lines):
+        with contextlib.suppress(msgspec.DecodeError):
+            told = msgspec.json.decode(line, type=_LogLine)
+            if told.level in {"error", "fatal"}:
+                return told.msg
+    return ""

@@ -1,0 +1,249 @@
+"""The commands that talk to a node, against a real one in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from host.machine import needs_node
+from host.nodes import GROW, PYTHON, pod_document
+from podqos.cli.main import main
+from podqos.host.capabilities import open_cgroups
+
+pytestmark = [needs_node, pytest.mark.slow]
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class RunningNode:
+    """``podqos node run`` in a process of its own."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-"))
+        self.manifests = self.folder / "manifests"
+        self.manifests.mkdir()
+        self.state = self.folder / "state"
+        self.cgroup = f"podqos-test-{os.getpid()}-cli"
+        self.said = (self.folder / "said").open("wb")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "podqos", "node", "run", "--manifests", self.manifests, "--memory", "256Mi",
+             "--state-dir", self.state, "--cgroup-root", self.cgroup, "--node-name", "n", "--listen", "127.0.0.1:0"],
+            stderr=self.said,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        )  # fmt: skip
+
+    def put(self, document):
+        partial = self.folder / "partial"
+        partial.write_bytes(msgspec.json.encode(document))
+        partial.rename(self.manifests / f"{document['metadata']['name']}.json")
+
+    def until(self, condition, seconds=20):
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, (self.folder / "said").read_text()
+            time.sleep(0.05)
+
+    def journal(self):
+        file = self.state / "journal.jsonl"
+        return file.read_text() if file.exists() else ""
+
+    def close(self):
+        self.process.terminate()
+        try:
+            self.process.wait(20)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.said.close()
+            cgroups = open_cgroups(f"/{self.cgroup}")
+            cgroups.kill(cgroups.own)
+            cgroups.remove(cgroups.own)
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def node():
+    node = RunningNode()
+    try:
+        fixed = {"cpu": "10m", "memory": "32Mi"}
+        node.put(pod_document("steady", "sh", "-c", "echo one; echo two; sleep 1000",
+                              resources={"requests": fixed, "limits": fixed}))  # fmt: skip
+        node.put(pod_document("grown", *PYTHON, GROW, "40", resources={"requests": {"memory": "8Mi"}}))
+        node.until(lambda: node.journal().count('"Started"') == 2)
+        node.until(lambda: any(node.state.glob("logs/*_grown_*/main/0.log")))
+        node.until(lambda: "grown" in next(node.state.glob("logs/*_grown_*/main/0.log")).read_text())
+        yield node
+    finally:
+        node.close()
+
+
+@pytest.fixture
+def run(node, capsys):
+    """Run a command about the node; return what it prints."""
+
+    def run(*arguments, code=0):
+        assert main(["node", *arguments, "--state-dir", str(node.state)]) == code
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_status_tells_the_distance_and_both_next_victims(run):
+    text = run("status")
+    assert text.startswith("node          n, podqos ")
+    assert "of 256Mi in use" in text
+    assert "\nconditions    Ready, no pressure\n" in text
+    (row,) = [line.split() for line in text.splitlines() if line.startswith("memory.available")]
+    assert row[1:3] == ["hard", "100Mi"]
+    assert "next evicted  default/grown: uses" in text
+    assert "next killed   default/grown (main)" in text
+    assert "on: the kernel watches" in text
+
+
+def test_status_is_documented_as_json(run):
+    status = msgspec.json.decode(run("status", "-o", "json"))
+    assert status["node"] == "n"
+    assert {pod["name"] for pod in status["pods"]} == {"steady", "grown"}
+    assert "isConfined: true" in run("status", "-o", "yaml")
+
+
+def test_pods_are_a_table_or_the_apis_own_list(run):
+    header, *rows = run("pods").splitlines()
+    assert header.split()[:3] == ["POD", "CLASS", "PRIORITY"]
+    assert [row.split()[:2] for row in rows] == [["default/steady", "Guaranteed"], ["default/grown", "Burstable"]]
+    assert "steady.json" in run("pods", "-o", "wide")
+    listed = msgspec.json.decode(run("pods", "-o", "json"))
+    assert listed["kind"] == "PodList"
+    assert msgspec.yaml.decode(run("pods", "-o", "yaml"))["items"][0]["status"]["phase"] == "Running"
+
+
+def test_top_prints_once_where_nobody_watches(run):
+    for arguments in ((), ("--once",)):
+        lines = run("top", *arguments).splitlines()
+        assert lines[0].startswith("n  up ")
+        assert lines[1].startswith("memory        [")
+        assert any("default/grown" in line and "[" in line for line in lines[6:])
+        assert "\x1b" not in "".join(lines)
+
+
+def test_logs(run):
+    assert run("logs", "steady") == "one\ntwo\n"
+    assert run("logs", "default/steady", "-c", "main", "--tail", "1") == "two\n"
+    assert " stdout F two\n" in run("logs", "steady", "--timestamps")
+    run("logs", "nobody", code=2)
+    run("logs", "steady", "-c", "nothing", code=2)
+
+
+def test_the_journal_in_words_and_as_written(run, node):
+    words = run("journal")
+    assert "steady started: Guaranteed, oom_score_adj −997" in words
+    assert run("journal", "-o", "jsonl") == node.journal()
+    assert run("journal", "--since", "1ns") == ""
+    assert run("journal", "--since", "2020-01-01T00:00:00Z") == words
+    assert len(run("journal", "--tail", "1").splitlines()) == 1
+    run("journal", "--since", "yesterday", code=2)
+
+
+def test_evicting_asks_a_person_and_does_what_he_says(run, node):
+    node.put(pod_document("unloved", "sleep", "1000"))
+    node.until(lambda: "default/unloved" in node.journal() and node.journal().count('"Started"') >= 3)
+    words = [sys.executable, "-m", "podqos", "node", "evict", "unloved", "--state-dir", str(node.state)]
+    assert _session(words, b"n\n")[0] == 1
+    assert '"Evicted"' not in node.journal()
+    code, output, _ = _session(words, b"y\n")
+    assert code == 0
+    assert b"Evict default/unloved? [y/N]" in output
+    node.until(lambda: '"Evicted","pod":"default/unloved","by":"user"' in node.journal())
+    node.until(lambda: '"CleanedUp","pod":"default/unloved"' in node.journal())
+    assert "unloved evicted on request" in run("journal")
+    run("evict", "unloved", "--yes", code=3)
+    run("evict", "a/b/c", "--yes", code=2)
+    (node.manifests / "unloved.json").unlink()
+
+
+@pytest.mark.parametrize(("key", "code"), [(b"q", 0), (b"\x03", 130), (signal.SIGTERM, 130)], ids=["q", "^C", "TERM"])
+def test_top_gives_the_terminal_back_as_it_was(node, key, code):
+    words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(node.state)]
+    ended, output, (before, after) = _session(words, key, wait_for=b"default/steady")
+    assert ended == code
+    assert output.count(b"\x1b[?1049h") == output.count(b"\x1b[?1049l") == 1
+    assert output.rindex(b"\x1b[?25h") > output.rindex(b"\x1b[?25l")
+    assert after == before
+
+
+def test_top_gives_the_terminal_back_when_the_node_goes(node, tmp_path):
+    """The socket is reached by another name, which is taken away while somebody watches."""
+    (tmp_path / "api.sock").symlink_to(node.state / "api.sock")
+    words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(tmp_path)]
+    code, output, (before, after) = _session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")
+    assert code == 3
+    assert output.count(b"\x1b[?1049l") == 1
+    assert b"no node runs" in output
+    assert after == before
+
+
+def _session(words, action, wait_for=b""):
+    """Run a command on a terminal, act once something is shown; return its code, what it wrote, and the modes."""
+    own, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (40, 140))
+    before = termios.tcgetattr(theirs)
+    process = subprocess.Popen(
+        words, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        preexec_fn=lambda: _take_terminal(theirs),  # noqa: PLW1509 - there are no threads
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm"},
+    )  # fmt: skip
+    output, acted, end = b"", False, time.monotonic() + 20
+    while process.poll() is None and time.monotonic() < end:
+        if select.select([own], [], [], 0.05)[0]:
+            output += os.read(own, 65536)
+        if not acted and wait_for in output and output:
+            acted = True
+            if callable(action) and not isinstance(action, int):
+                action()
+            elif isinstance(action, bytes):
+                os.write(own, action)
+            else:
+                process.send_signal(action)
+    while select.select([own], [], [], 0.1)[0]:
+        output += os.read(own, 65536)
+    process.kill()
+    code = process.wait()
+    after = termios.tcgetattr(theirs)
+    os.close(own)
+    os.close(theirs)
+    return code, output, (before, after)
+
+
+def _take_terminal(descriptor):
+    import fcntl
+
+    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
+
+
+def test_a_port_that_is_taken_ends_the_node_before_it_begins(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        own = f"podqos-test-{os.getpid()}-port"
+        port = taken.getsockname()[1]
+        done = subprocess.run(
+            [sys.executable, "-m", "podqos", "node", "run", "--manifests", tmp_path / "m",
+             "--state-dir", tmp_path / "s", "--memory", "256Mi", "--cgroup-root", own, "--listen", f"127.0.0.1:{port}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True, text=True, check=False, timeout=30,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert f"--listen 127.0.0.1:{port}: Address already in use" in done.stderr
+    assert not open_cgroups(f"/{own}").exists(f"/{own}")
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,68 @@
+"""A whole node on each container runtime: restarts, probes, kernel kills, evictions, adoption, and nothing left."""
+
+from __future__ import annotations
+
+import pytest
+
+from host.machine import MI, needs_node
+from host.nodes import kubelet, pod_document, running_node
+from host.runtime_stages import IMAGE, mounts_below
+from podqos.agent.journal import Kind
+from podqos.host.runtimes.choice import RuntimeName
+
+pytestmark = [pytest.mark.slow, needs_node]
+
+STEADY = 'trap "exit 0" TERM; echo up >> /mnt/ups; while :; do sleep 0.05; done'
+# Takes 64 MiB once it is told to, and keeps them.
+GROW = 'echo up; while [ ! -e /mnt/go ]; do sleep 0.05; done; x=$(printf %01048576d 0); x=$x$x$x$x$x$x$x$x; \
+x=$x$x$x$x$x$x$x$x; trap "exit 0" TERM; while :; do sleep 0.05; done'
+OUT_OF_MEMORY = "x=xxxxxxxx; while :; do x=$x$x; done"
+WITH_IMAGES = [name for name in RuntimeName if name is not RuntimeName.PROCESS]
+
+
+def document(name: str, script: str, memory: str | None, volume, **container: object) -> dict:
+    amounts = {} if memory is None else {"limits": {"memory": memory, "cpu": "500m"}}
+    return pod_document(
+        name,
+        image=IMAGE,
+        args=[script],
+        resources=amounts,
+        volumeMounts=[{"name": "v", "mountPath": "/mnt"}],
+        spec={"terminationGracePeriodSeconds": 5, "volumes": [{"name": "v", "hostPath": {"path": str(volume)}}]},
+        **container,
+    )
+
+
+@pytest.mark.parametrize("choice", WITH_IMAGES, ids=WITH_IMAGES, indirect=True)
+def test_a_node_on_a_container_runtime(choice, tmp_path):
+    probe = {"livenessProbe": {"exec": {"command": ["cat", "/mnt/ups"]}, "periodSeconds": 1, "initialDelaySeconds": 1}}
+    configuration = kubelet(evictionHard={"memory.available": "200Mi"})
+    with running_node(configuration, 256 * MI, choice) as stage:
+        stage.put(
+            document("steady", STEADY, "16Mi", tmp_path, **probe),
+            document("growing", GROW, None, tmp_path),
+            document("too-big", OUT_OF_MEMORY, "16Mi", tmp_path),
+        )
+        stage.until(lambda: (tmp_path / "ups").exists() and "up" in stage.log("growing"))
+        stage.until(lambda: (Kind.RESTARTED, "too-big") in stage.lines(), 30)
+        assert (Kind.OOM_KILLED, "too-big") in stage.lines()
+        steady = stage.pod("steady").runs["main"]
+        stage.until(lambda: steady.pid is not None)
+
+        stage.lose_agent()
+        stage.until(lambda: stage.is_up("steady", "growing"))
+        again = stage.pod("steady").runs["main"]
+        stage.until(lambda: again.pid is not None)
+        assert (again.pid, again.cgroup) == (steady.pid, steady.cgroup)
+        assert stage.node.cgroups.holds(again.cgroup, again.pid)
+
+        (tmp_path / "go").touch()
+        stage.until(lambda: (Kind.EVICTED, "growing") in stage.lines(), 30)
+        assert stage.is_up("steady")
+        assert (tmp_path / "ups").read_text() == "up\n"
+
+        for name in ("steady", "growing", "too-big"):
+            (stage.manifests / f"{name}.json").unlink()
+        stage.until(lambda: not stage.node.world.pods, 30)
+        stage.until(lambda: stage.node.runtime.containers() == [])
+        assert mounts_below(stage.folder) == []

@@ -1,0 +1,220 @@
+"""What the node may expect of a runtime, asked of every one of them: real processes, real containers."""
+
+from __future__ import annotations
+
+import pytest
+
+from host.machine import MI, needs_node
+from host.runtime_stages import SPARE_IMAGE, Stage, on_stage
+from podqos.errors import HostError
+from podqos.host.procfs import Procfs
+from podqos.host.runtime import Mount
+from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
+from podqos.host.runtimes.engine import CANNOT_START_CODE
+
+pytestmark = [pytest.mark.slow, needs_node]
+
+READY_THEN_7 = 'trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
+STUBBORN = 'trap "" TERM; echo ready; while :; do sleep 0.05; done'
+GROW = "x=xxxxxxxx; while :; do x=$x$x; done"
+EVERY = list(RuntimeName)
+WITH_IMAGES = [name for name in RuntimeName if name is not RuntimeName.PROCESS]
+
+
+@pytest.fixture
+def stage(choice):
+    with on_stage(choice) as made:
+        yield made
+
+
+every_runtime = pytest.mark.parametrize("choice", EVERY, ids=EVERY, indirect=True)
+every_container_runtime = pytest.mark.parametrize("choice", WITH_IMAGES, ids=WITH_IMAGES, indirect=True)
+
+
+@every_runtime
+def test_exit_code_and_output_are_those_of_the_command(stage: Stage):
+    start = stage.start("echo out; echo err >&2; exit 3")
+    assert stage.ended(start).exit_code == 3
+    assert not stage.ended(start).oom_killed
+    stage.says(start, "out", "err")
+    lines = [line.split(" ", 3)[1:] for line in start.log.read_text().splitlines()]
+    assert sorted(lines) == [["stderr", "F", "err"], ["stdout", "F", "out"]]
+
+
+@every_runtime
+def test_sigterm_reaches_the_main_process_and_sigkill_ends_everything(stage: Stage):
+    polite, stubborn = stage.start(READY_THEN_7), stage.start(STUBBORN, name="stubborn")
+    stage.says(polite, "ready")
+    stage.says(stubborn, "ready")
+    stage.runtime.terminate(stubborn.id)
+    stage.runtime.terminate(polite.id)
+    assert stage.ended(polite).exit_code == 7
+    assert stubborn.id not in stage.exits
+    stage.runtime.kill(stubborn.id)
+    assert stage.ended(stubborn).exit_code == 137
+    assert stage.share.cgroups.processes(stage.cgroup(stubborn)) == []
+
+
+@every_runtime
+def test_a_container_runs_in_its_cgroup_with_its_values_its_environment_and_its_directory(stage: Stage):
+    start = stage.start(
+        'echo "$GREETING $0"; pwd; cat /proc/self/oom_score_adj; trap "exit 0" TERM; while :; do sleep 0.05; done',
+        memory="32Mi",
+        env={"GREETING": "good morning"},
+        working_dir="/mnt",
+    )
+    stage.says(start, "good morning sh", "/mnt", "500")
+    path = stage.cgroup(start)
+    assert path.startswith(f"{stage.share.own}/kubepods/pod{stage.uid}/")
+    assert stage.share.cgroups.memory_limit(path) == 32 * MI
+    for file in start.cgroup.files:
+        if file.text is not None:
+            assert (stage.share.cgroups.read(path, file.name) or "").strip() == file.text
+    (main, *_) = stage.share.cgroups.processes(path)
+    assert Procfs().oom_score_adj(main) == 500
+
+
+@every_runtime
+def test_containers_of_a_pod_share_its_volumes_and_may_not_write_where_they_only_read(stage: Stage):
+    volume = stage.share.folder / "volume"
+    volume.mkdir()
+    writer = stage.start("echo hello > /mnt/file", name="writer", mounts=(Mount("v", str(volume), "/mnt"),))
+    assert stage.ended(writer).exit_code == 0
+    reader = stage.start(
+        "cat /mnt/file; echo no > /mnt/file && exit 1; exit 4",
+        name="reader",
+        mounts=(Mount("v", str(volume), "/mnt", read_only=True),),
+    )
+    assert stage.ended(reader).exit_code == 4
+    stage.says(reader, "hello")
+    assert (volume / "file").read_text() == "hello\n"
+
+
+@every_runtime
+def test_another_attempt_is_another_run_with_a_log_of_its_own(stage: Stage):
+    first = stage.start("echo first; exit 1")
+    stage.ended(first)
+    second = stage.start("echo second; exit 0", attempt=1)
+    assert stage.ended(second).exit_code == 0
+    stage.says(second, "second")
+    assert "second" not in stage.said(first)
+    stage.runtime.remove(first.id)
+    assert [(each.id, each.exit_code) for each in stage.runtime.containers()] == [(second.id, 0)]
+
+
+@every_runtime
+def test_whoever_comes_after_the_agent_finds_what_runs_and_how_the_rest_ended(stage: Stage):
+    polite, brief = stage.start(READY_THEN_7), stage.start("echo ready; sleep 0.3; exit 9", name="brief")
+    stage.says(polite, "ready")
+    stage.says(brief, "ready")
+    path = stage.cgroup(polite)
+    before = set(stage.share.cgroups.processes(path))
+    stage.change_agent()
+    stage.until(lambda: {each.id: each.exit_code for each in stage.runtime.containers()}.get(brief.id) == 9)
+    found = {each.id: each for each in stage.runtime.containers()}
+    assert found[polite.id].exit_code is None
+    assert found[polite.id].cgroup == path
+    assert found[polite.id].pid in before
+    stage.exits.clear()
+    stage.runtime.terminate(polite.id)
+    assert stage.ended(polite).exit_code == 7
+
+
+@every_runtime
+def test_a_container_over_its_limit_is_known_to_be_killed_for_memory(stage: Stage):
+    start = stage.start(GROW, memory="32Mi")
+    ended = stage.ended(start)
+    assert ended.exit_code == 137
+    assert ended.oom_killed or stage.share.cgroups.oom_kills(stage.cgroup(start)) > 0
+
+
+@every_runtime
+def test_a_command_inside_a_container_tells_how_it_ended_and_can_be_stopped(stage: Stage):
+    start = stage.start(READY_THEN_7)
+    stage.says(start, "ready")
+    stage.runtime.execute(start, ["sh", "-c", "exit 5"], "token-1")
+    stage.runtime.execute(start, ["sleep", "100"], "token-2")
+    stage.until(lambda: "token-1" in stage.results)
+    assert stage.results["token-1"].exit_code == 5
+    processes = stage.share.cgroups.processes
+    stage.until(lambda: any(_runs(pid, b"sleep\x00100") for pid in processes(stage.cgroup(start))))
+    stage.runtime.stop_execution("token-2")
+    stage.until(lambda: "token-2" in stage.results)
+    assert stage.results["token-2"].exit_code != 0
+    stage.until(lambda: not any(_runs(pid, b"sleep\x00100") for pid in processes(stage.cgroup(start))))
+    assert start.id not in stage.exits
+
+
+@every_runtime
+def test_what_cannot_be_started_has_ended_and_the_reason_is_said(stage: Stage):
+    start = stage.start("true", command=("/no/such/program",))
+    assert stage.ended(start).exit_code == CANNOT_START_CODE
+    assert any("/no/such/program" in note for note in stage.notes)
+
+
+@every_runtime
+def test_a_log_does_not_grow_without_end(stage: Stage):
+    line = "x" * 90
+    start = stage.start(f"for i in $(seq 400); do echo {line}; done; {READY_THEN_7}", log_bytes=8192, log_files=2)
+    stage.says(start, "ready")
+    stage.tidy()
+    files = list(start.log.parent.glob("0.log*"))
+    assert len(files) <= 2
+    assert start.log.stat().st_size <= 8192
+
+
+@every_container_runtime
+def test_entrypoint_and_variables_come_from_the_image(stage: Stage):
+    start = stage.start("echo $FROM_IMAGE; ls /", command=())
+    assert stage.ended(start).exit_code == 0
+    stage.says(start, "yes", "mnt")
+    assert "home" not in stage.said(start)
+
+
+@every_container_runtime
+def test_an_image_that_is_not_there_is_named(stage: Stage):
+    start = stage.start("true", image="podqos.test/nothing:9")
+    assert stage.ended(start).exit_code == CANNOT_START_CODE
+    assert any("no image can be pulled: podqos.test/nothing:9" in note for note in stage.notes)
+
+
+@every_container_runtime
+def test_only_images_without_containers_are_removed(stage: Stage):
+    kept = stage.start(READY_THEN_7)
+    spare = stage.start("", name="spare", image=SPARE_IMAGE, command=("true",), args=())
+    assert stage.ended(spare).exit_code == 0
+    stage.runtime.remove(spare.id)
+    stage.says(kept, "ready")
+    assert stage.runtime.unused_image_bytes() > 0
+    assert stage.runtime.remove_unused_images() > 0
+    assert stage.runtime.unused_image_bytes() == 0
+    stage.runtime.execute(kept, ["true"], "token")
+    stage.until(lambda: "token" in stage.results)
+    assert stage.results["token"].exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        (RuntimeChoice(name=RuntimeName.RUNC), "runc is not installed"),
+        (RuntimeChoice(name=RuntimeName.PODMAN), "podman is not installed"),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_a_runtime_that_is_not_installed_says_how_to_get_it(choice, message, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match=rf"{message}: apt-get install"):
+        make_runtime(choice, tmp_path, None, None, print)
+
+
+def test_a_runtime_that_does_not_answer_is_named(tmp_path):
+    choice = RuntimeChoice(name=RuntimeName.CONTAINERD, socket=tmp_path / "no.sock")
+    with pytest.raises(HostError, match=r"no container runtime answers on .*no\.sock.*apt-get install containerd"):
+        make_runtime(choice, tmp_path, None, None, print)
+
+
+def _runs(pid: int, command: bytes) -> bool:
+    try:
+        return command in (Procfs().root / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return False

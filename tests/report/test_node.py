@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from podqos.eviction.ranking import Ranking, rank
+from podqos.eviction.signals import Signal
+from podqos.host.psi import Pressure, PressureFile
+from podqos.host.status_document import (
+    ConditionRow,
+    ContainerRow,
+    FastPath,
+    NodeStatus,
+    NoteRow,
+    PodRow,
+    RefusedRow,
+    ResourceRow,
+    ThresholdRow,
+)
+from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
+from podqos.model.quantity import Quantity
+from podqos.model.resources import ResourceRequirements
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.report.node import NextVictims, duration, pods_table, status_lines
+from podqos.report.node_top import bar, screen
+from podqos.report.style import Style, visible_length
+
+MI = 1 << 20
+PLAIN = Style()
+SECOND_US = 1_000_000
+
+
+def _pod(name, qos_class=QOSClass.BURSTABLE, **fields):
+    row = PodRow(
+        namespace="default", name=name, uid=name, qos_class=qos_class, priority=0, phase="Running", reason="",
+        is_stopping=False, restarts=0, started_us=SECOND_US, memory_bytes=40 * MI, memory_request_bytes=64 * MI,
+        memory_limit_bytes=128 * MI, cpu_usage_ns=0, containers=(ContainerRow("main", 900, 900),), source="a.yaml",
+    )  # fmt: skip
+    return replace(row, **fields)
+
+
+def _status(*pods, **fields):
+    still = Pressure(0.0, 0.0, 0.0, 0)
+    status = NodeStatus(
+        version="1", node="n", pid=1, start_time="", now_us=91 * SECOND_US, start_us=SECOND_US, state_dir="/s",
+        manifests="/m", runtime="process", shadow=False, is_ending=False, cgroup="/podqos", cgroup_version="v1",
+        is_confined=True, memory=MemoryStats(None, 384 * MI, 128 * MI, 128 * MI), pods_memory_limit_bytes=None,
+        conditions=(ConditionRow("Ready", True, ""), ConditionRow("MemoryPressure", False, "")),
+        resources=(ResourceRow("cpu", 2000, 1500, 150), ResourceRow("memory", 512 * MI, 412 * MI, 103 * MI)),
+        thresholds=(ThresholdRow(Signal.MEMORY, True, 0, 100 * MI, 384 * MI, 512 * MI, False),),
+        pressure={"memory": PressureFile(Pressure(12.5, 0.0, 0.0, 1), still)},
+        fast_path=FastPath(True, {"/podqos": 412 * MI}, 1, 0.0012),
+        degraded=("something is missing",), notes=(), refused=(), pods=pods,
+    )  # fmt: skip
+    return replace(status, **fields)
+
+
+def _ranked(used_bytes, request):
+    requests = ResourceRequirements(requests={"memory": Quantity.parse(request)} if request else {})
+    pod = Pod(ObjectMeta("big", "default", "u"), PodSpec((Container("main", resources=requests),)))
+    stats = {"u": PodStats(PodReference("big", "default", "u"), (), MemoryStats(working_set_bytes=used_bytes))}
+    return rank([pod], stats, Ranking(Signal.MEMORY))[0]
+
+
+def test_a_status_names_every_figure_that_matters():
+    text = "\n".join(status_lines(_status(_pod("a")), NextVictims(_ranked(80 * MI, "64Mi")), PLAIN))
+    for line in (
+        "node          n, podqos 1, up 1 min 30 s",
+        "memory        128Mi of 512Mi in use, 384Mi available, a share of this machine",
+        "pressure      memory 12.5 % (all: 0.0 %) of the last 10 s spent waiting, machine-wide",
+        "fast path     on: the kernel watches /podqos at 412Mi; the last victim was held after 1.2 ms",
+        "next evicted  default/big: uses 80Mi, 16Mi above its request, priority 0",
+        "next killed   nobody",
+        "memory    512Mi     412Mi        103Mi (25 %)",
+        "memory.available  hard  100Mi      384Mi      284Mi",
+        "  something is missing",
+    ):
+        assert f"\n{line}\n" in f"\n{text}\n"
+
+
+@pytest.mark.parametrize(
+    ("used", "asked", "words"),
+    [(10 * MI, "64Mi", "54Mi below its request"), (10 * MI, "", "without a request"), (64 * MI, "64Mi", "0.0Mi below")],
+)
+def test_the_next_to_be_evicted_is_measured_against_its_request(used, asked, words):
+    assert any(words in line for line in status_lines(_status(), NextVictims(_ranked(used, asked)), PLAIN))
+
+
+def test_what_presses_is_not_overlooked():
+    row = ThresholdRow(Signal.MEMORY, False, 90, 100 * MI, 50 * MI, 512 * MI, True)
+    status = _status(
+        conditions=(ConditionRow("Ready", True, ""), ConditionRow("MemoryPressure", True, "then")), thresholds=(row,)
+    )
+    text = "\n".join(status_lines(status, NextVictims(), PLAIN))
+    assert "Ready, MemoryPressure since then" in text
+    assert "memory.available  soft, 90 s  100Mi      50Mi       met" in text
+
+
+def test_a_threshold_that_nobody_observes_says_so():
+    row = ThresholdRow(Signal.CONTAINERFS, True, 0, None, None, None, False)
+    lines = status_lines(_status(thresholds=(row,)), NextVictims(), PLAIN)
+    assert any(line.endswith("–          –          not observed") for line in lines)
+
+
+def test_a_note_is_said_once_even_if_it_is_a_refusal():
+    refused = RefusedRow("default/x", "x.yaml", "no good")
+    notes = (NoteRow("x.yaml: default/x: no good", 3), NoteRow("something is missing", 1), NoteRow("odd", 2))
+    text = "\n".join(status_lines(_status(refused=(refused,), notes=notes), NextVictims(), PLAIN))
+    assert text.count("no good") == 1
+    assert text.count("something is missing") == 1
+    assert "odd (2 times)" in text
+
+
+def test_pods_stand_by_class_and_size_and_show_what_was_wanted_and_kept():
+    lines = pods_table(
+        _status(
+            _pod("b", QOSClass.BEST_EFFORT, memory_request_bytes=0, memory_limit_bytes=None),
+            _pod("small", memory_bytes=MI),
+            _pod("large", memory_bytes=90 * MI),
+            _pod("g", QOSClass.GUARANTEED, containers=(ContainerRow("main", -997, 0),)),
+            _pod("gone", QOSClass.BEST_EFFORT, memory_bytes=None, phase="Failed", reason="Evicted", containers=()),
+        ),
+        PLAIN,
+    )
+    assert [line.split()[0] for line in lines[1:]] == [
+        f"default/{name}" for name in ("g", "large", "small", "b", "gone")
+    ]
+    assert lines[1].endswith("−997 (kept 0)")
+    assert lines[5].split()[3] == "Evicted"
+
+
+def test_a_node_without_pods_says_so():
+    assert pods_table(_status(), PLAIN) == ["no pods"]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120, 200])
+@pytest.mark.parametrize("height", [None, 4, 12, 40])
+def test_the_view_stays_within_the_window(width, height):
+    status = _status(*(_pod(f"pod-with-a-rather-long-name-{number}") for number in range(20)))
+    for style in (Style(width=width), Style(width=width, colour=True)):
+        lines = screen(status, NextVictims(_ranked(MI, "")), {"pod-with-a-rather-long-name-1": 250}, style, height)
+        assert all(visible_length(line) <= width for line in lines)
+        assert height is None or len(lines) <= height
+
+
+def test_the_view_shows_usage_against_request_and_limit():
+    lines = screen(_status(_pod("a", memory_bytes=96 * MI)), NextVictims(), {"a": 250}, PLAIN)
+    (line,) = (line for line in lines if "default/a" in line)
+    assert line.split()[5:7] == ["250m", "96Mi"]
+    assert "[████████████|█████······]" in line
+    assert line.endswith("64Mi (above)  128Mi")
+
+
+@pytest.mark.parametrize(
+    ("value", "mark", "text"),
+    [(0, None, "[····]"), (50, None, "[██··]"), (1000, None, "[████]"), (25, 50, "[█·|·]"), (0, 100, "[···|]")],
+)
+def test_a_bar_is_a_share_of_its_width(value, mark, text):
+    assert bar(value, 100, 4, mark) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (90, "1 min 30 s"), (7260, "2 h 1 min"), (90000, "1 d 1 h")]
+)
+def test_a_duration_has_its_two_largest_units(seconds, text):
+    assert duration(seconds * SECOND_US) == text
