@@ -9,8 +9,10 @@ Read in this order:
 4. ``node_world``: all that as the world of an agent; ``statistics`` is what its kubelet sees. ``node``: when it looks.
    ``alarms`` and ``local_limits`` are why it need not look all the time.
 5. ``cluster``, ``replicas``, ``control_plane``, ``scheduling``: everything that is not a node's own business.
-6. ``fleet``, ``quiet``, ``load``: why ten thousand nodes on which nothing happens cost nothing.
+6. ``fleet``, ``quiet``, ``trial``, ``peaks``, ``beginnings``: why ten thousand nodes on which nothing happens cost
+   nothing.
 7. ``run``: from a scenario to a journal. ``recording`` and ``checkers`` watch it.
+8. ``blast``, ``sweep``, ``variation``: questions that take many runs.
 
 Nothing here ticks. Between two events everything is linear, so the next event is computed: the agenda holds the bends
 of the curves and the moments at which sums pass limits, thresholds and watermarks.
