@@ -6,8 +6,8 @@ the writing of the journal as JSON lines. Times are those of the processor; on a
     quiet   24 hours in which nothing happens; the budget for 10,000 nodes is 60 s and 4 GiB
     daily   the same with daily load curves that cross nothing, no two nodes alike; 180 s
     kills   an hour of leaks, killed at the limits of containers and of nodes; 2,000 kills a second on one core
-    length  the same events in 1 hour, 24 hours, 7 days: the time must not grow
-    events  one, two, four times the kills on the same nodes: the time per kill must not grow
+    length  the same leaks in 2 hours, 24 hours, 7 days: the time per event must not grow
+    events  leaks that fill up one, two, four times as often on the same nodes: nor there
 
     python bench/simulate.py [KIND …]
 """
@@ -39,7 +39,7 @@ SIZES = {
     "quiet": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "daily": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "kills": ((250, 1, 1), (500, 1, 1), (1_000, 1, 1)),
-    "length": ((100, 1, 1), (100, 24, 1), (100, 7 * 24, 1)),
+    "length": ((100, 2, 1), (100, 24, 1), (100, 7 * 24, 1)),
     "events": ((100, 1, 1), (100, 1, 2), (100, 1, 4)),
 }
 """Nodes, hours, and how often leaks fill up."""

@@ -18,7 +18,6 @@ from podqos.agent.state import AgentConfig, AgentState
 from podqos.eviction.admission import admit
 from podqos.model.pod import Pod
 from podqos.model.resources import is_extended
-from podqos.placement.demand import counted
 from podqos.placement.fit import lacking
 
 
@@ -57,6 +56,6 @@ def _too_little_left(config: AgentConfig, state: AgentState, requests: Mapping[s
     active = len(state.pods)
     if active >= config.max_pods:
         active = sum(record.is_active for record in state.pods.values())
-    for first in lacking(asked, state.requested, counted(allocatable), active, config.max_pods):
+    for first in lacking(asked, state.requested, config.known_plans.allocatable, active, config.max_pods):
         return TooLittleLeft(first.resource, first.requested, first.used, first.capacity)
     return None

@@ -14,6 +14,7 @@ from podqos.agent.reasons import Promised
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
+from podqos.model.resources import ResourceList
 from podqos.placement.demand import counted
 from podqos.qos.cgroup import Cgroup, CgroupContent, cgroup_contents, tier_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -42,9 +43,11 @@ class PodPlan(Struct, frozen=True):
 class PodPlans:
     """The plans of one kind of node."""
 
-    def __init__(self, cgroups: CgroupSettings, profile: Profile) -> None:
+    def __init__(self, cgroups: CgroupSettings, profile: Profile, allocatable: ResourceList) -> None:
         self._cgroups = cgroups
         self._profile = profile
+        self.allocatable: Mapping[str, int] = counted(allocatable)
+        """What pods may request together, in the units of ``PodPlan.requests``."""
         self._pods: dict[tuple[int, int, int], PodPlan] = {}
         self._tiers: dict[TierRequests, tuple[Cgroup, ...]] = {}
 

@@ -51,13 +51,18 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     plans: PodPlans | None = None
     """What has been worked out already, for nodes of this kind."""
 
+    @property
+    def known_plans(self) -> PodPlans:
+        """What has been worked out, or can be."""
+        return self.plans or PodPlans(self.cgroups, self.profile, self.allocatable)
+
     def plan_of(self, pod: Pod) -> PodPlan:
         """Return what a pod gets."""
-        return (self.plans or PodPlans(self.cgroups, self.profile)).of(pod)
+        return self.known_plans.of(pod)
 
     def tier_cgroups(self, requests: TierRequests) -> tuple[Cgroup, ...]:
         """Return the cgroups of the classes for what all pods request together."""
-        return (self.plans or PodPlans(self.cgroups, self.profile)).tiers(requests)
+        return self.known_plans.tiers(requests)
 
 
 class Stage(StrEnum):

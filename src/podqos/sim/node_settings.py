@@ -52,15 +52,16 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
     allocatable = node_allocatable(capacity_of(spec), config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
     cgroups = _cgroups(spec, allocatable)
+    for_pods = {name: amount for name, amount in allocatable.allocatable.items() if name != PID}
     agent = AgentConfig(
         node=spec.name,
         cgroups=cgroups,
         eviction=configure(eviction_settings(config), layout=layout, policy=policy, profile=profile),
-        allocatable={name: amount for name, amount in allocatable.allocatable.items() if name != PID},
+        allocatable=for_pods,
         max_pods=allocatable.allocatable[PODS].value,
         longest_back_off_seconds=_longest_back_off_seconds(config, profile),
         profile=profile,
-        plans=PodPlans(cgroups, profile),
+        plans=PodPlans(cgroups, profile, for_pods),
     )
     status_update_us = parse_duration_ns(config.node_status_update_frequency) // _NS_PER_US
     return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from podqos.agent.reasons import OOMLevel
 from podqos.model.pod import Pod
-from podqos.sim.curve import Curve
+from podqos.sim.curve import Curve, constant
 from podqos.sim.demand import IDLE
 from podqos.sim.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node_settings import NodeSettings
@@ -28,6 +28,8 @@ from podqos.sim.pods import SimPod
 from podqos.sim.trial import Demands, Trial
 from podqos.sim.want import Want
 from podqos.sim.would_evict import MemoryRequests
+
+_PIDS = "pids"
 
 
 class Load(Struct, frozen=True):
@@ -67,10 +69,12 @@ class Bounds:
         if self._trial.settle() and tried is not None:
             load = self._of_pod(tried)
         self._trial.remove(pod)
-        if load is None:
-            return None
-        # Init containers have been there for a moment.
-        return Load(Counter(load.peaks) + Counter(pids=len(inits)), load.curves) if inits else load
+        return load if load is None or not inits else self._with_pids(load, len(inits))
+
+    def _with_pids(self, load: Load, count: int) -> Load:
+        """Return a load with the process ids of init containers, which have been there for a moment."""
+        curves = {name: (*own, constant(count)) if name.startswith(_PIDS) else own for name, own in load.curves.items()}
+        return self._load(curves)
 
     def are_kept(self, world: NodeWorld, loads: Sequence[Load]) -> bool:
         """Whether nothing can happen on a node with these pods; ``world`` is such a node, for its limits."""
@@ -124,10 +128,10 @@ class Bounds:
             for gauge in want.gauges:
                 if id(gauge) in names:
                     curves.setdefault(names[id(gauge)], []).append(want.curve)
-        return Load(
-            {name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()},
-            {name: tuple(each) for name, each in curves.items()},
-        )
+        return self._load({name: tuple(each) for name, each in curves.items()})
+
+    def _load(self, curves: Mapping[str, tuple[Curve, ...]]) -> Load:
+        return Load({name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()}, curves)
 
 
 def _shared(world: NodeWorld) -> dict[str, Gauge]:
@@ -139,7 +143,7 @@ def _shared(world: NodeWorld) -> dict[str, Gauge]:
     for path, supply in world.pid_limits.items():
         limited = world.memory.groups.get(path)
         if limited is None or limited.level is not OOMLevel.POD:
-            found[f"pids{path}"] = supply.gauge
+            found[f"{_PIDS}{path}"] = supply.gauge
     for name, filesystem in (
         ("nodefs", world.disks.nodefs),
         ("imagefs", world.disks.imagefs),
@@ -147,7 +151,7 @@ def _shared(world: NodeWorld) -> dict[str, Gauge]:
     ):
         found |= {f"{name}.{unit}": supply.gauge for unit, supply in filesystem.items()}
     found |= {"working set": world.working_set, "working set of pods": world.pods_working_set}
-    found |= {"pids": world.pids.gauge, "cpu": world.cpu.wanted}
+    found |= {_PIDS: world.pids.gauge, "cpu": world.cpu.wanted}
     first = {id(gauge): name for name, gauge in reversed(found.items())}
     return {name: gauge for name, gauge in found.items() if first[id(gauge)] == name}
 
