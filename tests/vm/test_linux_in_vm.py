@@ -49,7 +49,7 @@ def boot() -> dict[str, object]:
     """Run the guest; says what is missing where that cannot be done."""
     seed = os.environ.get("PODQOS_TEST_SEED") or str(random.randrange(10**6))  # noqa: S311 - nothing secret
     try:
-        found, console = run_in_vm(GUEST, seed, memory_mib=MEMORY_MIB, timeout_seconds=420)
+        found, console = run_in_vm(GUEST, seed, memory_mib=MEMORY_MIB, timeout_seconds=900)
     except Missing as reason:
         return {"seed": seed, "missing": f"no virtual machine: {reason}"}
     end = console[-4000:].strip()

@@ -40,7 +40,7 @@ def outcomes(tmp_path_factory, worker_id):
 def boot() -> dict[str, object]:
     """Run the guest; says what is missing where that cannot be done."""
     try:
-        found, console = run_in_vm(GUEST, memory_mib=MEMORY_MIB, timeout_seconds=420)
+        found, console = run_in_vm(GUEST, memory_mib=MEMORY_MIB, timeout_seconds=900)
     except Missing as reason:
         return {"missing": f"no virtual machine: {reason}"}
     if not found:
