@@ -15,7 +15,7 @@ test: viewer chromium check
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
-# What a developer runs all the time: under a minute.
+# What a developer runs all the time: a few minutes.
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
