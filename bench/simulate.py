@@ -5,6 +5,7 @@ the writing of the journal as JSON lines. Times are those of the processor; on a
 
     quiet   24 hours in which nothing happens; the budget for 10,000 nodes is 60 s and 4 GiB
     daily   the same with daily load curves that cross nothing, no two nodes alike; 180 s
+    busy    daily curves, and leaks on every node: what it costs where every bend has to be followed
     kills   an hour of leaks, killed at the limits of containers and of nodes; 2,000 kills a second on one core
     length  the same leaks in 2 hours, 24 hours, 7 days: the time per event must not grow
     events  leaks that fill up one, two, four times as often on the same nodes: nor there
@@ -38,6 +39,7 @@ WORKLOADS, PER_NODE = 20, 5
 SIZES = {
     "quiet": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
     "daily": ((2_500, 24, 1), (5_000, 24, 1), (10_000, 24, 1)),
+    "busy": ((20, 24, 1), (40, 24, 1), (80, 24, 1)),
     "kills": ((250, 1, 1), (500, 1, 1), (1_000, 1, 1)),
     "length": ((100, 2, 1), (100, 24, 1), (100, 7 * 24, 1)),
     "events": ((100, 1, 1), (100, 1, 2), (100, 1, 4)),
@@ -110,6 +112,9 @@ def scenario(kind: str, nodes: int, hours: int, times: int) -> Scenario:
     """Return the scenario of a row."""
     if kind == "quiet":
         workloads = [workload(index, nodes, None, still(index)) for index in range(WORKLOADS)]
+    elif kind == "busy":
+        workloads = [workload(0, nodes, "256Mi", leaks(0, hours, times))]
+        workloads += [workload(index, nodes, None, daily(index)) for index in range(1, WORKLOADS)]
     elif kind == "daily":
         workloads = [workload(index, nodes, None, daily(index)) for index in range(WORKLOADS)]
     else:
@@ -123,7 +128,7 @@ def scenario(kind: str, nodes: int, hours: int, times: int) -> Scenario:
         cpu_milli=16_000,
         nodefs=Filesystem(100 * GI, 6_000_000),
         system=SystemDemand(anon_bytes=constant(6 * GI if kind == "daily" else GI)),
-        config=KubeletConfiguration() if kind in {"quiet", "daily"} else kernel_only,
+        config=KubeletConfiguration() if kind in {"quiet", "daily", "busy"} else kernel_only,
     )
     return Scenario(
         name=kind,
