@@ -64,12 +64,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
     scale, speed = _scale(arguments.scale), _speed(arguments.speed)
     from podqos.agent.journal import encode
-    from podqos.cli.rehearsal import Rehearsal, on_this_machine, unrehearsable
     from podqos.host.capabilities import open_cgroups
     from podqos.sim.run import simulate
     from podqos.sim.scaling import Scale, scaled
     from podqos.survival.comparison import Tolerance, compare
 
+    try:
+        from podqos.cli.rehearsal import Rehearsal, on_this_machine, unrehearsable
+    except ModuleNotFoundError as error:
+        raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
     scenario = load_scenario(arguments.scenario)
     left_out = unrehearsable(scenario)
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
