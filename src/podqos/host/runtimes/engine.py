@@ -369,13 +369,18 @@ class EngineRuntime:
         self._placed(run, place)
 
     def _look(self, container: ContainerId) -> None:
-        """Find out how a container ended: the runtime takes a moment to notice."""
+        """Find out how a container ended: the runtime takes a moment to notice, or cannot be asked just now."""
         until = time.monotonic() + _END_SECONDS
-        pause = 0.002
-        while (ended := self._engine.ended(container)) is None and time.monotonic() < until:
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
-        ended = ended or Ended(LOST_CODE)
+        pause, ended = 0.002, None
+        while ended is None and time.monotonic() < until:
+            with contextlib.suppress(HostError, OSError):
+                ended = self._engine.ended(container)
+            if ended is None:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.1)
+        if ended is None:
+            self._tell(f"{container.name}: nobody knows how it ended")
+            ended = Ended(LOST_CODE)
         self._tell(ContainerExit(container, ended.exit_code, ended.oom_killed))
 
     def _tell(self, what: ContainerExit | ContainerPlace | ExecResult | str) -> None:
