@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import subprocess
 import sys
@@ -145,6 +146,39 @@ def test_who_is_killed_before_he_was_started_is_killed_as_soon_as_he_is(runtime,
         time.sleep(0.001)
     engine.process.kill()
     assert exits(runtime) == [ContainerExit(NAME, 137, oom_killed=True)]
+
+
+@pytest.mark.parametrize(("numbers", "code"), [(["terminate"], 143), (["kill", "terminate"], None)])
+def test_a_signal_that_comes_too_early_is_kept_and_the_stronger_one_counts(runtime, engine, cgroups, numbers, code):
+    runtime.start(START)
+    assert engine.begun.wait(10)
+    for name in numbers:
+        getattr(runtime, name)(NAME)
+    engine.may_start.set()
+    if code is None:
+        while not cgroups.killed:
+            time.sleep(0.001)
+    else:
+        assert exits(runtime) == [ContainerExit(NAME, code, oom_killed=True)]
+
+
+@pytest.fixture
+def urgent_thread():
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, -5)
+    except PermissionError:
+        pytest.skip("not allowed to be more urgent than others")
+    yield
+    os.setpriority(os.PRIO_PROCESS, 0, before)
+
+
+def test_containers_do_not_inherit_the_priority_of_the_agent(urgent_thread, runtime, engine):
+    engine.may_start.set()
+    runtime.start(START)
+    while engine.process is None:
+        time.sleep(0.001)
+    assert os.getpriority(os.PRIO_PROCESS, engine.process.pid) == 0
 
 
 def test_who_is_killed_while_he_waits_for_his_turn_is_never_started(runtime, engine):
