@@ -203,6 +203,7 @@ def test_what_a_lost_keeper_kept_is_ended_and_can_be_started_again(stage: Stage)
     stage.says(start, "ready")
     (keeper,) = processes_of(stage.share.folder)
     os.kill(keeper, signal.SIGKILL)
+    stage.until(lambda: not processes_of(stage.share.folder))
     stage.tidy()
     assert stage.ended(start).exit_code == LOST_CODE
     assert any("keeper" in note for note in stage.notes)
