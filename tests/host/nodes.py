@@ -66,12 +66,11 @@ class NodeStage:
             node="n",
             manifests=self.manifests,
             state_dir=self.folder / "state",
-            cgroup_root=f"podqos-test-{os.getpid()}-n{next(_numbers)}",
             memory_bytes=memory_bytes,
             configuration=file.configuration,
             eviction=file.eviction,
             logs=file.logs,
-            **settings,
+            **{"cgroup_root": f"podqos-test-{os.getpid()}-n{next(_numbers)}", **settings},
         )
         self.node = self._made()
 

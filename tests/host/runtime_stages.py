@@ -75,7 +75,7 @@ class Services:
         if self._daemon is not None:
             self._daemon.terminate()
             self._daemon.wait()
-        for process in _processes_of(self.folder):
+        for process in processes_of(self.folder):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         unmount_below(self.folder)
@@ -299,7 +299,7 @@ def _leftovers(own: str) -> list[Path]:
     return [root / own[1:] for root in roots if (root / own[1:]).exists()]
 
 
-def _processes_of(folder: Path) -> list[int]:
+def processes_of(folder: Path) -> list[int]:
     """Return processes whose command line names a directory of ours."""
     found = []
     for entry in Path("/proc").iterdir():

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from host.machine import MI, needs_node
-from host.nodes import kubelet, pod_document, running_node
+from host.nodes import NodeStage, kubelet, pod_document, running_node
 from host.runtime_stages import IMAGE, mounts_below
 from podqos.agent.journal import Kind
-from podqos.host.runtimes.choice import RuntimeName
+from podqos.errors import HostError
+from podqos.host.capabilities import open_cgroups
+from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName
 
 pytestmark = [pytest.mark.slow, needs_node]
 
@@ -66,3 +68,10 @@ def test_a_node_on_a_container_runtime(choice, tmp_path):
         stage.until(lambda: not stage.node.world.pods, 30)
         stage.until(lambda: stage.node.runtime.containers() == [])
         assert mounts_below(stage.folder) == []
+
+
+def test_a_node_without_its_runtime_leaves_the_machine_as_it_was(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="runc is not installed"):
+        NodeStage(kubelet(), 256 * MI, RuntimeChoice(name=RuntimeName.RUNC), cgroup_root="podqos-test-no-runtime")
+    assert not open_cgroups("/podqos-test-no-runtime").exists("/podqos-test-no-runtime")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+
 import pytest
 
 from host.machine import MI, needs_node
-from host.runtime_stages import SPARE_IMAGE, Stage, on_stage
+from host.runtime_stages import SPARE_IMAGE, Stage, on_stage, processes_of
 from podqos.errors import HostError
+from podqos.host.keeping import LOST_CODE
 from podqos.host.procfs import Procfs
 from podqos.host.runtime import Mount
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
@@ -191,6 +195,20 @@ def test_only_images_without_containers_are_removed(stage: Stage):
     stage.runtime.execute(kept, ["true"], "token")
     stage.until(lambda: "token" in stage.results)
     assert stage.results["token"].exit_code == 0
+
+
+@pytest.mark.parametrize("choice", [RuntimeName.RUNC], ids=["runc"], indirect=True)
+def test_what_a_lost_keeper_kept_is_ended_and_can_be_started_again(stage: Stage):
+    start = stage.start(READY_THEN_7)
+    stage.says(start, "ready")
+    (keeper,) = processes_of(stage.share.folder)
+    os.kill(keeper, signal.SIGKILL)
+    stage.until(lambda: not processes_of(stage.share.folder))
+    stage.tidy()
+    assert stage.ended(start).exit_code == LOST_CODE
+    assert any("keeper" in note for note in stage.notes)
+    again = stage.start("exit 3", attempt=1)
+    assert stage.ended(again).exit_code == 3
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,11 @@ class Node:
         self._protection.begin()
         self.config = agent_config(settings, self.cgroups, self.procfs)
         self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
-        self.runtime = make_runtime(self)
+        try:
+            self.runtime = make_runtime(self)
+        except HostError:
+            self._give_up()
+            raise
         kubepods = node_path(self.config.cgroups)
         self.figures = Figures(
             settings.node,
@@ -188,6 +192,15 @@ class Node:
             self._inotify.close()
         if self._kernel_log is not None:
             self._kernel_log.close()
+        self.journal.close()
+        self.state.close()
+        self.loop.close()
+
+    def _give_up(self) -> None:
+        """Leave the machine as it was, before anything has begun."""
+        if not self.cgroups.processes(self.cgroups.own):
+            self.cgroups.remove(self.cgroups.own)
+        self._protection.end()
         self.journal.close()
         self.state.close()
         self.loop.close()

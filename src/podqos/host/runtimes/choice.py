@@ -53,6 +53,8 @@ def make_runtime(
             try:
                 from podqos.host.runtimes.containerd import DEFAULT_SOCKET, CriEngine
             except ModuleNotFoundError as error:
+                if (error.name or "").startswith("podqos"):
+                    raise
                 raise HostError(
                     f"--runtime containerd needs the Python package {error.name}: pip install 'podqos[containerd]'"
                 ) from error

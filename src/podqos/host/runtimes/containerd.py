@@ -29,6 +29,24 @@ from podqos.host.cgroupfs import Cgroups
 from podqos.host.procfs import Procfs
 from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
 from podqos.host.runtimes.cri import Cri, CriError
+from podqos.host.runtimes.cri_answers import (
+    EXITED,
+    READY,
+    RUNNING,
+    Containers,
+    ExecAnswer,
+    FoundSandbox,
+    Image,
+    ImageAnswer,
+    Images,
+    Info,
+    ListedContainer,
+    Made,
+    RuntimeAnswer,
+    RuntimeConfig,
+    Sandboxes,
+    StatusAnswer,
+)
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.resources import main_cgroup, resources
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -36,8 +54,6 @@ from podqos.qos.cgroup_settings import CgroupVersion
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
 _NODE, _ID, _POD, _LOG = "podqos.node", "podqos.id", "podqos.pod", "podqos.log"
 _NAMESPACE_CONTAINER, _NAMESPACE_NODE = 1, 2
-_READY = 0
-_RUNNING, _EXITED = 1, 2
 
 
 class _Pod(Struct, frozen=True):
@@ -57,84 +73,6 @@ class _Log(Struct, frozen=True):
     path: str
     max_bytes: int
     max_files: int
-
-
-class _Metadata(Struct, frozen=True):
-    uid: str = ""
-    attempt: int = 0
-
-
-class _FoundSandbox(Struct, frozen=True):
-    id: str
-    metadata: _Metadata = _Metadata()
-    state: int = _READY
-    annotations: dict[str, str] = {}
-
-
-class _Sandboxes(Struct, frozen=True):
-    items: tuple[_FoundSandbox, ...] = ()
-
-
-class _Listed(Struct, frozen=True):
-    id: str
-    state: int = 0
-    image_ref: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
-class _Containers(Struct, frozen=True):
-    containers: tuple[_Listed, ...] = ()
-
-
-class _Status(Struct, frozen=True):
-    state: int = 0
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
-class _StatusAnswer(Struct, frozen=True):
-    status: _Status = _Status()
-    info: dict[str, str] = {}
-
-
-class _Info(Struct, frozen=True):
-    """The part of containerd's and CRI-O's verbose information that is JSON of its own."""
-
-    pid: int = 0
-
-
-class _Image(Struct, frozen=True):
-    id: str
-    repo_tags: tuple[str, ...] = ()
-    size: int = 0
-    pinned: bool = False
-
-
-class _Images(Struct, frozen=True):
-    images: tuple[_Image, ...] = ()
-
-
-class _ImageAnswer(Struct, frozen=True):
-    image: _Image | None = None
-
-
-class _RuntimeAnswer(Struct, frozen=True):
-    info: dict[str, str] = {}
-
-
-class _RuntimeConfig(Struct, frozen=True, rename="camel"):
-    sandbox_image: str = ""
-
-
-class _Made(Struct, frozen=True):
-    pod_sandbox_id: str = ""
-    container_id: str = ""
-
-
-class _ExecAnswer(Struct, frozen=True):
-    exit_code: int = 0
 
 
 class CriEngine:
@@ -170,7 +108,7 @@ class CriEngine:
     def start(self, container: ContainerStart) -> Started:
         """Create and start a container in its pod's sandbox."""
         name = container.id
-        if self._cri.call("ImageStatus", {"image": {"image": container.image}}, _ImageAnswer).image is None:
+        if self._cri.call("ImageStatus", {"image": {"image": container.image}}, ImageAnswer).image is None:
             raise HostError(
                 f"no image can be pulled: {container.image} is not in the runtime: "
                 "ctr --namespace k8s.io images import FILE"
@@ -183,7 +121,7 @@ class CriEngine:
                 "config": self._container_config(container, pod),
                 "sandbox_config": self._sandbox_config(pod),
             },
-            _Made,
+            Made,
         )
         self._ids[name] = made.container_id
         container.log.parent.mkdir(parents=True, exist_ok=True)
@@ -204,8 +142,8 @@ class CriEngine:
         found = self._ids.get(container)
         if found is None:
             return None
-        status = self._cri.call("ContainerStatus", {"container_id": found}, _StatusAnswer).status
-        if status.state != _EXITED:
+        status = self._cri.call("ContainerStatus", {"container_id": found}, StatusAnswer).status
+        if status.state != EXITED:
             return None
         self._logs.pop(found, None)
         return Ended(status.exit_code, status.reason == "OOMKilled")
@@ -216,7 +154,7 @@ class CriEngine:
         if found is None:
             raise HostError("it is not there yet")
         request = {"container_id": found, "cmd": list(command)}
-        return self._cri.execute(request, execution, _ExecAnswer).exit_code
+        return self._cri.execute(request, execution, ExecAnswer).exit_code
 
     def remove(self, container: ContainerId) -> None:
         """Remove a container; that it is gone already is fine."""
@@ -236,7 +174,7 @@ class CriEngine:
         """Return the containers of this node; sandboxes without any are removed."""
         found = []
         request = {"filter": {"label_selector": {_NODE: self._node}}}
-        for each in self._cri.call("ListContainers", request, _Containers).containers:
+        for each in self._cri.call("ListContainers", request, Containers).containers:
             name = ContainerId.parse(each.labels.get(_ID, ""))
             if name is None:
                 continue
@@ -280,29 +218,29 @@ class CriEngine:
 
     # ---- sandboxes -----------------------------------------------------------------------------------------------
 
-    def _sandboxes(self) -> tuple[_FoundSandbox, ...]:
+    def _sandboxes(self) -> tuple[FoundSandbox, ...]:
         request = {"filter": {"label_selector": {_NODE: self._node}}}
-        return self._cri.call("ListPodSandbox", request, _Sandboxes).items
+        return self._cri.call("ListPodSandbox", request, Sandboxes).items
 
-    def _ready_sandbox(self, uid: str) -> _FoundSandbox | None:
-        ready = (each for each in self._sandboxes() if each.metadata.uid == uid and each.state == _READY)
+    def _ready_sandbox(self, uid: str) -> FoundSandbox | None:
+        ready = (each for each in self._sandboxes() if each.metadata.uid == uid and each.state == READY)
         return next(ready, None)
 
     def _sandbox_of(self, uid: str) -> tuple[str, _Pod]:
         """Return the sandbox of a pod; one that has died is replaced."""
         all_of_pod = [each for each in self._sandboxes() if each.metadata.uid == uid]
-        last = max(all_of_pod, key=lambda each: (each.state == _READY, each.metadata.attempt), default=None)
+        last = max(all_of_pod, key=lambda each: (each.state == READY, each.metadata.attempt), default=None)
         if last is None:
             raise HostError("its pod has no sandbox")
         pod = msgspec.json.decode(last.annotations[_POD], type=_Pod)
-        if last.state == _READY:
+        if last.state == READY:
             return last.id, pod
         pod = msgspec.structs.replace(pod, attempt=last.metadata.attempt + 1)
         return self._make_sandbox(pod), pod
 
     def _make_sandbox(self, pod: _Pod) -> str:
         Path(pod.logs).mkdir(parents=True, exist_ok=True)
-        return self._cri.call("RunPodSandbox", {"config": self._sandbox_config(pod)}, _Made).pod_sandbox_id
+        return self._cri.call("RunPodSandbox", {"config": self._sandbox_config(pod)}, Made).pod_sandbox_id
 
     def _sandbox_config(self, pod: _Pod) -> dict[str, object]:
         return {
@@ -355,22 +293,22 @@ class CriEngine:
             "memory_limit_in_bytes": wanted.memory_bytes or 0,
         }
 
-    def _found(self, name: ContainerId, listed: _Listed) -> FoundContainer:
-        if listed.state == _RUNNING:
+    def _found(self, name: ContainerId, listed: ListedContainer) -> FoundContainer:
+        if listed.state == RUNNING:
             pid = self._pid(listed.id)
             cgroup = None if pid is None else main_cgroup(self._procfs, self._cgroups, pid)
             if cgroup is not None:
                 with contextlib.suppress(msgspec.DecodeError, KeyError):
                     self._logs[listed.id] = msgspec.json.decode(listed.annotations[_LOG], type=_Log)
                 return FoundContainer(name, cgroup, pid, None)
-        status = self._cri.call("ContainerStatus", {"container_id": listed.id}, _StatusAnswer).status
+        status = self._cri.call("ContainerStatus", {"container_id": listed.id}, StatusAnswer).status
         return FoundContainer(name, None, None, status.exit_code)
 
     def _pid(self, container_id: str) -> int | None:
-        answer = self._cri.call("ContainerStatus", {"container_id": container_id, "verbose": True}, _StatusAnswer)
-        if answer.status.state != _RUNNING:
+        answer = self._cri.call("ContainerStatus", {"container_id": container_id, "verbose": True}, StatusAnswer)
+        if answer.status.state != RUNNING:
             return None
-        return msgspec.json.decode(answer.info.get("info", "{}"), type=_Info).pid or None
+        return msgspec.json.decode(answer.info.get("info", "{}"), type=Info).pid or None
 
     def _rotate(self, container_id: str, log: _Log) -> None:
         path = Path(log.path)
@@ -382,17 +320,17 @@ class CriEngine:
 
     # ---- images --------------------------------------------------------------------------------------------------
 
-    def _unused_images(self) -> list[_Image]:
+    def _unused_images(self) -> list[Image]:
         """Return the images that can go; that of sandboxes is not among them."""
-        used = {each.image_ref for each in self._cri.call("ListContainers", {}, _Containers).containers}
-        images = self._cri.call("ListImages", {}, _Images).images
+        used = {each.image_ref for each in self._cri.call("ListContainers", {}, Containers).containers}
+        images = self._cri.call("ListImages", {}, Images).images
         pause = self._sandbox_image()
         return [each for each in images if not (each.id in used or each.pinned or pause in each.repo_tags)]
 
     def _sandbox_image(self) -> str:
-        info = self._cri.call("Status", {"verbose": True}, _RuntimeAnswer).info
+        info = self._cri.call("Status", {"verbose": True}, RuntimeAnswer).info
         with contextlib.suppress(msgspec.DecodeError):
-            return msgspec.json.decode(info.get("config", "{}"), type=_RuntimeConfig).sandbox_image
+            return msgspec.json.decode(info.get("config", "{}"), type=RuntimeConfig).sandbox_image
         return ""
 
     def _gone(self, method: str, request: Mapping[str, object]) -> bool:

@@ -187,6 +187,7 @@ class EngineRuntime:
         execution = self._executions[token] = Execution()
 
         def work() -> None:
+            _be_ordinary()
             try:
                 code = self._engine.execute(container, command, execution)
             except (HostError, OSError) as error:
@@ -295,7 +296,7 @@ class EngineRuntime:
             return
         with self._lock:
             if run.place is None:
-                run.pending = max(run.pending, number, key=lambda each: each == signal.SIGKILL)
+                run.pending = run.pending if run.pending == signal.SIGKILL else number
                 return
         self._send(run.place, number)
 
@@ -338,6 +339,7 @@ class EngineRuntime:
     # ---- the engine, on its thread -------------------------------------------------------------------------------
 
     def _serve(self) -> None:
+        _be_ordinary()
         due = time.monotonic() + _TIDY_SECONDS
         while True:
             try:
@@ -369,13 +371,18 @@ class EngineRuntime:
         self._placed(run, place)
 
     def _look(self, container: ContainerId) -> None:
-        """Find out how a container ended: the runtime takes a moment to notice."""
+        """Find out how a container ended: the runtime takes a moment to notice, or cannot be asked just now."""
         until = time.monotonic() + _END_SECONDS
-        pause = 0.002
-        while (ended := self._engine.ended(container)) is None and time.monotonic() < until:
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
-        ended = ended or Ended(LOST_CODE)
+        pause, ended = 0.002, None
+        while ended is None and time.monotonic() < until:
+            with contextlib.suppress(HostError, OSError):
+                ended = self._engine.ended(container)
+            if ended is None:
+                time.sleep(pause)
+                pause = min(2 * pause, 0.1)
+        if ended is None:
+            self._tell(f"{container.name}: nobody knows how it ended")
+            ended = Ended(LOST_CODE)
         self._tell(ContainerExit(container, ended.exit_code, ended.oom_killed))
 
     def _tell(self, what: ContainerExit | ContainerPlace | ExecResult | str) -> None:
@@ -397,3 +404,10 @@ class EngineRuntime:
 
         self._submit(work)
         return answer.result()
+
+
+def _be_ordinary() -> None:
+    """Give up what the agent claims for its own thread: containers are started from here."""
+    thread = threading.get_native_id()
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, thread, max(0, os.getpriority(os.PRIO_PROCESS, thread)))

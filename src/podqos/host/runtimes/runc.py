@@ -91,7 +91,7 @@ class RuncEngine:
             raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
         image = self._images.find(container.image)
         bundle = self._bundle(container.id)
-        shutil.rmtree(bundle, ignore_errors=True)
+        self._remove_bundle(bundle)
         bundle.mkdir()
         record = _Record(str(container.id), path, image.digest)
         (bundle / "podqos.json").write_bytes(msgspec.json.encode(record))
