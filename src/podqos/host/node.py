@@ -69,6 +69,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 MakeRuntime = Callable[["Node"], Runtime]
 _AGENT_SCORE = -999
 _AGENT_MEMORY_BYTES = 64 << 20
+_AGENT_NICE = -20
 _REALTIME_PRIORITY = 50
 _MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
 _CHANGES = (
@@ -450,8 +451,17 @@ class Node:
             (self.procfs.root / "self" / "oom_score_adj").write_text(str(score))
         if self._has_own_cgroup():
             self._protect_memory()
+        self._hurry()
         if self.settings.realtime:
             self._be_realtime()
+
+    def _hurry(self) -> None:
+        """Run before others when there is something to do; what it starts does not inherit that."""
+        try:
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, 0, _AGENT_NICE)
+        except OSError as error:
+            self.note(f"agent: nice {_AGENT_NICE}: {error.strerror}")
 
     def _protect_memory(self) -> None:
         """Live beside the node's cgroup, in one whose memory is not reclaimed."""

@@ -15,6 +15,7 @@ tree, never believed from here.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -72,6 +73,7 @@ class StateDirectory:
         self.root = root
         self._note = note
         self._unsaved: dict[str, PodState] = {}
+        self._unsynced: set[Path] = set()
         try:
             for name in ("pods", "data", "logs"):
                 (root / name).mkdir(parents=True, exist_ok=True)
@@ -95,21 +97,29 @@ class StateDirectory:
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
     def save(self, state: PodState) -> None:
-        """Write a pod down, now or as soon as that is possible; for good once it is over."""
+        """Write a pod down, now or as soon as that is possible.
+
+        That it is over reaches the disk itself a moment later (``save_late``): an eviction does not wait for a disk.
+        """
         uid = state.pod.metadata.uid
+        file = self.root / "pods" / f"{uid}.json"
         try:
-            _replace(self.root / "pods" / f"{uid}.json", _encoder.encode(state), for_good=state.is_over)
+            _replace(file, _encoder.encode(state))
         except OSError as error:
             if uid not in self._unsaved:
                 self._note(f"state of {state.pod.key} not written: {error.strerror}; it is tried again")
             self._unsaved[uid] = state
         else:
             self._unsaved.pop(uid, None)
+            if state.is_over:
+                self._unsynced.add(file)
 
     def save_late(self) -> None:
-        """Try again what could not be written."""
+        """Try again what could not be written, and bring to the disk what has to be found after a power cut."""
         for state in list(self._unsaved.values()):
             self.save(state)
+        while self._unsynced:
+            _sync(self._unsynced.pop())
 
     def forget(self, uid: str) -> None:
         """Drop a pod from the records."""
@@ -154,14 +164,22 @@ class StateDirectory:
         os.close(self._lock)
 
 
-def _replace(file: Path, data: bytes, *, for_good: bool) -> None:
+def _replace(file: Path, data: bytes) -> None:
     """Write a file beside the old one and put it in its place."""
     partial = file.with_suffix(".new")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, data)
-        if for_good:
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     partial.rename(file)
+
+
+def _sync(file: Path) -> None:
+    """Wait until a file is on the disk; one that is gone needs no waiting."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

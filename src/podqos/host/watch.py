@@ -80,7 +80,8 @@ class MemoryWatch:
             self._disarm(path)
 
     def _set(self, path: str, level_bytes: int) -> bool:
-        level = max(0, level_bytes) // _STEP_BYTES * _STEP_BYTES
+        # Rounded up: below, somebody would be told who sees that the threshold is not met, and never be told again.
+        level = max(0, -(-level_bytes // _STEP_BYTES) * _STEP_BYTES)
         if self._levels.get(path) == level:
             return True
         self._disarm(path)
@@ -88,7 +89,7 @@ class MemoryWatch:
         if signal is None:
             return False
         self._levels[path], self._signals[path] = level, signal
-        self._loop.watch(signal.descriptor, lambda: self._crossed(signal), signal.events)
+        self._loop.watch(signal.descriptor, lambda: self._crossed(path, signal), signal.events)
         return True
 
     def _disarm(self, path: str) -> None:
@@ -98,6 +99,8 @@ class MemoryWatch:
             self._loop.unwatch(signal.descriptor)
             signal.close()
 
-    def _crossed(self, signal: KernelSignal) -> None:
+    def _crossed(self, path: str, signal: KernelSignal) -> None:
         signal.take()
+        # The kernel tells of this level no more until usage has been below it: it has to be set again in any case.
+        self._levels.pop(path, None)
         self._on_crossing()
