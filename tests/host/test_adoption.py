@@ -157,7 +157,7 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert len(kept) >= len(stable)
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
-    assert not _keepers(agent.folder)
+    _until(agent, lambda: not _keepers(agent.folder))
     assert not list((agent.folder / "state" / "pods").iterdir())
 
 

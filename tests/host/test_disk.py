@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from podqos.host.disk import DiskMeter, filesystem, usage
+from podqos.host.disk import DiskMeter, advance, filesystem, removing, usage
 
 
 def _fill(folder: Path) -> None:
@@ -49,3 +49,20 @@ def test_a_meter_measures_a_little_at_a_time_and_keeps_the_last_figures(tmp_path
     meter.begin([folders[0]])
     assert meter.of(folders[0]).inodes == 301
     assert meter.of(folders[1]) is None
+
+
+def test_a_directory_is_removed_a_little_at_a_time_and_links_are_not_followed(tmp_path):
+    kept, folder = tmp_path / "kept", tmp_path / "folder"
+    kept.mkdir()
+    (kept / "file").touch()
+    (folder / "deep" / "er").mkdir(parents=True)
+    for number in range(50):
+        (folder / "deep" / str(number)).touch()
+    (folder / "link").symlink_to(kept)
+    work = removing(folder)
+    assert not advance(work, 0)
+    assert folder.exists()
+    assert advance(work, 60)
+    assert not folder.exists()
+    assert (kept / "file").exists()
+    assert advance(removing(folder), 0)

@@ -58,6 +58,34 @@ def usage(folder: Path) -> DiskUsage | None:
     return last
 
 
+def removing(folder: Path) -> Iterator[None]:
+    """Remove a directory with everything in it, one entry per step; what cannot be removed ends it."""
+    folders = [str(folder)]
+    while folders:
+        deeper = None
+        try:
+            with os.scandir(folders[-1]) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        deeper = entry.path
+                        break
+                    os.unlink(entry)  # noqa: PTH108 - there may be millions of them
+                    yield
+            if deeper is None:
+                Path(folders.pop()).rmdir()
+                yield
+            else:
+                folders.append(deeper)
+        except OSError:
+            return
+
+
+def advance(work: Iterator[None], seconds: float) -> bool:
+    """Go on with some work for about so long; True once it is done."""
+    until = time.monotonic() + seconds
+    return all(time.monotonic() < until for _ in work)
+
+
 class DiskMeter:
     """Measures directories in turn, and knows the last figures of each."""
 

@@ -371,6 +371,8 @@ def _read_some(descriptor: int) -> None:
 def main() -> None:
     """Become a keeper: of its own session, deaf to the terminal, parent of whoever loses its own."""
     os.setsid()
+    # What the agent claims for itself is not for the pods.
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

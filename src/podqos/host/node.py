@@ -12,25 +12,20 @@ on disk before anything is done about them, and is reconciled with the runtime a
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import gc
 import os
 import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 
 from inotify_simple import INotify, flags
 from msgspec.structs import replace
 
 from podqos.agent.driver import Driver
 from podqos.agent.events import (
-    ContainerExited,
     Event,
     MemoryNotified,
-    PodAdopted,
     PodBound,
     PodDeleted,
     Remembered,
@@ -39,7 +34,6 @@ from podqos.agent.events import (
 from podqos.agent.state import (
     AwaitingCleanUp,
     ContainerRecord,
-    ContainerStage,
     Evicting,
     PodRecord,
     Resting,
@@ -48,30 +42,25 @@ from podqos.agent.state import (
 from podqos.errors import HostError
 from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
-from podqos.host.capabilities import detect, find_mounts, open_cgroups
+from podqos.host.adoption import adopt
+from podqos.host.capabilities import detect, open_cgroups
 from podqos.host.figures import Figures
 from podqos.host.journal_file import JournalFile
-from podqos.host.keeping import LOST_CODE
 from podqos.host.kernel_kills import oom_kill_entry
 from podqos.host.kmsg import KernelLog
 from podqos.host.loop import Loop, Timer
 from podqos.host.manifests import ManifestFolder, Refused, Wanted
 from podqos.host.procfs import Procfs
-from podqos.host.runtime import ContainerId, FoundContainer, Runtime
+from podqos.host.protection import Protection
+from podqos.host.runtime import Runtime
 from podqos.host.settings import NodeSettings, agent_config
-from podqos.host.state import PodState, StateDirectory
+from podqos.host.state import StateDirectory
 from podqos.host.watch import MemoryWatch, is_memory_short
 from podqos.host.world import HostWorld
 from podqos.model.stats import Summary
 from podqos.qos.cgroup_paths import node_path
-from podqos.qos.cgroup_settings import CgroupVersion
 
 MakeRuntime = Callable[["Node"], Runtime]
-_AGENT_SCORE = -999
-_AGENT_MEMORY_BYTES = 64 << 20
-_AGENT_NICE = -20
-_REALTIME_PRIORITY = 50
-_MCL_CURRENT, _MCL_FUTURE, _MCL_ONFAULT = 1, 2, 4
 _CHANGES = (
     flags.CLOSE_WRITE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE | flags.CREATE | flags.ATTRIB
     | flags.DELETE_SELF | flags.MOVE_SELF
@@ -80,6 +69,7 @@ _RESCAN_SECONDS = 20.0  # in case a change went unnoticed, as the kubelet does (
 _SETTLE_SECONDS = 0.05
 _SYNC_SECONDS = 1.0
 _NOTES_KEPT = 1000
+_GARBAGE = 20_000  # objects that may have come and gone before it is looked for
 
 
 class Node:
@@ -96,8 +86,8 @@ class Node:
         self.cgroups = open_cgroups(settings.own, self.procfs)
         self.state = StateDirectory(settings.state_dir, self.note)
         self._claim_cgroup()
-        self._came_from = self.procfs.cgroups(os.getpid()).get("", "/")
-        self._protect()
+        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
+        self._protection.begin()
         self.config = agent_config(settings, self.cgroups, self.procfs)
         self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
         self.runtime = make_runtime(self)
@@ -137,7 +127,7 @@ class Node:
             self.crossed,
         )
         self._saved: dict[str, PodRecord] = {}
-        self._clock_us = 0
+        self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
         self._timer: Timer | None = None
         self._is_delivering = False
         self._was_evicting = False
@@ -152,11 +142,13 @@ class Node:
     def start(self) -> None:
         """Take over what runs, begin to listen, and look at the directory for the first time."""
         self.driver.start(self.now_us())
-        self._adopt()
+        adopt(self)
         self._listen()
         self._rescan()
         self._keep_syncing()
         self.deliver(Woken())
+        # Collecting takes longer than reacting may; it is done when nothing else is (``_keep_syncing``).
+        gc.disable()
         gc.collect()
         gc.freeze()
 
@@ -170,7 +162,7 @@ class Node:
     def stop(self) -> None:
         """Begin to end: pods get their grace period, a second call ends them at once."""
         self._stops += 1
-        if self.settings.keep_pods or not self._active():
+        if self.settings.keep_pods or not self.world.pods:
             self.loop.stop()
             return
         if self._stops == 1:
@@ -190,8 +182,7 @@ class Node:
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
-        if self._has_own_cgroup():
-            self._leave_cgroup()
+        self._protection.end()
         if self._inotify is not None:
             self._inotify.close()
         if self._kernel_log is not None:
@@ -228,9 +219,8 @@ class Node:
         return self.world.summary()
 
     def now_us(self) -> int:
-        """Return the time of the journal: the wall clock's, but never going back."""
-        self._clock_us = max(self._clock_us + 1, time.time_ns() // 1000)
-        return self._clock_us
+        """Return the time of the journal: the wall clock's at the start, and from there on never going back."""
+        return self._started_us + time.monotonic_ns() // 1000
 
     def note(self, text: str) -> None:
         """Say something once, however often it happens."""
@@ -278,7 +268,7 @@ class Node:
             self._timer.cancel()
         wake_us = self.driver.wake_us
         if wake_us is not None:
-            seconds = max(0.0, (wake_us - time.time_ns() // 1000) / 1e6)
+            seconds = max(0.0, (wake_us - self.now_us()) / 1e6)
             self._timer = self.loop.call_after(seconds, lambda: self.deliver(Woken()))
 
     def _phase_of(self, uid: str) -> str | None:
@@ -307,67 +297,6 @@ class Node:
             self.state.save(changed)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
-
-    def _adopt(self) -> None:
-        """Take over the pods of before; end what nobody remembers."""
-        found: dict[str, list[FoundContainer]] = {}
-        for each in self.runtime.containers():
-            found.setdefault(each.id.uid, []).append(each)
-        for stored in self.state.load():
-            uid = stored.pod.metadata.uid
-            there = found.pop(uid, [])
-            if stored.is_over and not any(each.exit_code is None for each in there):
-                self.world.over[uid] = stored
-                self._discard(there)
-                continue
-            self._adopt_pod(stored, there)
-        for unknown in found.values():
-            self._discard(unknown)
-        self._remove_strays()
-
-    def _adopt_pod(self, stored: PodState, there: list[FoundContainer]) -> None:
-        uid = stored.pod.metadata.uid
-        running = {each.id.name: each.id.attempt for each in there if each.exit_code is None}
-        ended = {each.id.name: each for each in sorted(there, key=lambda each: each.id) if each.exit_code is not None}
-        known = dict(stored.containers)
-        for name, attempt in running.items():
-            known[name] = replace(known.get(name, Remembered()), stage="running", restarts=attempt)
-        self.driver.deliver(self.now_us(), PodAdopted(stored.pod, known))
-        record = self.driver.state.pods[uid]
-        assert record.cgroup_path is not None
-        self.world.adopt(
-            stored,
-            record.cgroup_path,
-            [each.plan for each in record.containers],
-            [ContainerId(uid, name, attempt) for name, attempt in running.items()],
-        )
-        alive = {ContainerStage.STARTING, ContainerStage.RUNNING}
-        for each in record.containers:
-            name = each.plan.name
-            if each.stage in alive and name not in running:
-                last = ended.get(name)
-                code = last.exit_code if last is not None and last.id.attempt == each.restarts else LOST_CODE
-                self.driver.deliver(self.now_us(), ContainerExited(uid, name, LOST_CODE if code is None else code))
-        self._discard([each for each in there if each.exit_code is not None])
-        if stored.is_stopping or stored.is_over:
-            self.deliver(PodDeleted(uid))
-
-    def _discard(self, containers: list[FoundContainer]) -> None:
-        for each in containers:
-            if each.cgroup is not None and each.exit_code is None:
-                self.cgroups.kill(each.cgroup)
-            self.runtime.remove(each.id)
-
-    def _remove_strays(self) -> None:
-        """Remove pod cgroups that belong to nobody, with what may be in them."""
-        known = {record.cgroup_path for record in self.driver.state.pods.values()}
-        kubepods = node_path(self.config.cgroups)
-        for parent in (kubepods, f"{kubepods}/burstable", f"{kubepods}/besteffort"):
-            for name in self.cgroups.children(parent):
-                path = f"{parent}/{name}"
-                if name.startswith("pod") and path not in known:
-                    self.cgroups.kill(path)
-                    self.cgroups.remove(path)
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 
@@ -439,65 +368,6 @@ class Node:
             if failed is not None:
                 raise HostError(f"the node cannot be confined: {failed}")
 
-    def _protect(self) -> None:
-        """Make the agent the last to be killed and the first to run, as far as the machine allows."""
-        for line in self.capabilities.lines():
-            self.note(line)
-        own = self.procfs.oom_score_adj(os.getpid()) or 0
-        score, lack = self.capabilities.oom_score_adj(_AGENT_SCORE, own)
-        if lack is not None:
-            self.note(f"agent: oom_score_adj: {lack}")
-        else:
-            (self.procfs.root / "self" / "oom_score_adj").write_text(str(score))
-        if self._has_own_cgroup():
-            self._protect_memory()
-        self._hurry()
-        if self.settings.realtime:
-            self._be_realtime()
-
-    def _hurry(self) -> None:
-        """Run before others when there is something to do; what it starts does not inherit that."""
-        try:
-            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
-            os.setpriority(os.PRIO_PROCESS, 0, _AGENT_NICE)
-        except OSError as error:
-            self.note(f"agent: nice {_AGENT_NICE}: {error.strerror}")
-
-    def _protect_memory(self) -> None:
-        """Live beside the node's cgroup, in one whose memory is not reclaimed."""
-        folder = self._agent_cgroup()
-        try:
-            folder.mkdir(exist_ok=True)
-            (folder / "memory.min").write_text(str(_AGENT_MEMORY_BYTES))
-            (folder / "cgroup.procs").write_text("0")
-        except OSError as error:
-            self.note(f"agent: memory.min: {error.strerror}")
-
-    def _has_own_cgroup(self) -> bool:
-        """Whether the agent lives in a cgroup that it made itself; where systemd runs, its unit says ``MemoryMin``."""
-        return self.cgroups.version is CgroupVersion.V2 and not self.settings.is_delegated
-
-    def _agent_cgroup(self) -> Path:
-        root = find_mounts(self.procfs).v2
-        assert root is not None
-        return root / f"{self.cgroups.own.strip('/').replace('/', '-')}-agent"
-
-    def _leave_cgroup(self) -> None:
-        """Go back to where the agent came from; a keeper that stays behind keeps the cgroup."""
-        folder = self._agent_cgroup()
-        with contextlib.suppress(OSError):
-            (folder.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")
-            folder.rmdir()
-
-    def _be_realtime(self) -> None:
-        try:
-            policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
-            os.sched_setscheduler(0, policy, os.sched_param(_REALTIME_PRIORITY))
-        except OSError as error:
-            self.note(f"agent: SCHED_FIFO: {error.strerror}")
-        if ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
-            self.note(f"agent: mlockall: {os.strerror(ctypes.get_errno())}")
-
     def _signals(self) -> None:
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -522,6 +392,8 @@ class Node:
     def _keep_syncing(self) -> None:
         self.journal.sync()
         self.state.save_late()
+        if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
+            gc.collect()
         self.loop.call_after(_SYNC_SECONDS, self._keep_syncing)
 
     def _active(self) -> list[str]:

@@ -133,7 +133,7 @@ class Runtime(Protocol):
         """End such a command that takes too long."""
 
     def remove(self, container: ContainerId) -> None:
-        """Forget a container that has ended, and remove what is left of it besides its log."""
+        """Forget a container that has ended, and remove what is left of it; its folder and log are the node's."""
 
     def remove_sandbox(self, uid: str) -> None:
         """Remove what ``prepare`` made."""

@@ -19,7 +19,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -129,9 +129,11 @@ class StateDirectory:
         except OSError as error:
             self._note(f"state of pod {uid} not removed: {error.strerror}")
 
-    def remove_data(self, uid: str) -> None:
-        """Remove a pod's volumes and what its containers wrote; logs stay until the pod is forgotten."""
-        shutil.rmtree(self.data(uid), ignore_errors=True)
+    def remove_data_except(self, uids: Collection[str]) -> None:
+        """Remove the volumes and files of pods that are no more; logs stay until a pod is forgotten."""
+        for folder in (self.root / "data").iterdir():
+            if folder.name not in uids:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def remove_logs(self, pod: Pod) -> None:
         """Remove a pod's logs."""

@@ -10,6 +10,7 @@ up has its second. The kubelet does neither: it lets a victim grow until the ker
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -42,6 +43,7 @@ from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.cgroupfs import Cgroups
+from podqos.host.disk import advance, removing
 from podqos.host.figures import Figures
 from podqos.host.host_pod import ContainerRun, HostPod
 from podqos.host.loop import Loop
@@ -382,21 +384,36 @@ class HostWorld:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
             self.runtime.remove_sandbox(uid)
-        return (self._removed(uid),) if self.cgroups.remove(path) else self._remove_later(uid, path, _RETRY_SECONDS)
+        return self._clear(uid) if self.cgroups.remove(path) else self._remove_later(uid, path, _RETRY_SECONDS)
 
     def _remove_later(self, uid: str, path: str, seconds: float) -> Sequence[Event]:
         def again() -> None:
             self.cgroups.kill(path)
-            if self.cgroups.remove(path):
-                self._report(self._removed(uid))
-            else:
+            if not self.cgroups.remove(path):
                 self._remove_later(uid, path, min(2 * seconds, _LONGEST_RETRY_SECONDS))
+                return
+            for event in self._clear(uid):
+                self._report(event)
 
         self._loop.call_after(seconds, again)
         return ()
 
+    def _clear(self, uid: str) -> Sequence[Event]:
+        """Remove what a pod wrote, a little at a time if it is much: only then is the pod gone."""
+        work = removing(self.state.data(uid))
+
+        def go_on() -> None:
+            if advance(work, _DISK_SLICE_SECONDS):
+                self._report(self._removed(uid))
+            else:
+                self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+
+        if advance(work, _DISK_SLICE_SECONDS):
+            return (self._removed(uid),)
+        self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+        return ()
+
     def _removed(self, uid: str) -> PodCleanedUp:
-        self.state.remove_data(uid)
         pod = self.pods.pop(uid, None)
         if pod is not None and pod.state.is_over:
             self.over[uid] = pod.state
@@ -429,6 +446,7 @@ class HostWorld:
         for run in dead[: len(dead) - keep]:
             self.runtime.remove(run.id)
             run.start.log.unlink(missing_ok=True)
+            shutil.rmtree(run.start.folder, ignore_errors=True)
             pod.dead.remove(run)
 
     def _follow_runtime(self) -> None:

@@ -32,17 +32,13 @@ class Killed:
         self.has_ended = has_ended
 
 
-def next_kill(
-    memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None
-) -> Killed | None:
+def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None) -> Killed | None:
     """Say whom the kernel kills to make room in ``group``; None where there is nobody it could kill."""
     total_pages = oom_total_pages(memory.machine, group.settings)
     members = memory.members(group)
     cuts = _cuts(members, group, time_us)
     finalists = _finalists(members, total_pages, time_us, cuts)
-    processes = {
-        container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists
-    }
+    processes = {container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists}
     selection = select((each for own in processes.values() for each in own), total_pages, group.path)
     if selection is None:
         return None

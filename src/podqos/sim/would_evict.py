@@ -35,9 +35,7 @@ class MemoryRequests:
         return known[1]
 
 
-def would_evict(
-    pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool
-) -> WouldEvict | None:
+def would_evict(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
     """Return the first of ``pods`` (the active ones, in the order of their admission) that may be evicted, if any."""
     policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
     if policy is not Policy.KUBELET:
@@ -74,9 +72,7 @@ def _first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> Ran
     return RankKey.INPUT_ORDER
 
 
-def _by_ranking(
-    pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool
-) -> WouldEvict | None:
+def _by_ranking(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
     pods = list(pods)
     stats = {pod.uid: PodStats(memory=MemoryStats(working_set_bytes=pod.working_set_bytes(time_us))) for pod in pods}
     ranked = rank((pod.pod for pod in pods), stats, ranking)

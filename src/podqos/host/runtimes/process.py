@@ -9,9 +9,9 @@ other processes. What is the same as everywhere else: cgroups, scores, limits, l
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
-import shutil
 import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -40,7 +40,6 @@ class ProcessRuntime:
         self._procfs = Procfs()
         self._keeping = Keeping(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
-        self._folders: dict[ContainerId, Path] = {}
         self._executions: dict[str, int] = {}
         self._exits: list[ContainerExit] = []
         self._results: list[ExecResult] = []
@@ -83,7 +82,6 @@ class ProcessRuntime:
             )
         )
         self._running[container.id] = (pid, path)
-        self._folders[container.id] = container.folder
         return pid
 
     def terminate(self, container: ContainerId) -> None:
@@ -122,15 +120,9 @@ class ProcessRuntime:
             send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
 
     def remove(self, container: ContainerId) -> None:
-        """Forget an ended run, with its cgroup and its directory."""
-        try:
+        """Have the keeper forget an ended run; one that is lost is noticed when exits are asked for."""
+        with contextlib.suppress(KeeperLost):
             self._keeping.forget(str(container))
-        except KeeperLost:
-            return  # noticed and dealt with when exits are asked for
-        finally:
-            folder = self._folders.pop(container, None)
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
 
     def remove_sandbox(self, uid: str) -> None:
         """Nothing to do."""
