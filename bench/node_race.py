@@ -1,4 +1,4 @@
-"""The race on the real kernel: a pod takes memory at gigabytes per second and ignores SIGTERM; who is first?
+"""The race on the real kernel: who is first when a pod takes gigabytes per second and ignores SIGTERM.
 
 One node of 2 GiB runs for many trials. In each a BestEffort pod grows beside a Guaranteed and a Burstable one that hold
 what they asked for. The allocator writes down when it had how much; the node, when it noticed, held and killed; both by
@@ -35,7 +35,7 @@ NEIGHBOURS_MIB = {"guaranteed": 512, "burstable": 256}
 REACTION_MS = 50
 CALIBRATIONS = 5
 CALIBRATION_THRESHOLD_BYTES = 512 * MI
-RATE_GIB = 3.0
+RATE_GIB = 4.0
 _HEADER = struct.Struct("qqq")  # process id, go, records
 _RECORD = struct.Struct("qq")  # nanoseconds of the monotonic clock, bytes
 _FILE_BYTES = 1 << 16
@@ -138,9 +138,9 @@ def _prefer(node: RealNode) -> None:
     """Let nothing else on this machine slow the allocator down; the agent has no such privilege."""
     mounts = find_mounts(Procfs())
     if "cpu" in mounts.v1:
-        (mounts.v1["cpu"] / node.own[1:] / "cpu.shares").write_text("8192")
+        (mounts.v1["cpu"] / node.own[1:] / "cpu.shares").write_text("65536")
     elif mounts.v2 is not None:
-        (mounts.v2 / node.own[1:] / "cpu.weight").write_text("800")
+        (mounts.v2 / node.own[1:] / "cpu.weight").write_text("6400")
 
 
 def _neighbours(node: RealNode) -> None:
@@ -153,25 +153,23 @@ def _neighbours(node: RealNode) -> None:
 
 
 def _trial(node: RealNode, name: str, threshold_bytes: int, chance: random.Random) -> Trial:
-    file = Path("/dev/shm") / f"{node.folder.name}-{name}"
+    file = Path("/dev/shm") / f"{node.folder.name}-{name}"  # noqa: S108 - the name is ours alone
     file.write_bytes(bytes(_FILE_BYTES))
     try:
         with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as shared:
-            return _watched(node, name, file, shared, threshold_bytes, chance)
+            node.news()
+            spec = {"restartPolicy": "Never"}
+            node.put(pod_document(name, *PYTHON, ALLOCATOR, str(file), str(RATE_GIB), spec=spec))
+            node.until(lambda: _HEADER.unpack_from(shared)[0])
+            time.sleep(chance.uniform(0.05, 0.3))
+            return _watched(node, name, shared, threshold_bytes)
     finally:
         file.unlink()
 
 
-def _watched(
-    node: RealNode, name: str, file: Path, shared: mmap.mmap, threshold_bytes: int, chance: random.Random
-) -> Trial:
-    # The one before leaves pressure behind until the next look, one second later; BestEffort pods are not let in then.
-    node.news()
-    spec = {"restartPolicy": "Never"}
-    node.put(pod_document(name, *PYTHON, ALLOCATOR, str(file), str(RATE_GIB), spec=spec))
-    node.until(lambda: _HEADER.unpack_from(shared)[0])
+def _watched(node: RealNode, name: str, shared: mmap.mmap, threshold_bytes: int) -> Trial:
+    """Let the allocator go, and see what becomes of it."""
     pid = _HEADER.unpack_from(shared)[0]
-    time.sleep(chance.uniform(0.05, 0.3))
     before = node.cgroups.memory(node.own)
     assert before is not None
     entries = node.news()
@@ -191,6 +189,7 @@ def _watched(
 
     node.until(is_over)
     node.take_away(name)
+    # Pressure stays until the next look, one second later; BestEffort pods are not let in before.
     time.sleep(1.2)
     entries += node.news()
     records = _records(shared)

@@ -1,4 +1,4 @@
-"""``podqos node run`` as a process of its own, for benchmarks: its directory, its journal, and an end that leaves nothing.
+"""``podqos node run`` as a process of its own, for benchmarks: its directory, its journal, an end that leaves nothing.
 
 Whatever goes wrong, ``RealNode`` as a context ends the agent, the keeper and every pod, and removes their cgroups.
 """

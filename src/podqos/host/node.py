@@ -294,7 +294,7 @@ class Node:
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )
             pod.state = changed
-            self.state.save(changed)
+            self.state.save(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
 

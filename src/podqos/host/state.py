@@ -2,6 +2,7 @@
 
     lock                          one node at a time
     pods/<uid>.json               each pod, how it is run, how often it was restarted, how it ended
+    pods/<uid>.ending             it was told to end, which the file above does not say yet
     data/<uid>/volumes/<name>     emptyDir volumes
     data/<uid>/containers/…       what containers write
     logs/<namespace>_<name>_<uid>/<container>/<attempt>.log
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
@@ -31,6 +33,8 @@ from podqos.host.pod_run import PodRun
 from podqos.manifest.decode import decode_hook
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
+
+_ENDING = ".ending"
 
 
 class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -90,21 +94,29 @@ class StateDirectory:
         found = []
         for file in sorted((self.root / "pods").glob("*.json")):
             try:
-                found.append(_decoder.decode(file.read_bytes()))
+                state = _decoder.decode(file.read_bytes())
+                is_ending = file.with_suffix(_ENDING).exists()
+                found.append(replace(state, is_stopping=True) if is_ending else state)
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 self._note(f"{file}: not the state of a pod ({error}); put aside")
                 file.rename(file.with_suffix(".bad"))
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
-    def save(self, state: PodState) -> None:
+    def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
         """Write a pod down, now or as soon as that is possible.
 
-        That it is over reaches the disk itself a moment later (``save_late``): an eviction does not wait for a disk.
+        Replacing a file can take milliseconds. In a hurry an empty file says that the pod is to end, and the rest is
+        written a moment later (``save_late``), as is what has to survive a power cut.
         """
         uid = state.pod.metadata.uid
         file = self.root / "pods" / f"{uid}.json"
         try:
+            if in_a_hurry and state.is_stopping:
+                file.with_suffix(_ENDING).touch()
+                self._unsaved[uid] = state
+                return
             _replace(file, _encoder.encode(state))
+            file.with_suffix(_ENDING).unlink(missing_ok=True)
         except OSError as error:
             if uid not in self._unsaved:
                 self._note(f"state of {state.pod.key} not written: {error.strerror}; it is tried again")
@@ -125,7 +137,8 @@ class StateDirectory:
         """Drop a pod from the records."""
         self._unsaved.pop(uid, None)
         try:
-            (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+            for suffix in (".json", _ENDING):
+                (self.root / "pods" / f"{uid}{suffix}").unlink(missing_ok=True)
         except OSError as error:
             self._note(f"state of pod {uid} not removed: {error.strerror}")
 

@@ -17,8 +17,11 @@ from podqos.eviction.thresholds import Threshold
 from podqos.host.cgroupfs import Cgroups, KernelSignal
 from podqos.host.loop import Loop
 
-# Levels that differ by less are the same: setting one costs a few system calls.
+# Levels that differ by less are the same.
 _STEP_BYTES = 256 << 10
+# And so is one that is too high by no more than a part of its threshold: the kernel takes tens of milliseconds to set
+# another (it waits for all processors), and nothing else is done meanwhile.
+_TOLERANCE = 64
 
 
 def is_memory_short(thresholds: Sequence[Threshold], seen: Mapping[Signal, SignalObservation]) -> bool:
@@ -64,7 +67,7 @@ class MemoryWatch:
                 self._disarm(path)
                 continue
             level_bytes = memory.usage_bytes + observation.available - max(amounts)
-            works &= self._set(path, level_bytes)
+            works &= self._set(path, level_bytes, max(amounts) // _TOLERANCE)
             if memory.usage_bytes <= level_bytes or signal not in known:
                 self._look_again_above(path, level_bytes)
         return works
@@ -79,10 +82,11 @@ class MemoryWatch:
         for path in list(self._signals):
             self._disarm(path)
 
-    def _set(self, path: str, level_bytes: int) -> bool:
+    def _set(self, path: str, level_bytes: int, tolerance_bytes: int) -> bool:
         # Rounded up: below, somebody would be told who sees that the threshold is not met, and never be told again.
         level = max(0, -(-level_bytes // _STEP_BYTES) * _STEP_BYTES)
-        if self._levels.get(path) == level:
+        before = self._levels.get(path)
+        if before is not None and level_bytes <= before <= max(level, level_bytes + tolerance_bytes):
             return True
         self._disarm(path)
         signal = self._cgroups.watch_memory(path, level)

@@ -292,7 +292,7 @@ class HostWorld:
         host_pod.state = msgspec.structs.replace(host_pod.state, is_stopping=True)
         if phase is not None:
             host_pod.state = msgspec.structs.replace(host_pod.state, phase=phase, ended_us=_now_us())
-        self.state.save(host_pod.state)
+        self.state.save(host_pod.state, in_a_hurry=self.is_hurried)
         if not host_pod.running:
             return (self._stopped(host_pod.uid),)
         host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
