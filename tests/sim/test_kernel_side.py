@@ -125,9 +125,7 @@ def test_on_cgroup_v1_one_process_dies_and_the_container_lives_on_without_its_me
 
 
 def test_on_cgroup_v1_the_end_of_the_main_process_is_that_of_the_container():
-    done = run(
-        workload(pod("a", limits="memory=100Mi"), using(once(0, 150 * MI, 15))), spec=node(cgroup_version=1)
-    )
+    done = run(workload(pod("a", limits="memory=100Mi"), using(once(0, 150 * MI, 15))), spec=node(cgroup_version=1))
     assert [kind for _, kind, _ in lines(done, "OOMKilled", "Exited", "Restarted")][:2] == ["OOMKilled", "Exited"]
 
 
@@ -169,10 +167,17 @@ def test_a_pod_cannot_have_more_process_ids_than_its_limit():
 
 
 def test_cpu_beyond_a_quota_is_throttled_and_the_journal_says_when_that_ends():
-    busy = using(1, cpu_milli=Curve(((0, 500), (5 * SECOND_US, 500), (5 * SECOND_US, 2000), (9 * SECOND_US, 2000), (9 * SECOND_US, 100))))
+    busy = using(
+        1,
+        cpu_milli=Curve(
+            ((0, 500), (5 * SECOND_US, 500), (5 * SECOND_US, 2000), (9 * SECOND_US, 2000), (9 * SECOND_US, 100))
+        ),
+    )
     done = run(workload(pod("a", limits="cpu=1"), busy))
     entries = [entry for entry in done.entries if entry.kind == "Throttled"]
-    assert [(entry.time_us / SECOND_US, entry.because.granted_milli, entry.because.throttled_by) for entry in entries] == [
+    assert [
+        (entry.time_us / SECOND_US, entry.because.granted_milli, entry.because.throttled_by) for entry in entries
+    ] == [
         (5.0, 1000, "quota"),
         (9.0, 100, "nothing"),
     ]

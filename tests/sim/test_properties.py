@@ -24,9 +24,9 @@ SECOND_US = 1_000_000
 
 def curves(most: int) -> st.SearchStrategy[Curve]:
     """Return curves of up to five knots within a minute; steps, ramps, periodic ones."""
-    knots = st.lists(
-        st.tuples(st.integers(0, 60 * SECOND_US), st.integers(0, most)), min_size=1, max_size=5
-    ).map(lambda made: tuple(sorted(made, key=lambda knot: knot[0])))
+    knots = st.lists(st.tuples(st.integers(0, 60 * SECOND_US), st.integers(0, most)), min_size=1, max_size=5).map(
+        lambda made: tuple(sorted(made, key=lambda knot: knot[0]))
+    )
     return st.builds(
         Curve,
         knots,
@@ -86,7 +86,15 @@ def workloads(draw: st.DrawFn, index: int, nodes: int) -> ScenarioWorkload:
 def scenarios(draw: st.DrawFn) -> Scenario:
     """Return a scenario of one to three small nodes."""
     count = draw(st.integers(1, 3))
-    hard = draw(st.sampled_from([{}, {"memory.available": "100Mi"}, {"memory.available": "10%", "nodefs.available": "10%", "pid.available": "50"}]))
+    hard = draw(
+        st.sampled_from(
+            [
+                {},
+                {"memory.available": "100Mi"},
+                {"memory.available": "10%", "nodefs.available": "10%", "pid.available": "50"},
+            ]
+        )
+    )
     spec = NodeSpec(
         name="n",
         memory_bytes=1000 * MI,

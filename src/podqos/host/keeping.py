@@ -29,6 +29,8 @@ LOST_CODE = 137
 """The exit code of a process nobody could be asked about: it was killed, or as good as."""
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
+_POLL_SECONDS = 0.005
+_ATTEMPTS = 200
 
 
 class Program(Struct, frozen=True, kw_only=True):
@@ -160,12 +162,18 @@ class Keeping:
         self._ready.close()
         os.close(self._overheard)
 
-    def reconnect(self) -> None:
-        """Find or start a keeper again after it was lost."""
-        self._ready.unregister(self._socket)
-        self._socket.close()
-        self._socket = self._connect() or self._launch()
-        self._ready.register(self._socket, select.EPOLLIN)
+    def reconnect(self) -> Kept:
+        """Find or start a keeper after one was lost, and return what it knows; one that is dying may answer first."""
+        for _ in range(_ATTEMPTS):
+            self._ready.unregister(self._socket)
+            self._socket.close()
+            self._socket = self._connect() or self._launch()
+            self._ready.register(self._socket, select.EPOLLIN)
+            try:
+                return self.kept()
+            except KeeperLost:
+                time.sleep(_POLL_SECONDS)
+        raise HostError("the keeper of processes dies again and again")
 
     def _ask(self, request: dict[str, object]) -> dict[str, object]:
         self._socket.settimeout(_ANSWER_SECONDS)
@@ -223,7 +231,7 @@ class Keeping:
             connection = self._connect()
             if connection is not None:
                 return connection
-            time.sleep(0.005)
+            time.sleep(_POLL_SECONDS)
         raise HostError(f"the keeper of processes did not start; {self._folder / 'keeper.log'} may say why")
 
     def _name(self) -> str:

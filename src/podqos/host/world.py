@@ -62,6 +62,7 @@ _LONGEST_RETRY_SECONDS = 1.0
 _DISK_ROUND_SECONDS = 10.0
 _DISK_SLICE_SECONDS = 0.002
 _DISK_PAUSE_SECONDS = 0.01
+_REACTIONS_KEPT = 1000
 _DEAD_RUNS_KEPT = 1  # of each container, as the kubelet does (MaxPerPodContainer)
 
 
@@ -318,7 +319,7 @@ class HostWorld:
         pod.held = self.cgroups.hold(pod.cgroup)
         now = time.monotonic()
         self._reacting[pod.uid] = reaction = Reaction(pod.pod.key, self.noticed, now, now)
-        self.reactions.append(reaction)
+        self.reactions = [*self.reactions[-_REACTIONS_KEPT:], reaction]
         if pod.held is not None:
             self._loop.watch(pod.held.descriptor, lambda: self.kill(pod), pod.held.events)
 
@@ -415,6 +416,8 @@ class HostWorld:
 
     def _removed(self, uid: str) -> PodCleanedUp:
         pod = self.pods.pop(uid, None)
+        self.runs.pop(uid, None)
+        self.sources.pop(uid, None)
         if pod is not None and pod.state.is_over:
             self.over[uid] = pod.state
         elif pod is not None:
@@ -427,7 +430,7 @@ class HostWorld:
     def _turn_away(self, pod: Pod, reason: str, message: str) -> None:
         uid = pod.metadata.uid
         stored = PodState(
-            pod, self.runs[uid], self.sources.get(uid, ""), phase="Failed", reason=reason, message=message,
+            pod, self.runs.pop(uid), self.sources.pop(uid, ""), phase="Failed", reason=reason, message=message,
             ended_us=_now_us(),
         )  # fmt: skip
         self.over[uid] = stored

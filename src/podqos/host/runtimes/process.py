@@ -192,8 +192,7 @@ class ProcessRuntime:
         self._keeping.end()
 
     def _start_over(self) -> None:
-        self._keeping.reconnect()
-        known = self._keeping.kept()
+        known = self._keeping.reconnect()
         for container, (_, path) in list(self._running.items()):
             if str(container) in known.running:
                 continue

@@ -1,0 +1,100 @@
+"""The level the kernel is asked to watch is where the eviction manager would find its threshold met."""
+
+from __future__ import annotations
+
+import os
+import select
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from podqos.eviction.observation import SignalObservation
+from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.signals import Signal
+from podqos.eviction.thresholds import parse_thresholds
+from podqos.host.cgroupfs import CgroupMemory, KernelSignal
+from podqos.host.loop import Loop
+from podqos.host.watch import MemoryWatch, is_memory_short
+
+MI = 1 << 20
+HARD = parse_thresholds(EvictionSettings(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=()))
+SOFT = parse_thresholds(
+    EvictionSettings(
+        eviction_hard={},
+        eviction_soft={"memory.available": "100Mi"},
+        eviction_soft_grace_period={"memory.available": "1m"},
+        enforce_node_allocatable=(),
+    )
+)
+
+
+class Kernel:
+    """A cgroup with figures of our choice, and a record of what was asked."""
+
+    def __init__(self, usage: int, inactive: int) -> None:
+        self.held = CgroupMemory(usage, inactive, 0)
+        self.levels: list[int] = []
+        self.last = -1
+
+    def memory(self, _path: str) -> CgroupMemory:
+        return self.held
+
+    def watch_memory(self, _path: str, level: int) -> KernelSignal:
+        self.levels.append(level)
+        self.last = os.eventfd(0, os.EFD_NONBLOCK)
+        return KernelSignal(self.last, select.EPOLLIN)
+
+
+def _seen(kernel: Kernel, capacity: int) -> dict[Signal, SignalObservation]:
+    return {Signal.MEMORY: SignalObservation(capacity - kernel.held.working_set_bytes, capacity)}
+
+
+@pytest.fixture
+def loop():
+    made = Loop()
+    yield made
+    made.close()
+
+
+@given(usage=st.integers(0, 900 * MI), inactive=st.integers(0, 200 * MI))
+def test_growth_to_the_level_meets_the_threshold_and_less_does_not(usage, inactive):
+    inactive = min(inactive, usage)
+    kernel, loop = Kernel(usage, inactive), Loop()
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
+    watch.arm(HARD, _seen(kernel, 1000 * MI))
+    (level,) = kernel.levels
+    kernel.held = CgroupMemory(level + MI, inactive, 0)
+    assert is_memory_short(HARD, _seen(kernel, 1000 * MI))
+    kernel.held = CgroupMemory(max(inactive, level - MI), inactive, 0)
+    assert not is_memory_short(HARD, _seen(kernel, 1000 * MI)) or level < inactive + MI
+    watch.close()
+    loop.close()
+
+
+def test_the_kernel_is_asked_again_only_for_another_level(loop):
+    kernel = Kernel(500 * MI, 10 * MI)
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
+    for usage, inactive in ((500, 10), (600, 10), (600, 50)):
+        kernel.held = CgroupMemory(usage * MI, inactive * MI, 0)
+        watch.arm(HARD, _seen(kernel, 1000 * MI))
+    assert [level // MI for level in kernel.levels] == [910, 950]
+    watch.close()
+
+
+def test_soft_thresholds_have_time(loop):
+    kernel = Kernel(500 * MI, 0)
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
+    assert watch.arm(SOFT, _seen(kernel, 1000 * MI))
+    assert kernel.levels == []
+
+
+def test_a_crossing_is_told_once(loop):
+    kernel, told = Kernel(500 * MI, 0), []
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
+    watch.arm(HARD, _seen(kernel, 1000 * MI))
+    os.eventfd_write(kernel.last, 1)
+    loop.step(1)
+    loop.step(0)
+    assert told == [True]
+    watch.close()
