@@ -151,6 +151,7 @@ class Keeper:
         client, _ = self._listener.accept()
         self._drop()
         self._client = client
+        client.setblocking(False)
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
         self._selector.register(client, selectors.EVENT_READ, self._serve)
 
@@ -158,6 +159,8 @@ class Keeper:
         assert self._client is not None
         try:
             data = self._client.recv(PACKET_BYTES)
+        except BlockingIOError:
+            return  # it was for the one before
         except OSError:
             data = b""
         if not data:

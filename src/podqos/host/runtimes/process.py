@@ -129,7 +129,10 @@ class ProcessRuntime:
 
     def containers(self) -> list[FoundContainer]:
         """Return what the keeper knows; what runs is taken over, commands of probes are ended."""
-        kept = self._keeping.kept()
+        try:
+            kept = self._keeping.kept()
+        except KeeperLost:
+            kept = self._keeping.reconnect()
         found = []
         for program in (*kept.running.values(), *kept.ended.values()):
             container = ContainerId.parse(program.id)
