@@ -266,8 +266,10 @@ def report(title: str, trials: Sequence[Trial]) -> None:
     ):
         found = sorted(value for value in values if value is not None)
         if found:
-            p99 = found[min(len(found) - 1, int(0.99 * len(found)))]
-            print(f"  {name}: median {statistics.median(found):.2f} ms, p99 {p99:.2f} ms, worst {found[-1]:.2f} ms")
+            p99 = found[-(-99 * len(found) // 100) - 1]
+            p90 = found[-(-90 * len(found) // 100) - 1]
+            middle = statistics.median(found)
+            print(f"  {name}: median {middle:.2f} ms, p90 {p90:.2f}, p99 {p99:.2f}, worst {found[-1]:.2f} ms")
     for trial in trials:
         if not trial.is_won and won:
             print(f"  lost: {trial}")

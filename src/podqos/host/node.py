@@ -55,6 +55,7 @@ from podqos.host.protection import Protection
 from podqos.host.runtime import Runtime
 from podqos.host.settings import NodeSettings, agent_config
 from podqos.host.state import StateDirectory
+from podqos.host.syncing import Syncing
 from podqos.host.watch import MemoryWatch, is_memory_short
 from podqos.host.world import HostWorld
 from podqos.model.stats import Summary
@@ -84,12 +85,13 @@ class Node:
         self._say = say
         self.capabilities = detect(self.procfs)
         self.cgroups = open_cgroups(settings.own, self.procfs)
-        self.state = StateDirectory(settings.state_dir, self.note)
+        self._syncing = Syncing()
+        self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
         self._claim_cgroup()
         self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
         self._protection.begin()
         self.config = agent_config(settings, self.cgroups, self.procfs)
-        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
+        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
         self.runtime = make_runtime(self)
         kubepods = node_path(self.config.cgroups)
         self.figures = Figures(
@@ -189,6 +191,7 @@ class Node:
             self._kernel_log.close()
         self.journal.close()
         self.state.close()
+        self._syncing.close()
         self.loop.close()
 
     # ---- the agent -----------------------------------------------------------------------------------------------
@@ -297,6 +300,9 @@ class Node:
             self.state.save(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
+            if uid not in self.world.over:
+                # Only now: whoever is killed before it has written that a pod is gone finds the pod again.
+                self.state.forget(uid)
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ tree, never believed from here.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import shutil
@@ -30,6 +29,7 @@ from msgspec.structs import replace
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.pod_run import PodRun
+from podqos.host.syncing import Sync, sync
 from podqos.manifest.decode import decode_hook
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
@@ -73,9 +73,10 @@ _decoder = msgspec.json.Decoder(PodState, dec_hook=decode_hook)
 class StateDirectory:
     """A node's directory."""
 
-    def __init__(self, root: Path, note: Callable[[str], None]) -> None:
+    def __init__(self, root: Path, note: Callable[[str], None], sync: Sync = sync) -> None:
         self.root = root
         self._note = note
+        self._sync = sync
         self._unsaved: dict[str, PodState] = {}
         self._unsynced: set[Path] = set()
         try:
@@ -131,7 +132,7 @@ class StateDirectory:
         for state in list(self._unsaved.values()):
             self.save(state)
         while self._unsynced:
-            _sync(self._unsynced.pop())
+            self._sync(self._unsynced.pop())
 
     def forget(self, uid: str) -> None:
         """Drop a pod from the records."""
@@ -188,13 +189,3 @@ def _replace(file: Path, data: bytes) -> None:
     finally:
         os.close(descriptor)
     partial.rename(file)
-
-
-def _sync(file: Path) -> None:
-    """Wait until a file is on the disk; one that is gone needs no waiting."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

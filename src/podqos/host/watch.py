@@ -17,10 +17,8 @@ from podqos.eviction.thresholds import Threshold
 from podqos.host.cgroupfs import Cgroups, KernelSignal
 from podqos.host.loop import Loop
 
-# Levels that differ by less are the same.
-_STEP_BYTES = 256 << 10
-# And so is one that is too high by no more than a part of its threshold: the kernel takes tens of milliseconds to set
-# another (it waits for all processors), and nothing else is done meanwhile.
+# A level may be too high by such a part of its threshold: the kernel takes tens of milliseconds to set another (it waits
+# for all processors), and nothing else is done meanwhile.
 _TOLERANCE = 64
 
 
@@ -83,10 +81,10 @@ class MemoryWatch:
             self._disarm(path)
 
     def _set(self, path: str, level_bytes: int, tolerance_bytes: int) -> bool:
-        # Rounded up: below, somebody would be told who sees that the threshold is not met, and never be told again.
-        level = max(0, -(-level_bytes // _STEP_BYTES) * _STEP_BYTES)
+        # Rather too high: below, somebody would be told who sees that the threshold is not met.
+        level = max(0, level_bytes + tolerance_bytes // 2)
         before = self._levels.get(path)
-        if before is not None and level_bytes <= before <= max(level, level_bytes + tolerance_bytes):
+        if before is not None and level_bytes <= before <= level_bytes + tolerance_bytes:
             return True
         self._disarm(path)
         signal = self._cgroups.watch_memory(path, level)

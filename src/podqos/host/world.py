@@ -421,7 +421,6 @@ class HostWorld:
         if pod is not None and pod.state.is_over:
             self.over[uid] = pod.state
         elif pod is not None:
-            self.state.forget(uid)
             self.state.remove_logs(pod.pod)
         return PodCleanedUp(uid)
 
