@@ -300,9 +300,9 @@ class Node:
             self.state.save(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
-            if uid not in self.world.over:
-                # Only now: whoever is killed before it has written that a pod is gone finds the pod again.
-                self.state.forget(uid)
+        # Only now: an agent that is killed before it has told that a pod is gone leaves it to the next one.
+        while self.world.gone:
+            self.state.forget(self.world.gone.pop())
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 

@@ -17,8 +17,8 @@ from podqos.eviction.thresholds import Threshold
 from podqos.host.cgroupfs import Cgroups, KernelSignal
 from podqos.host.loop import Loop
 
-# A level may be too high by such a part of its threshold: the kernel takes tens of milliseconds to set another (it waits
-# for all processors), and nothing else is done meanwhile.
+# A level may be too high by such a part of its threshold: the kernel takes tens of milliseconds to set another (it
+# waits for all processors), and nothing else is done meanwhile.
 _TOLERANCE = 64
 
 

@@ -114,6 +114,8 @@ class HostWorld:
         self.sources: dict[str, str] = {}
         self.over: dict[str, PodState] = {}
         """Pods that have ended for good or were turned away, by uid."""
+        self.gone: list[str] = []
+        """Pods of which nothing is left but what is written down about them."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
@@ -421,6 +423,7 @@ class HostWorld:
         if pod is not None and pod.state.is_over:
             self.over[uid] = pod.state
         elif pod is not None:
+            self.gone.append(uid)
             self.state.remove_logs(pod.pod)
         return PodCleanedUp(uid)
 
