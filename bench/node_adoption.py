@@ -83,6 +83,8 @@ def told(entries: list[Entry]) -> list[str]:
             lives[entry.pod].append(entry)
     for pod, life in lives.items():
         kinds = [entry.kind.value for entry in life]
+        if kinds == ["Rejected"]:
+            continue
         # Killed after it started the pod and before it could say so: the next one says that it took the pod over.
         if kinds[0] != "Admitted" or kinds[1] not in {"Started", "Adopted"} or kinds.count("Started") > 1:
             problems.append(f"{pod}: {kinds[:8]}")

@@ -138,9 +138,9 @@ def _prefer(node: RealNode) -> None:
     """Let nothing else on this machine slow the allocator down; the agent has no such privilege."""
     mounts = find_mounts(Procfs())
     if "cpu" in mounts.v1:
-        (mounts.v1["cpu"] / node.own[1:] / "cpu.shares").write_text("65536")
+        (mounts.v1["cpu"] / node.own[1:] / "cpu.shares").write_text("16384")
     elif mounts.v2 is not None:
-        (mounts.v2 / node.own[1:] / "cpu.weight").write_text("6400")
+        (mounts.v2 / node.own[1:] / "cpu.weight").write_text("1600")
 
 
 def _neighbours(node: RealNode) -> None:
@@ -289,7 +289,7 @@ def main() -> None:
     options = ["--realtime"] if arguments.realtime else []
     first = race(CALIBRATIONS, CALIBRATION_THRESHOLD_BYTES, *options)
     report(f"threshold {CALIBRATION_THRESHOLD_BYTES // MI} MiB, to learn the rate", first)
-    threshold_bytes = recommended(max(trial.gib_per_second for trial in first))
+    threshold_bytes = recommended(max(RATE_GIB, *(trial.gib_per_second for trial in first)))
     print(f"podqos forecast: memory.available<{threshold_bytes / MI:.0f}Mi")
     for mode in arguments.modes.split(","):
         chosen = [*options, "--no-fast-path"] if mode == "slow" else options
