@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 from typing import NamedTuple
 
 from host.nodes import MI, PYTHON, NodeStage, pod_document
@@ -13,7 +14,9 @@ from podqos.survival.processes import container_processes
 from podqos.survival.snapshots import from_summary, node_of
 
 MEMORY_BYTES = 256 * MI
-HELD_MIB = 190
+HELD_MIB = 195
+GUARANTEED_MIB = 60
+"""More than most, and yet the last to be killed, where scores can be negative."""
 MARGIN_BYTES = 2 * MI
 """Page tables and what a process maps of its own files are in no statistics: closer ones are not told apart."""
 
@@ -52,11 +55,19 @@ def trial(stage: NodeStage, number: int, chance: random.Random) -> Verdict:
     go = stage.folder / f"go-{number}"
     names = [f"trial-{number}-{index}" for index in range(chance.randrange(3, 6))]
     # Together they leave little: who is killed is then a matter of sizes and scores, and not only of who grows.
+    has_guaranteed = stage.node.capabilities.can_lower_oom_score
+    left_mib = HELD_MIB - (GUARANTEED_MIB if has_guaranteed else 0)
     weights = [chance.uniform(1, 6) for _ in names]
     for name, weight in zip(names, weights, strict=True):
-        stage.put(_random_pod(name, int(weight / sum(weights) * HELD_MIB), str(go), chance, stage))
+        held_mib = int(weight / sum(weights) * left_mib)
+        resources = {"requests": {"memory": f"{chance.randrange(4, 34)}Mi", "cpu": "10m"}}
+        stage.put(_pod(name, held_mib, go, resources if chance.random() < 0.7 else {}))
+    if has_guaranteed:
+        fixed = {"memory": "80Mi", "cpu": "100m"}
+        stage.put(_pod("guaranteed", GUARANTEED_MIB, go, {"requests": fixed, "limits": fixed}))
+        names.append("guaranteed")
     stage.until(lambda: all("grown" in stage.log(name) for name in names))
-    grower = chance.choice(names)
+    grower = chance.choice([name for name in names if name != "guaranteed"])
     before = len(stage.entries("OOMKilled"))
     order = _foretold(stage, grower)
     # Only the one that is to grow sees the file: everybody looks for one of his own.
@@ -76,20 +87,9 @@ def trial(stage: NodeStage, number: int, chance: random.Random) -> Verdict:
     )
 
 
-def _random_pod(name: str, held_mib: int, go: str, chance: random.Random, stage: NodeStage) -> dict[str, object]:
-    kinds = ["best-effort", "burstable", "burstable"]
-    if stage.node.capabilities.can_lower_oom_score:
-        kinds.append("guaranteed")
-    kind = chance.choice(kinds)
-    resources: dict[str, object] = {}
-    if kind == "burstable":
-        resources = {"requests": {"memory": f"{chance.randrange(4, 120)}Mi", "cpu": "10m"}}
-    elif kind == "guaranteed":
-        fixed = {"memory": "120Mi", "cpu": "200m"}
-        resources = {"requests": fixed, "limits": fixed}
-    return pod_document(
-        name, *PYTHON, GROWER, str(held_mib), f"{go}-{name}", spec={"restartPolicy": "Never"}, resources=resources
-    )
+def _pod(name: str, held_mib: int, go: Path, resources: dict[str, object]) -> dict[str, object]:
+    words = (*PYTHON, GROWER, str(held_mib), f"{go}-{name}")
+    return pod_document(name, *words, spec={"restartPolicy": "Never"}, resources=resources)
 
 
 def _foretold(stage: NodeStage, grower: str) -> tuple:
