@@ -32,12 +32,14 @@ _PAGE_KIB = os.sysconf("SC_PAGESIZE") // 1024
             (_MEMCG_SUMMARY, _MEMCG_KILLED),
             KernelKill(
                 30678, "stress, really", "/podqos/kubepods/podx", "/podqos/kubepods/podx/abc",
-                (43776 + 5992 + 144) // _PAGE_KIB, -5,
+                (43776 + 5992 + 144) // _PAGE_KIB, -5, is_of_cgroup=True,
             ),
         ),
         (
             (_GLOBAL_SUMMARY, _GLOBAL_KILLED),
-            KernelKill(77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000),
+            KernelKill(
+                77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000, is_of_cgroup=False
+            ),
         ),
     ],
     ids=["memcg", "global"],

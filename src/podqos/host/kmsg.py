@@ -16,7 +16,7 @@ _SUMMARY = re.compile(
     r"oom-kill:constraint=(\w+),.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=(.*),pid=(\d+),uid="
 )
 _KILLED = re.compile(
-    r"(?:Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
+    r"(Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
     r"file-rss:(\d+)kB, shmem-rss:(\d+)kB, UID:\d+ pgtables:(\d+)kB oom_score_adj:(-?\d+)"
 )
 _KIB_PER_PAGE = os.sysconf("SC_PAGESIZE") // 1024
@@ -30,9 +30,11 @@ class KernelKill(Struct, frozen=True, gc=False):
     domain: str
     """The cgroup that ran out; empty for the whole machine."""
     cgroup: str
-    """Of the process."""
+    """Of the process; empty where the kernel did not say (it limits how often it explains itself)."""
     used_pages: int
     oom_score_adj: int
+    is_of_cgroup: bool
+    """Whether a cgroup ran out, and not the whole machine."""
 
 
 class OOMLines:
@@ -50,10 +52,11 @@ class OOMLines:
         killed = _KILLED.search(line)
         if killed is None:
             return None
-        pid = int(killed[1])
+        pid = int(killed[2])
         domain, cgroup = self._summaries.pop(pid, ("", ""))
-        pages = sum(int(killed[group]) for group in (3, 4, 5, 6)) // _KIB_PER_PAGE
-        return KernelKill(pid, killed[2], domain, cgroup, pages, int(killed[7]))
+        pages = sum(int(killed[group]) for group in (4, 5, 6, 7)) // _KIB_PER_PAGE
+        is_of_cgroup = killed[1] != "Out"
+        return KernelKill(pid, killed[3], domain, cgroup, pages, int(killed[8]), is_of_cgroup)
 
 
 class KernelLog:
