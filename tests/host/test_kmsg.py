@@ -51,6 +51,14 @@ def test_the_two_lines_about_a_kill_belong_together(lines, expected):
     assert reader.feed(lines[1]) == expected
 
 
+def test_those_killed_with_their_group_share_its_summary():
+    reader = OOMLines()
+    group = "Tasks in /podqos/kubepods/podx/abc are going to be killed due to memory.oom.group set"
+    other = _MEMCG_KILLED.replace("30678", "30679")
+    kills = [reader.feed(line) for line in (_MEMCG_SUMMARY, _MEMCG_KILLED, group, other)]
+    assert (kills[3].pid, kills[3].domain, kills[3].cgroup) == (30679, kills[1].domain, kills[1].cgroup)
+
+
 def test_a_kill_whose_summary_was_lost_has_no_cgroup():
     assert OOMLines().feed(_GLOBAL_KILLED).cgroup == ""
 
