@@ -36,6 +36,8 @@ GROW = (
 FORK = "for i in 1 2 3 4 5 6; do sleep 999 & done; sleep 3"
 TALK = "i=0; while [ $i -lt 5000 ]; do echo this is line $i of many that nobody reads; i=$((i+1)); done; sleep 999"
 MOST_GROWTH_MB = 4.0
+KILL_SHARE = 0.03
+"""How many steps kill the agent."""
 
 
 @dataclass
@@ -72,8 +74,8 @@ def random_pod(name: str, chance: random.Random) -> dict[str, object]:
 class Soak:
     """One long run."""
 
-    def __init__(self, node: RealNode, chance: random.Random) -> None:
-        self._node, self._chance = node, chance
+    def __init__(self, node: RealNode, chance: random.Random, kill_share: float) -> None:
+        self._node, self._chance, self._kill_share = node, chance, kill_share
         self._began = time.monotonic()
         self._journal = b""
         self._pods = 0
@@ -103,7 +105,7 @@ class Soak:
             node.put(random_pod(f"random-{self._pods}", chance))
         if there and chance.random() < len(there) / MOST_PODS:
             node.take_away(chance.choice(there))
-        if chance.random() < 0.03:
+        if chance.random() < self._kill_share:
             node.end(signal.SIGKILL)
             self.kills += 1
             self._check_journal()
@@ -169,7 +171,12 @@ class Soak:
 
 
 def _descriptors(pid: int) -> int:
-    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    """Return how many are open all the time: directories are measured, and files brought to the disk, now and then."""
+    counts = []
+    for _ in range(5):
+        counts.append(sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
+        time.sleep(0.3)
+    return min(counts)
 
 
 def main() -> None:
@@ -177,10 +184,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--no-kills", action="store_true", help="leave the agent alive: does one and the same grow?")
     arguments = parser.parse_args()
     os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
     with RealNode("512Mi", evictionHard={"memory.available": "64Mi"}, evictionPressureTransitionPeriod="1s") as node:
-        soak = Soak(node, random.Random(arguments.seed))
+        soak = Soak(node, random.Random(arguments.seed), kill_share=0.0 if arguments.no_kills else KILL_SHARE)
         soak.run(arguments.minutes)
     for problem in soak.problems:
         print(problem)
