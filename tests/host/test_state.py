@@ -89,10 +89,18 @@ def test_a_pod_that_is_told_to_end_in_a_hurry_is_known_to_end_before_it_is_writt
     state.save(_STATE)
     ending = replace(_STATE, is_stopping=True, phase="Failed", reason="Evicted")
     state.save(ending, in_a_hurry=True)
-    assert state.load() == [replace(_STATE, is_stopping=True)]
+    assert state.load() == [ending]
     state.save_late()
     assert state.load() == [ending]
     assert [file.name for file in (tmp_path / "pods").iterdir()] == ["u1.json"]
+
+
+def test_a_hurried_end_that_was_cut_off_is_as_if_it_had_not_been(state, tmp_path):
+    state.save(_STATE)
+    state.save(replace(_STATE, phase="Failed"), in_a_hurry=True)
+    file = tmp_path / "pods" / "u1.ending"
+    file.write_bytes(file.read_bytes()[:-5])
+    assert state.load() == [_STATE]
 
 
 def test_the_end_of_a_pod_reaches_the_disk_with_the_next_round(tmp_path, notes):

@@ -33,7 +33,7 @@ def adopt(node: Node) -> None:
     for stored in node.state.load():
         uid = stored.pod.metadata.uid
         there = found.pop(uid, [])
-        if stored.is_over and not any(each.exit_code is None for each in there):
+        if stored.is_gone and not any(each.exit_code is None for each in there):
             node.world.over[uid] = stored
             _discard(node, there)
         else:
@@ -64,6 +64,11 @@ def _adopt_pod(node: Node, stored: PodState, there: list[FoundContainer]) -> Non
         [each.plan for each in record.containers],
         [ContainerId(uid, name, attempt) for name, attempt in running.items()],
     )
+    if stored.is_stopping or stored.is_over:
+        # It is not to be started again, however it ended.
+        _discard(node, [each for each in there if each.exit_code is not None])
+        node.deliver(PodDeleted(uid))
+        return
     codes = {each.id: each.exit_code for each in there}
     for each in record.containers:
         name = each.plan.name
@@ -73,8 +78,6 @@ def _adopt_pod(node: Node, stored: PodState, there: list[FoundContainer]) -> Non
             code = codes.get(ContainerId(uid, name, each.restarts))
             node.driver.deliver(node.now_us(), ContainerExited(uid, name, LOST_CODE if code is None else code))
     _discard(node, [each for each in there if each.exit_code is not None])
-    if stored.is_stopping or stored.is_over:
-        node.deliver(PodDeleted(uid))
 
 
 def _discard(node: Node, containers: list[FoundContainer]) -> None:

@@ -302,7 +302,11 @@ class Node:
             del self._saved[uid]
         # Only now: an agent that is killed before it has told that a pod is gone leaves it to the next one.
         while self.world.gone:
-            self.state.forget(self.world.gone.pop())
+            uid = self.world.gone.pop()
+            if uid in self.world.over:
+                self.state.save(self.world.over[uid])
+            else:
+                self.state.forget(uid)
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 

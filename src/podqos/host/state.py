@@ -2,7 +2,7 @@
 
     lock                          one node at a time
     pods/<uid>.json               each pod, how it is run, how often it was restarted, how it ended
-    pods/<uid>.ending             it was told to end, which the file above does not say yet
+    pods/<uid>.ending             the same, newer, of a pod that had to end in a hurry
     data/<uid>/volumes/<name>     emptyDir volumes
     data/<uid>/containers/…       what containers write
     logs/<namespace>_<name>_<uid>/<container>/<attempt>.log
@@ -24,7 +24,6 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
@@ -51,6 +50,8 @@ class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
     message: str = ""
     is_stopping: bool = False
     """It has been told to go."""
+    is_gone: bool = False
+    """Nothing is left of it but this."""
     started_us: int = 0
     ended_us: int = 0
 
@@ -95,9 +96,7 @@ class StateDirectory:
         found = []
         for file in sorted((self.root / "pods").glob("*.json")):
             try:
-                state = _decoder.decode(file.read_bytes())
-                is_ending = file.with_suffix(_ENDING).exists()
-                found.append(replace(state, is_stopping=True) if is_ending else state)
+                found.append(_ending(file) or _decoder.decode(file.read_bytes()))
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 self._note(f"{file}: not the state of a pod ({error}); put aside")
                 file.rename(file.with_suffix(".bad"))
@@ -106,14 +105,14 @@ class StateDirectory:
     def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
         """Write a pod down, now or as soon as that is possible.
 
-        Replacing a file can take milliseconds. In a hurry an empty file says that the pod is to end, and the rest is
-        written a moment later (``save_late``), as is what has to survive a power cut.
+        Replacing a file can take milliseconds. In a hurry the end of a pod is written beside it, and put in its place
+        a moment later (``save_late``), as is what has to survive a power cut.
         """
         uid = state.pod.metadata.uid
         file = self.root / "pods" / f"{uid}.json"
         try:
-            if in_a_hurry and state.is_stopping:
-                file.with_suffix(_ENDING).touch()
+            if in_a_hurry and state.is_over:
+                file.with_suffix(_ENDING).write_bytes(_encoder.encode(state))
                 self._unsaved[uid] = state
                 return
             _replace(file, _encoder.encode(state))
@@ -178,6 +177,14 @@ class StateDirectory:
     def close(self) -> None:
         """Let others use the directory."""
         os.close(self._lock)
+
+
+def _ending(file: Path) -> PodState | None:
+    """Return what was written in a hurry; None where nothing was, or not to its end."""
+    try:
+        return _decoder.decode(file.with_suffix(_ENDING).read_bytes())
+    except (OSError, msgspec.DecodeError, ValueError):
+        return None
 
 
 def _replace(file: Path, data: bytes) -> None:

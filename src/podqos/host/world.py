@@ -115,7 +115,7 @@ class HostWorld:
         self.over: dict[str, PodState] = {}
         """Pods that have ended for good or were turned away, by uid."""
         self.gone: list[str] = []
-        """Pods of which nothing is left but what is written down about them."""
+        """Pods of which nothing is left, which has yet to be written down."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
@@ -420,10 +420,10 @@ class HostWorld:
         pod = self.pods.pop(uid, None)
         self.runs.pop(uid, None)
         self.sources.pop(uid, None)
+        self.gone.append(uid)
         if pod is not None and pod.state.is_over:
-            self.over[uid] = pod.state
+            self.over[uid] = msgspec.structs.replace(pod.state, is_gone=True)
         elif pod is not None:
-            self.gone.append(uid)
             self.state.remove_logs(pod.pod)
         return PodCleanedUp(uid)
 
@@ -433,7 +433,7 @@ class HostWorld:
         uid = pod.metadata.uid
         stored = PodState(
             pod, self.runs.pop(uid), self.sources.pop(uid, ""), phase="Failed", reason=reason, message=message,
-            ended_us=_now_us(),
+            ended_us=_now_us(), is_gone=True,
         )  # fmt: skip
         self.over[uid] = stored
         self.state.save(stored)
