@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check golden bench viewer chromium lock clean
+.PHONY: demo test check golden bench bench-node viewer chromium lock clean
 
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
@@ -31,6 +31,11 @@ bench: $(STAMP)
 	$(BIN)/python -m compileall -q src
 	$(BIN)/python bench/run.py
 	@for script in place eviction cpu_model oom_selection survival check simulate blast; do \
+	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
+
+# The real node: needs root, cgroups and an hour (the soak alone takes half of it).
+bench-node: $(STAMP)
+	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
 # The page of `podqos simulate --html`; without npm everything else works, and the command says what is missing.

@@ -32,12 +32,14 @@ _PAGE_KIB = os.sysconf("SC_PAGESIZE") // 1024
             (_MEMCG_SUMMARY, _MEMCG_KILLED),
             KernelKill(
                 30678, "stress, really", "/podqos/kubepods/podx", "/podqos/kubepods/podx/abc",
-                (43776 + 5992 + 144) // _PAGE_KIB, -5,
+                (43776 + 5992 + 144) // _PAGE_KIB, -5, is_of_cgroup=True,
             ),
         ),
         (
             (_GLOBAL_SUMMARY, _GLOBAL_KILLED),
-            KernelKill(77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000),
+            KernelKill(
+                77, "java", "", "/podqos/kubepods/pody/def", (4000 + 4 + 8) // _PAGE_KIB, 1000, is_of_cgroup=False
+            ),
         ),
     ],
     ids=["memcg", "global"],
@@ -47,6 +49,14 @@ def test_the_two_lines_about_a_kill_belong_together(lines, expected):
     assert reader.feed("usb 1-1: new high-speed device") is None
     assert reader.feed(lines[0]) is None
     assert reader.feed(lines[1]) == expected
+
+
+def test_those_killed_with_their_group_share_its_summary():
+    reader = OOMLines()
+    group = "Tasks in /podqos/kubepods/podx/abc are going to be killed due to memory.oom.group set"
+    other = _MEMCG_KILLED.replace("30678", "30679")
+    kills = [reader.feed(line) for line in (_MEMCG_SUMMARY, _MEMCG_KILLED, group, other)]
+    assert (kills[3].pid, kills[3].domain, kills[3].cgroup) == (30679, kills[1].domain, kills[1].cgroup)
 
 
 def test_a_kill_whose_summary_was_lost_has_no_cgroup():

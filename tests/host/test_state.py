@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.pod_run import ContainerRunSpec, PodRun
 from podqos.host.state import PodState, StateDirectory
+from podqos.host.syncing import Syncing
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
 
@@ -81,3 +83,39 @@ def test_two_nodes_cannot_share_a_directory(state, tmp_path):
 def test_a_place_that_cannot_be_made_is_an_error_with_advice():
     with pytest.raises(HostError, match="choose another with --state-dir"):
         StateDirectory(Path(os.devnull) / "x", print)
+
+
+def test_a_pod_that_is_told_to_end_in_a_hurry_is_known_to_end_before_it_is_written_down(state, tmp_path):
+    state.save(_STATE)
+    ending = replace(_STATE, is_stopping=True, phase="Failed", reason="Evicted")
+    state.save(ending, in_a_hurry=True)
+    assert state.load() == [ending]
+    state.save_late()
+    assert state.load() == [ending]
+    assert [file.name for file in (tmp_path / "pods").iterdir()] == ["u1.json"]
+
+
+def test_a_hurried_end_that_was_cut_off_is_as_if_it_had_not_been(state, tmp_path):
+    state.save(_STATE)
+    state.save(replace(_STATE, phase="Failed"), in_a_hurry=True)
+    file = tmp_path / "pods" / "u1.ending"
+    file.write_bytes(file.read_bytes()[:-5])
+    assert state.load() == [_STATE]
+
+
+def test_the_end_of_a_pod_reaches_the_disk_with_the_next_round(tmp_path, notes):
+    synced = []
+    directory = StateDirectory(tmp_path, notes.append, synced.append)
+    directory.save(replace(_STATE, phase="Failed"))
+    assert synced == []
+    directory.save_late()
+    assert synced == [tmp_path / "pods" / "u1.json"]
+    directory.close()
+
+
+def test_files_on_their_way_to_the_disk_are_waited_for_at_the_end(tmp_path):
+    syncing = Syncing()
+    (tmp_path / "file").write_text("x")
+    for name in ("file", "gone"):
+        syncing.later(tmp_path / name)
+    syncing.close()

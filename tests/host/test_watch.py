@@ -98,3 +98,42 @@ def test_a_crossing_is_told_once(loop):
     loop.step(0)
     assert told == [True]
     watch.close()
+
+
+class _Rising(Kernel):
+    """Memory that grows while the level is being set."""
+
+    def watch_memory(self, path: str, level: int) -> KernelSignal:
+        signal = super().watch_memory(path, level)
+        self.held = CgroupMemory(950 * MI, 0, 0)
+        return signal
+
+
+def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop):
+    kernel, told = _Rising(880 * MI, 0), []
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
+    watch.arm(HARD, _seen(kernel, 1000 * MI))
+    loop.step(0)
+    assert told == [True]
+    watch.close()
+
+
+@pytest.mark.parametrize(("known", "looks"), [((), 1), ((Signal.MEMORY,), 0)], ids=["news", "known"])
+def test_memory_that_is_short_already_is_looked_at_again_unless_that_is_known(loop, known, looks):
+    kernel, told = Kernel(950 * MI, 0), []
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
+    watch.arm(HARD, _seen(kernel, 1000 * MI), known)
+    loop.step(0)
+    assert len(told) == looks
+    watch.close()
+
+
+def test_a_level_that_was_told_of_is_set_again(loop):
+    kernel = Kernel(500 * MI, 0)
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
+    watch.arm(HARD, _seen(kernel, 1000 * MI))
+    os.eventfd_write(kernel.last, 1)
+    loop.step(1)
+    watch.arm(HARD, _seen(kernel, 1000 * MI))
+    assert len(kernel.levels) == 2
+    watch.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from podqos.agent.events import ContainerExited, PodAdopted, PodDeleted, Remembered
+from podqos.agent.events import ContainerExited, ContainerStarted, PodAdopted, PodDeleted, Remembered
 from podqos.agent.state import ContainerStage
 from podqos.host.keeping import LOST_CODE
 from podqos.host.runtime import ContainerId, FoundContainer
@@ -33,7 +33,7 @@ def adopt(node: Node) -> None:
     for stored in node.state.load():
         uid = stored.pod.metadata.uid
         there = found.pop(uid, [])
-        if stored.is_over and not any(each.exit_code is None for each in there):
+        if stored.is_gone and not any(each.exit_code is None for each in there):
             node.world.over[uid] = stored
             _discard(node, there)
             node.runtime.remove_sandbox(uid)
@@ -50,8 +50,13 @@ def _adopt_pod(node: Node, stored: PodState, there: list[FoundContainer]) -> Non
     uid = stored.pod.metadata.uid
     running = {each.id.name: each.id.attempt for each in there if each.exit_code is None}
     known = dict(stored.containers)
-    for name, attempt in running.items():
-        known[name] = replace(known.get(name, Remembered()), stage="running", restarts=attempt)
+    for found in sorted(there, key=lambda found: found.id):
+        before = known.get(found.id.name, Remembered())
+        if found.id.attempt > before.restarts:
+            # Started again, and perhaps ended, since the pod was last written down: it is told once more.
+            known[found.id.name] = replace(before, stage="starting", restarts=found.id.attempt)
+        elif found.exit_code is None:
+            known[found.id.name] = replace(before, stage="running", restarts=found.id.attempt)
     node.driver.deliver(node.now_us(), PodAdopted(stored.pod, known))
     record = node.driver.state.pods[uid]
     assert record.cgroup_path is not None
@@ -61,15 +66,20 @@ def _adopt_pod(node: Node, stored: PodState, there: list[FoundContainer]) -> Non
         [each.plan for each in record.containers],
         [ContainerId(uid, name, attempt) for name, attempt in running.items()],
     )
+    if stored.is_stopping or stored.is_over:
+        # It is not to be started again, however it ended.
+        _discard(node, [each for each in there if each.exit_code is not None])
+        node.deliver(PodDeleted(uid))
+        return
     codes = {each.id: each.exit_code for each in there}
     for each in record.containers:
         name = each.plan.name
+        if each.stage is ContainerStage.STARTING and each.restarts:
+            node.driver.deliver(node.now_us(), ContainerStarted(uid, name))
         if each.stage in _ALIVE and name not in running:
             code = codes.get(ContainerId(uid, name, each.restarts))
             node.driver.deliver(node.now_us(), ContainerExited(uid, name, LOST_CODE if code is None else code))
     _discard(node, [each for each in there if each.exit_code is not None])
-    if stored.is_stopping or stored.is_over:
-        node.deliver(PodDeleted(uid))
 
 
 def _discard(node: Node, containers: list[FoundContainer]) -> None:

@@ -263,12 +263,14 @@ class Gauges:
 def kill_verified(cgroups: Cgroups, path: str, procfs: Procfs) -> bool:
     """Kill one process after the other, each held by a pidfd while the kernel is asked where it lives."""
     refused = False
+    signalled: set[int] = set()
     for _ in range(_KILL_ROUNDS):
-        there = cgroups.processes(path)
-        if not there or refused:
+        there = set(cgroups.processes(path)) - signalled
+        if not there:
             break
         for pid in there:
             refused |= not send_signal(cgroups, path, pid, signal.SIGKILL, procfs)
+        signalled |= there
     return not refused
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from podqos.agent.journal import Entry, encode
+from podqos.host.syncing import Sync, sync
 
 # Lines kept in memory while the disk is full; more would endanger the node itself.
 _MOST_WAITING = 100_000
@@ -21,8 +22,16 @@ _MOST_WAITING = 100_000
 class JournalFile:
     """An open journal."""
 
-    def __init__(self, path: Path, note: Callable[[str], None], max_bytes: int = 64 << 20, max_files: int = 5) -> None:
-        self._path, self._note = path, note
+    def __init__(
+        self,
+        path: Path,
+        note: Callable[[str], None],
+        *,
+        sync: Sync = sync,
+        max_bytes: int = 64 << 20,
+        max_files: int = 5,
+    ) -> None:
+        self._path, self._note, self._sync = path, note, sync
         self._max_bytes = max_bytes
         self._older = range(1, max_files)
         self._waiting: deque[bytes] = deque()
@@ -53,10 +62,7 @@ class JournalFile:
         self._flush()
         if self._is_dirty and self._file >= 0:
             self._is_dirty = False
-            try:
-                os.fsync(self._file)
-            except OSError as error:
-                self._note(f"{self._path}: {error.strerror}")
+            self._sync(self._path)
 
     def close(self) -> None:
         """Write the rest and let go."""

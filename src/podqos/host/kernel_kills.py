@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.host.cgroupfs import Cgroups
@@ -16,6 +18,9 @@ def oom_kill_entry(
     kill: KernelKill, time_us: int, node: str, cgroups: Cgroups, pods: Iterable[HostPod]
 ) -> Entry | None:
     """Return the entry about a kill; None if it was not one of the node's own processes."""
+    pods = list(pods)
+    if not kill.cgroup:
+        kill = _completed(kill, cgroups, pods)
     if not kill.cgroup.startswith(f"{cgroups.own}/"):
         return None
     pod, run = _whose(kill.cgroup, pods)
@@ -42,6 +47,28 @@ def oom_kill_entry(
         By.KERNEL,
         because,
     )
+
+
+def _completed(kill: KernelKill, cgroups: Cgroups, pods: Iterable[HostPod]) -> KernelKill:
+    """Find out what the kernel left unsaid: of many kills within seconds it tells only that they were.
+
+    The process is still known, by what it was started as or by the kernel while it dies. Of the limits above it the one
+    that is used up is taken for the one that was hit.
+    """
+    run = next((run for pod in pods for run in pod.runs.values() if run.pid == kill.pid), None)
+    where = Procfs().cgroups(kill.pid)
+    path = run.cgroup if run is not None else where.get("memory", where.get("", ""))
+    if not path.startswith(f"{cgroups.own}/"):
+        return kill
+    domain = path
+    while domain != cgroups.own and not _is_full(domain, cgroups):
+        domain = domain.rpartition("/")[0]
+    return replace(kill, cgroup=path, domain=domain if kill.is_of_cgroup else "")
+
+
+def _is_full(path: str, cgroups: Cgroups) -> bool:
+    limit, held = cgroups.memory_limit(path), cgroups.memory(path)
+    return limit is not None and held is not None and held.usage_bytes >= limit - limit // 16
 
 
 def _whose(cgroup: str, pods: Iterable[HostPod]) -> tuple[HostPod | None, ContainerRun | None]:

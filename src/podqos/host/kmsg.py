@@ -16,9 +16,10 @@ _SUMMARY = re.compile(
     r"oom-kill:constraint=(\w+),.*?(?:oom_memcg=([^,]*),)?(?:global_oom,)?task_memcg=([^,]*),task=(.*),pid=(\d+),uid="
 )
 _KILLED = re.compile(
-    r"(?:Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
+    r"(Memory cgroup out|Out) of memory.*?: Killed process (\d+) \((.*)\) total-vm:\d+kB, anon-rss:(\d+)kB, "
     r"file-rss:(\d+)kB, shmem-rss:(\d+)kB, UID:\d+ pgtables:(\d+)kB oom_score_adj:(-?\d+)"
 )
+_GROUP = re.compile(r"Tasks in (\S+) are going to be killed due to memory\.oom\.group set")
 _KIB_PER_PAGE = os.sysconf("SC_PAGESIZE") // 1024
 
 
@@ -30,9 +31,11 @@ class KernelKill(Struct, frozen=True, gc=False):
     domain: str
     """The cgroup that ran out; empty for the whole machine."""
     cgroup: str
-    """Of the process."""
+    """Of the process; empty where the kernel did not say (it limits how often it explains itself)."""
     used_pages: int
     oom_score_adj: int
+    is_of_cgroup: bool
+    """Whether a cgroup ran out, and not the whole machine."""
 
 
 class OOMLines:
@@ -40,20 +43,30 @@ class OOMLines:
 
     def __init__(self) -> None:
         self._summaries: dict[int, tuple[str, str]] = {}
+        self._last_domain = ""
+        self._group = ("", "")
 
     def feed(self, line: str) -> KernelKill | None:
         """Take a line; return a kill if it completes one."""
         summary = _SUMMARY.search(line)
         if summary is not None:
-            self._summaries[int(summary[5])] = (summary[2] or "", summary[3])
+            self._last_domain = summary[2] or ""
+            self._summaries[int(summary[5])] = (self._last_domain, summary[3])
+            self._group = ("", "")
+            return None
+        group = _GROUP.search(line)
+        if group is not None:
+            # The rest of the container follows its worst process, without a summary each.
+            self._group = (self._last_domain, group[1])
             return None
         killed = _KILLED.search(line)
         if killed is None:
             return None
-        pid = int(killed[1])
-        domain, cgroup = self._summaries.pop(pid, ("", ""))
-        pages = sum(int(killed[group]) for group in (3, 4, 5, 6)) // _KIB_PER_PAGE
-        return KernelKill(pid, killed[2], domain, cgroup, pages, int(killed[7]))
+        pid = int(killed[2])
+        domain, cgroup = self._summaries.pop(pid, self._group)
+        pages = sum(int(killed[group]) for group in (4, 5, 6, 7)) // _KIB_PER_PAGE
+        is_of_cgroup = killed[1] != "Out"
+        return KernelKill(pid, killed[3], domain, cgroup, pages, int(killed[8]), is_of_cgroup)
 
 
 class KernelLog:

@@ -55,6 +55,7 @@ from podqos.host.protection import Protection
 from podqos.host.runtime import Runtime
 from podqos.host.settings import NodeSettings, agent_config
 from podqos.host.state import StateDirectory
+from podqos.host.syncing import Syncing
 from podqos.host.watch import MemoryWatch, is_memory_short
 from podqos.host.world import HostWorld
 from podqos.model.stats import Summary
@@ -84,12 +85,13 @@ class Node:
         self._say = say
         self.capabilities = detect(self.procfs)
         self.cgroups = open_cgroups(settings.own, self.procfs)
-        self.state = StateDirectory(settings.state_dir, self.note)
+        self._syncing = Syncing()
+        self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
         self._claim_cgroup()
         self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
         self._protection.begin()
         self.config = agent_config(settings, self.cgroups, self.procfs)
-        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note)
+        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
         try:
             self.runtime = make_runtime(self)
         except HostError:
@@ -194,6 +196,7 @@ class Node:
             self._kernel_log.close()
         self.journal.close()
         self.state.close()
+        self._syncing.close()
         self.loop.close()
 
     def _give_up(self) -> None:
@@ -203,6 +206,7 @@ class Node:
         self._protection.end()
         self.journal.close()
         self.state.close()
+        self._syncing.close()
         self.loop.close()
 
     # ---- the agent -----------------------------------------------------------------------------------------------
@@ -308,9 +312,16 @@ class Node:
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )
             pod.state = changed
-            self.state.save(changed)
+            self.state.save(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
+        # Only now: an agent that is killed before it has told that a pod is gone leaves it to the next one.
+        while self.world.gone:
+            uid = self.world.gone.pop()
+            if uid in self.world.over:
+                self.state.save(self.world.over[uid])
+            else:
+                self.state.forget(uid)
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 

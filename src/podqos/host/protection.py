@@ -57,6 +57,8 @@ class Protection:
         if self._cgroup is not None:
             self._keep_memory(self._cgroup)
         try:
+            # What it starts does not inherit that.
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         except OSError as error:
             self._note(f"agent: nice {NICE}: {error.strerror}: it reacts later on a busy machine")

@@ -2,6 +2,7 @@
 
     lock                          one node at a time
     pods/<uid>.json               each pod, how it is run, how often it was restarted, how it ended
+    pods/<uid>.ending             the same, newer, of a pod that had to end in a hurry
     data/<uid>/volumes/<name>     emptyDir volumes
     data/<uid>/containers/…       what containers write
     logs/<namespace>_<name>_<uid>/<container>/<attempt>.log
@@ -27,9 +28,12 @@ from msgspec import Struct
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.pod_run import PodRun
+from podqos.host.syncing import Sync, sync
 from podqos.manifest.decode import decode_hook
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
+
+_ENDING = ".ending"
 
 
 class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -46,6 +50,8 @@ class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
     message: str = ""
     is_stopping: bool = False
     """It has been told to go."""
+    is_gone: bool = False
+    """Nothing is left of it but this."""
     started_us: int = 0
     ended_us: int = 0
 
@@ -68,10 +74,12 @@ _decoder = msgspec.json.Decoder(PodState, dec_hook=decode_hook)
 class StateDirectory:
     """A node's directory."""
 
-    def __init__(self, root: Path, note: Callable[[str], None]) -> None:
+    def __init__(self, root: Path, note: Callable[[str], None], sync: Sync = sync) -> None:
         self.root = root
         self._note = note
+        self._sync = sync
         self._unsaved: dict[str, PodState] = {}
+        self._unsynced: set[Path] = set()
         try:
             for name in ("pods", "data", "logs"):
                 (root / name).mkdir(parents=True, exist_ok=True)
@@ -88,34 +96,49 @@ class StateDirectory:
         found = []
         for file in sorted((self.root / "pods").glob("*.json")):
             try:
-                found.append(_decoder.decode(file.read_bytes()))
+                found.append(_ending(file) or _decoder.decode(file.read_bytes()))
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 self._note(f"{file}: not the state of a pod ({error}); put aside")
                 file.rename(file.with_suffix(".bad"))
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
-    def save(self, state: PodState) -> None:
-        """Write a pod down, now or as soon as that is possible; for good once it is over."""
+    def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
+        """Write a pod down, now or as soon as that is possible.
+
+        Replacing a file can take milliseconds. In a hurry the end of a pod is written beside it, and put in its place
+        a moment later (``save_late``), as is what has to survive a power cut.
+        """
         uid = state.pod.metadata.uid
+        file = self.root / "pods" / f"{uid}.json"
         try:
-            _replace(self.root / "pods" / f"{uid}.json", _encoder.encode(state), for_good=state.is_over)
+            if in_a_hurry and state.is_over:
+                file.with_suffix(_ENDING).write_bytes(_encoder.encode(state))
+                self._unsaved[uid] = state
+                return
+            _replace(file, _encoder.encode(state))
+            file.with_suffix(_ENDING).unlink(missing_ok=True)
         except OSError as error:
             if uid not in self._unsaved:
                 self._note(f"state of {state.pod.key} not written: {error.strerror}; it is tried again")
             self._unsaved[uid] = state
         else:
             self._unsaved.pop(uid, None)
+            if state.is_over:
+                self._unsynced.add(file)
 
     def save_late(self) -> None:
-        """Try again what could not be written."""
+        """Try again what could not be written, and bring to the disk what has to be found after a power cut."""
         for state in list(self._unsaved.values()):
             self.save(state)
+        while self._unsynced:
+            self._sync(self._unsynced.pop())
 
     def forget(self, uid: str) -> None:
         """Drop a pod from the records."""
         self._unsaved.pop(uid, None)
         try:
-            (self.root / "pods" / f"{uid}.json").unlink(missing_ok=True)
+            for suffix in (".json", _ENDING):
+                (self.root / "pods" / f"{uid}{suffix}").unlink(missing_ok=True)
         except OSError as error:
             self._note(f"state of pod {uid} not removed: {error.strerror}")
 
@@ -156,14 +179,20 @@ class StateDirectory:
         os.close(self._lock)
 
 
-def _replace(file: Path, data: bytes, *, for_good: bool) -> None:
+def _ending(file: Path) -> PodState | None:
+    """Return what was written in a hurry; None where nothing was, or not to its end."""
+    try:
+        return _decoder.decode(file.with_suffix(_ENDING).read_bytes())
+    except (OSError, msgspec.DecodeError, ValueError):
+        return None
+
+
+def _replace(file: Path, data: bytes) -> None:
     """Write a file beside the old one and put it in its place."""
     partial = file.with_suffix(".new")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, data)
-        if for_good:
-            os.fsync(descriptor)
     finally:
         os.close(descriptor)
     partial.rename(file)

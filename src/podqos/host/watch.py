@@ -17,8 +17,9 @@ from podqos.eviction.thresholds import Threshold
 from podqos.host.cgroupfs import Cgroups, KernelSignal
 from podqos.host.loop import Loop
 
-# Levels that differ by less are the same: setting one costs a few system calls.
-_STEP_BYTES = 256 << 10
+# A level may be too high by such a part of its threshold: the kernel takes tens of milliseconds to set another (it
+# waits for all processors), and nothing else is done meanwhile.
+_TOLERANCE = 64
 
 
 def is_memory_short(thresholds: Sequence[Threshold], seen: Mapping[Signal, SignalObservation]) -> bool:
@@ -64,7 +65,7 @@ class MemoryWatch:
                 self._disarm(path)
                 continue
             level_bytes = memory.usage_bytes + observation.available - max(amounts)
-            works &= self._set(path, level_bytes)
+            works &= self._set(path, level_bytes, max(amounts) // _TOLERANCE)
             if memory.usage_bytes <= level_bytes or signal not in known:
                 self._look_again_above(path, level_bytes)
         return works
@@ -84,16 +85,18 @@ class MemoryWatch:
         for path in list(self._signals):
             self._disarm(path)
 
-    def _set(self, path: str, level_bytes: int) -> bool:
-        level = max(0, level_bytes) // _STEP_BYTES * _STEP_BYTES
-        if self._levels.get(path) == level:
+    def _set(self, path: str, level_bytes: int, tolerance_bytes: int) -> bool:
+        # Rather too high: below, somebody would be told who sees that the threshold is not met.
+        level = max(0, level_bytes + tolerance_bytes // 2)
+        before = self._levels.get(path)
+        if before is not None and level_bytes <= before <= level_bytes + tolerance_bytes:
             return True
         self._disarm(path)
         signal = self._cgroups.watch_memory(path, level)
         if signal is None:
             return False
         self._levels[path], self._signals[path] = level, signal
-        self._loop.watch(signal.descriptor, lambda: self._crossed(signal), signal.events)
+        self._loop.watch(signal.descriptor, lambda: self._crossed(path, signal), signal.events)
         return True
 
     def _disarm(self, path: str) -> None:
@@ -103,6 +106,8 @@ class MemoryWatch:
             self._loop.unwatch(signal.descriptor)
             signal.close()
 
-    def _crossed(self, signal: KernelSignal) -> None:
+    def _crossed(self, path: str, signal: KernelSignal) -> None:
         signal.take()
+        # The kernel tells of this level no more until usage has been below it: it has to be set again in any case.
+        self._levels.pop(path, None)
         self._on_crossing()

@@ -113,6 +113,8 @@ class HostWorld:
         self.sources: dict[str, str] = {}
         self.over: dict[str, PodState] = {}
         """Pods that have ended for good or were turned away, by uid."""
+        self.gone: list[str] = []
+        """Pods of which nothing is left, which has yet to be written down."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
         self.reacted: Callable[[Reaction], None] = lambda _reaction: None
@@ -294,7 +296,7 @@ class HostWorld:
         host_pod.state = msgspec.structs.replace(host_pod.state, is_stopping=True)
         if phase is not None:
             host_pod.state = msgspec.structs.replace(host_pod.state, phase=phase, ended_us=_now_us())
-        self.state.save(host_pod.state)
+        self.state.save(host_pod.state, in_a_hurry=self.is_hurried)
         if not host_pod.running:
             return (self._stopped(host_pod.uid),)
         host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
@@ -420,11 +422,10 @@ class HostWorld:
         pod = self.pods.pop(uid, None)
         self.runs.pop(uid, None)
         self.sources.pop(uid, None)
+        self.gone.append(uid)
         if pod is not None and pod.state.is_over:
-            self.over[uid] = pod.state = msgspec.structs.replace(pod.state, containers=pod.ends())
-            self.state.save(pod.state)
+            self.over[uid] = msgspec.structs.replace(pod.state, containers=pod.ends(), is_gone=True)
         elif pod is not None:
-            self.state.forget(uid)
             self.state.remove_logs(pod.pod)
         return PodCleanedUp(uid)
 
@@ -434,7 +435,7 @@ class HostWorld:
         uid = pod.metadata.uid
         stored = PodState(
             pod, self.runs.pop(uid), self.sources.pop(uid, ""), phase="Failed", reason=reason, message=message,
-            ended_us=_now_us(),
+            ended_us=_now_us(), is_gone=True,
         )  # fmt: skip
         self.over[uid] = stored
         self.state.save(stored)

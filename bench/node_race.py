@@ -1,0 +1,300 @@
+"""The race on the real kernel: who is first when a pod takes gigabytes per second and ignores SIGTERM.
+
+One node of 2 GiB runs for many trials. In each a BestEffort pod grows beside a Guaranteed and a Burstable one that hold
+what they asked for. The allocator writes down when it had how much; the node, when it noticed, held and killed; both by
+the same clock. First a few trials measure how fast the allocator is; `podqos forecast` then says which threshold is
+needed, for a reaction of 50 ms; then the race is run with it, with the fast path and without.
+
+    bench/node_race.py [--trials 100] [--realtime] [--modes fast,slow]
+"""
+
+from __future__ import annotations
+
+import argparse
+import mmap
+import os
+import random
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from real_node import HOLD, MI, NODE, PYTHON, RealNode, pod_document, resources
+
+from podqos.host.capabilities import find_mounts
+from podqos.host.procfs import Procfs
+
+MEMORY_BYTES = 2048 * MI
+NEIGHBOURS_MIB = {"guaranteed": 512, "burstable": 256}
+REACTION_MS = 50
+CALIBRATIONS = 5
+CALIBRATION_THRESHOLD_BYTES = 512 * MI
+RATE_GIB = 4.0
+_HEADER = struct.Struct("qqq")  # process id, go, records
+_RECORD = struct.Struct("qq")  # nanoseconds of the monotonic clock, bytes
+_FILE_BYTES = 1 << 16
+# Two MiB at a time, no faster than told: a core alone would go up to seven GiB a second, and every other way at 2 MiB.
+ALLOCATOR = """
+import ctypes, mmap, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+shared = memoryview(mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 0)).cast("q")
+kept = mmap.mmap(-1, 4 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | 0x4000)  # MAP_NORESERVE
+kept.madvise(mmap.MADV_HUGEPAGE)
+start, fill = ctypes.addressof(ctypes.c_char.from_buffer(kept)), ctypes.memset
+step, now = 2 << 20, time.monotonic_ns
+pace = int(step / float(sys.argv[2]) / (1 << 30) * 1e9)
+at = count = 0
+shared[0] = os.getpid()
+while not shared[1]: time.sleep(0.001)
+due = now()
+while True:
+    fill(start + at, 1, step)
+    at += step
+    shared[3 + 2 * count], shared[4 + 2 * count] = now(), at
+    count += 1
+    shared[2] = count
+    due = max(due + pace, now())
+    while now() < due: pass
+"""
+# What the node measures itself is written down when it ends, and nothing else is different.
+INSTRUMENTED = """
+import atexit, sys, msgspec
+from podqos.host import node
+file, made = sys.argv[sys.argv.index("--state-dir") + 1] + "/reactions", []
+start = node.Node.start
+def started(self):
+    made.append(self)
+    start(self)
+node.Node.start = started
+atexit.register(lambda: open(file, "wb").write(msgspec.json.encode(made[0].world.reactions)))
+from podqos.cli.main import main
+sys.exit(main())
+"""
+
+
+class Reaction(msgspec.Struct):
+    """What the node wrote down, in seconds of the monotonic clock."""
+
+    pod: str
+    noticed: float | None
+    held: float
+    terminated: float
+    killed: float | None = None
+    stopped: float | None = None
+
+
+@dataclass
+class Trial:
+    """One growth; moments in seconds of the monotonic clock."""
+
+    pod: str
+    crossed: float | None
+    """When memory fell below the threshold; None if it never did."""
+    last_growth: float
+    gib_per_second: float
+    dead: float
+    evicted: bool
+    oom_kills: int
+    others_hurt: int
+    reaction: Reaction | None = None
+
+    @property
+    def is_won(self) -> bool:
+        """The allocator was evicted, and the kernel had nothing to do."""
+        return self.evicted and not self.oom_kills and not self.others_hurt
+
+
+def race(trials: int, threshold_bytes: int, *options: str, seed: int = 1) -> list[Trial]:
+    """Run trials on one node."""
+    with RealNode(
+        str(MEMORY_BYTES),
+        *options,
+        program=(sys.executable, "-c", INSTRUMENTED),
+        evictionHard={"memory.available": str(threshold_bytes)},
+        evictionPressureTransitionPeriod="1ms",
+    ) as node:
+        return _race(node, trials, threshold_bytes, random.Random(seed))
+
+
+def _race(node: RealNode, trials: int, threshold_bytes: int, chance: random.Random) -> list[Trial]:
+    reactions = node.state / "reactions"
+    _neighbours(node)
+    _prefer(node)
+    done = [_trial(node, f"allocator-{number}", threshold_bytes, chance) for number in range(trials)]
+    node.end(2)
+    by_pod = {each.pod: each for each in msgspec.json.decode(reactions.read_bytes(), type=list[Reaction])}
+    for trial in done:
+        trial.reaction = by_pod.get(f"default/{trial.pod}")
+    return done
+
+
+def _prefer(node: RealNode) -> None:
+    """Let nothing else on this machine slow the allocator down; the agent has no such privilege."""
+    mounts = find_mounts(Procfs())
+    if "cpu" in mounts.v1:
+        (mounts.v1["cpu"] / node.own[1:] / "cpu.shares").write_text("16384")
+    elif mounts.v2 is not None:
+        (mounts.v2 / node.own[1:] / "cpu.weight").write_text("1600")
+
+
+def _neighbours(node: RealNode) -> None:
+    for name, held in NEIGHBOURS_MIB.items():
+        asked = f"{held + 32}Mi"
+        limits = resources(asked, asked if name == "guaranteed" else None)
+        node.put(pod_document(name, *PYTHON, HOLD, str(held), resources=limits))
+    for name in NEIGHBOURS_MIB:
+        node.wait_for_log(name, "grown")
+
+
+def _trial(node: RealNode, name: str, threshold_bytes: int, chance: random.Random) -> Trial:
+    file = Path("/dev/shm") / f"{node.folder.name}-{name}"  # noqa: S108 - the name is ours alone
+    file.write_bytes(bytes(_FILE_BYTES))
+    try:
+        with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as shared:
+            node.news()
+            spec = {"restartPolicy": "Never"}
+            node.put(pod_document(name, *PYTHON, ALLOCATOR, str(file), str(RATE_GIB), spec=spec))
+            node.until(lambda: _HEADER.unpack_from(shared)[0])
+            time.sleep(chance.uniform(0.05, 0.3))
+            return _watched(node, name, shared, threshold_bytes)
+    finally:
+        file.unlink()
+
+
+def _watched(node: RealNode, name: str, shared: mmap.mmap, threshold_bytes: int) -> Trial:
+    """Let the allocator go, and see what becomes of it."""
+    pid = _HEADER.unpack_from(shared)[0]
+    before = node.cgroups.memory(node.own)
+    assert before is not None
+    entries = node.news()
+    descriptor = os.pidfd_open(pid)
+    began = time.monotonic()
+    try:
+        shared[8:16] = struct.pack("q", 1)
+        if not select.select([descriptor], [], [], 30)[0]:
+            raise AssertionError("the allocator is still there after 30 s")
+        dead = time.monotonic()
+    finally:
+        os.close(descriptor)
+
+    def is_over() -> bool:
+        entries.extend(node.news())
+        return any(entry.kind == "CleanedUp" and entry.pod == f"default/{name}" for entry in entries)
+
+    node.until(is_over)
+    node.take_away(name)
+    # Pressure stays until the next look, one second later; BestEffort pods are not let in before.
+    time.sleep(1.2)
+    entries += node.news()
+    records = _records(shared)
+    # Each two MiB come with a page of page tables.
+    crossing_bytes = (MEMORY_BYTES - threshold_bytes - before.working_set_bytes) * 512 // 513
+    last_ns, last_bytes = records[-1]
+    others = {f"default/{other}" for other in NEIGHBOURS_MIB}
+    return Trial(
+        name,
+        crossed=_moment(records, began, crossing_bytes),
+        last_growth=last_ns / 1e9,
+        gib_per_second=last_bytes / (1 << 30) / (last_ns / 1e9 - began),
+        dead=dead,
+        evicted=any(entry.kind == "Evicted" and entry.pod == f"default/{name}" for entry in entries),
+        oom_kills=sum(entry.kind == "OOMKilled" for entry in entries),
+        others_hurt=sum(entry.pod in others for entry in entries),
+    )
+
+
+def _records(shared: mmap.mmap) -> list[tuple[int, int]]:
+    count = _HEADER.unpack_from(shared)[2]
+    return [_RECORD.unpack_from(shared, _HEADER.size + index * _RECORD.size) for index in range(count)]
+
+
+def _moment(records: Sequence[tuple[int, int]], began: float, wanted_bytes: int) -> float | None:
+    """Return when the allocator had so much, evenly between two records."""
+    before_ns, before_bytes = began * 1e9, 0
+    for moment_ns, amount in records:
+        if amount >= wanted_bytes:
+            share = (wanted_bytes - before_bytes) / (amount - before_bytes)
+            return (before_ns + share * (moment_ns - before_ns)) / 1e9
+        before_ns, before_bytes = moment_ns, amount
+    return None
+
+
+def recommended(gib_per_second: float) -> int:
+    """Return the hard threshold that ``podqos forecast`` names for a node that looks at once and needs 50 ms."""
+    with RealNode(str(MEMORY_BYTES)) as node:
+        for name, held in NEIGHBOURS_MIB.items():
+            asked = f"{held + 32}Mi"
+            limits = resources(asked, asked if name == "guaranteed" else None)
+            node.put(pod_document(name, "true", resources=limits))
+        node.put(pod_document("allocator", "true"))
+        usage = node.folder / "usage.csv"
+        rows = [f"{name},{held}Mi" for name, held in {**NEIGHBOURS_MIB, "allocator": 8}.items()]
+        usage.write_text("\n".join(["pod,memory", *rows]) + "\n")
+        command = [
+            *NODE, "forecast", "-f", str(node.manifests), "--usage", str(usage), "--node-memory", str(MEMORY_BYTES),
+            "--growing", "allocator", "--rate", f"{round(gib_per_second * 1024)}Mi/s", "--interval", "1ms",
+            "--reaction", f"{REACTION_MS}ms", "--win", "99", "--cgroup", node.cgroups.version.value, "-o", "json",
+        ]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(command, capture_output=True, check=True, env=environment)
+    (growth,) = msgspec.json.decode(done.stdout)["growths"]
+    found: int = growth["needed"]["evictionHardBytes"]
+    return found
+
+
+def report(title: str, trials: Sequence[Trial]) -> None:
+    """Print what came of a series."""
+    won = sum(trial.is_won for trial in trials)
+    kills = sum(trial.oom_kills for trial in trials)
+    hurt = sum(trial.others_hurt for trial in trials)
+    rates = sorted(trial.gib_per_second for trial in trials)
+    print(f"{title}: {won} of {len(trials)} won, {kills} kernel kills, {hurt} neighbours hurt")
+    print(f"  allocator: median {statistics.median(rates):.2f} GiB/s, least {rates[0]:.2f}, most {rates[-1]:.2f}")
+    quick = [trial for trial in trials if trial.reaction is not None and trial.crossed is not None]
+    for name, values in (
+        ("crossing to notice", [_ms(t.crossed, t.reaction.noticed) for t in quick]),
+        ("crossing to hold", [_ms(t.crossed, t.reaction.held) for t in quick]),
+        ("crossing to kill", [_ms(t.crossed, t.reaction.killed) for t in quick]),
+        ("crossing to last growth", [_ms(t.crossed, t.last_growth) for t in quick]),
+        ("crossing to death", [_ms(t.crossed, t.dead) for t in quick]),
+    ):
+        found = sorted(value for value in values if value is not None)
+        if found:
+            p99 = found[-(-99 * len(found) // 100) - 1]
+            p90 = found[-(-90 * len(found) // 100) - 1]
+            middle = statistics.median(found)
+            print(f"  {name}: median {middle:.2f} ms, p90 {p90:.2f}, p99 {p99:.2f}, worst {found[-1]:.2f} ms")
+    for trial in trials:
+        if not trial.is_won and won > len(trials) // 2:
+            print(f"  lost: {trial}")
+
+
+def _ms(start: float | None, end: float | None) -> float | None:
+    return None if start is None or end is None else (end - start) * 1e3
+
+
+def main() -> None:
+    """Measure the rate, ask for the threshold, run the race."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--realtime", action="store_true", help="the node with --realtime as well")
+    parser.add_argument("--modes", default="fast,slow", help="of fast, slow")
+    arguments = parser.parse_args()
+    options = ["--realtime"] if arguments.realtime else []
+    first = race(CALIBRATIONS, CALIBRATION_THRESHOLD_BYTES, *options)
+    report(f"threshold {CALIBRATION_THRESHOLD_BYTES // MI} MiB, to learn the rate", first)
+    threshold_bytes = recommended(max(RATE_GIB, *(trial.gib_per_second for trial in first)))
+    print(f"podqos forecast: memory.available<{threshold_bytes / MI:.0f}Mi")
+    for mode in arguments.modes.split(","):
+        chosen = [*options, "--no-fast-path"] if mode == "slow" else options
+        report(f"{mode} {' '.join(chosen)}", race(arguments.trials, threshold_bytes, *chosen))
+
+
+if __name__ == "__main__":
+    main()

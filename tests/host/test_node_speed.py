@@ -1,0 +1,59 @@
+"""What a node does at once: whoever grows on is killed, whoever only ends has time; and what version 2 adds to that."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from host.machine import needs_node
+from host.nodes import MI, PYTHON, kubelet, pod_document, running_node
+from podqos.host.capabilities import detect
+from podqos.qos.cgroup_settings import CgroupVersion
+
+pytestmark = [needs_node, pytest.mark.slow]
+
+_HARD = kubelet(evictionHard={"memory.available": "64Mi"})
+_DEAF = (
+    "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nkept = []\n"
+    "while True: kept.append(bytearray(b'x') * (1 << 20))"
+)
+
+
+def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has_to():
+    with running_node(_HARD) as stage:
+        fixed = {"memory": "96Mi", "cpu": "100m"}
+        stage.put(pod_document("other", "sleep", "1000", resources={"requests": fixed, "limits": fixed}))
+        stage.until(lambda: stage.is_up("other"))
+        stage.put(pod_document("deaf", *PYTHON, _DEAF))
+        stage.until(lambda: stage.lines("CleanedUp"))
+        assert stage.lines("Evicted", "OOMKilled") == [("Evicted", "deaf")]
+        assert stage.is_up("other")
+        (reaction,) = stage.node.world.reactions
+        assert reaction.noticed is not None, "it was not the fast path"
+        assert reaction.killed is not None
+        # Before the second of grace that an eviction for memory gives; an emulated machine takes its time.
+        assert reaction.killed - reaction.noticed < 0.9
+
+
+@pytest.mark.skipif(detect().version is not CgroupVersion.V2, reason="cgroup v1 has no memory.oom.group")
+def test_a_container_that_runs_out_of_memory_dies_as_a_whole():
+    parent = "import os, time\nif os.fork() == 0:\n    kept = bytearray(b'x') * (80 << 20)\nwhile True: time.sleep(1)"
+    limits = {"requests": {"memory": "16Mi", "cpu": "10m"}, "limits": {"memory": "32Mi"}}
+    with running_node(_HARD) as stage:
+        stage.put(pod_document("two", *PYTHON, parent, spec={"restartPolicy": "Never"}, resources=limits))
+        stage.until(lambda: stage.lines("CleanedUp"))
+        (exited,) = stage.entries("Exited")
+        assert (exited.because.exit_code, exited.because.oom_killed) == (137, True)
+        assert all(entry.because.limit_bytes == 32 * MI for entry in stage.entries("OOMKilled"))
+
+
+@pytest.mark.skipif(not detect().can_lower_oom_score, reason="CAP_SYS_RESOURCE is missing")
+def test_negative_scores_are_set_for_guaranteed_pods_and_the_agent():
+    fixed = {"memory": "32Mi", "cpu": "100m"}
+    with running_node(_HARD) as stage:
+        stage.put(pod_document("guaranteed", "sleep", "1000", resources={"requests": fixed, "limits": fixed}))
+        stage.until(lambda: stage.is_up("guaranteed"))
+        (run,) = stage.pod("guaranteed").running
+        assert stage.node.procfs.oom_score_adj(run.pid) == -997
+        assert stage.node.procfs.oom_score_adj(os.getpid()) == -999
