@@ -1,6 +1,6 @@
 """How often the kernel does as predicted: ten rehearsals each of the race, the incident and the questions.
 
-python bench/rehearse.py [--times 10]
+python bench/rehearse.py [--times 10] [SCENARIO …]
 """
 
 from __future__ import annotations
@@ -25,9 +25,12 @@ REHEARSALS = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=10)
-    times = parser.parse_args().times
+    parser.add_argument("scenarios", nargs="*", metavar="SCENARIO", help="(default: all)")
+    arguments = parser.parse_args()
+    times = arguments.times
     failed = 0
-    for name, options in REHEARSALS.items():
+    for name in arguments.scenarios or REHEARSALS:
+        options = REHEARSALS[name]
         same, shifts, started = 0, [], time.perf_counter()
         for _ in range(times):
             command = [sys.executable, "-m", "podqos", "rehearse", name, *options, "-o", "json"]
