@@ -115,8 +115,9 @@ class Services:
             policy = folder / "policy.json"
             policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
             for name in (IMAGE, SPARE_IMAGE):
-                pull = ["pull", "--quiet", "--signature-policy", policy, f"oci:{self.images}:{name}"]
-                image = _run(["podman", *options, *pull]).split()[-1]
+                # podman makes a name of the path, which has to look like one.
+                pull = ["pull", "--quiet", "--signature-policy", policy, f"oci:{self.images.name}:{name}"]
+                image = _run(["podman", *options, *pull], cwd=self.folder).split()[-1]
                 _run(["podman", *options, "tag", image, name])
         return options
 
@@ -220,8 +221,11 @@ class Stage:
 
     def said(self, start: ContainerStart) -> list[str]:
         """Return what a container has written so far, without time and stream."""
-        files = sorted(start.log.parent.glob(f"{start.log.name}*"))
-        return [line.split(" ", 3)[3] for file in files for line in file.read_text().splitlines()]
+        lines: list[str] = []
+        for file in sorted(start.log.parent.glob(f"{start.log.name}*")):
+            with contextlib.suppress(FileNotFoundError):  # it has just been rotated
+                lines += file.read_text().splitlines()
+        return [line.split(" ", 3)[3] for line in lines if line.count(" ") >= 3]
 
     def cgroup(self, start: ContainerStart) -> str:
         """Return where a container is, once that is known."""
@@ -310,8 +314,9 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
-def _run(command: list[object]) -> str:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=False)
+def _run(command: list[object], cwd: Path | None = None) -> str:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"
     return done.stdout
 

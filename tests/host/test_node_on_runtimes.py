@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import pytest
 
 from host.machine import MI, needs_node
@@ -72,6 +74,7 @@ def test_a_node_on_a_container_runtime(choice, tmp_path):
 
 def test_a_node_without_its_runtime_leaves_the_machine_as_it_was(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(HostError, match="runc is not installed"):
         NodeStage(kubelet(), 256 * MI, RuntimeChoice(name=RuntimeName.RUNC), cgroup_root="podqos-test-no-runtime")
     assert not open_cgroups("/podqos-test-no-runtime").exists("/podqos-test-no-runtime")

@@ -56,7 +56,7 @@ def test_sigterm_reaches_the_main_process_and_sigkill_ends_everything(stage: Sta
     assert stubborn.id not in stage.exits
     stage.runtime.kill(stubborn.id)
     assert stage.ended(stubborn).exit_code == 137
-    assert stage.share.cgroups.processes(stage.cgroup(stubborn)) == []
+    stage.until(lambda: stage.share.cgroups.processes(stage.cgroup(stubborn)) == [])
 
 
 @every_runtime
