@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import atomic_write
+from podqos.cli import written_files
 from podqos.cli.main import main
 
 CORPUS = Path(__file__).parents[1] / "manifest" / "fix_corpus"
@@ -60,7 +60,7 @@ def test_the_corpus_is_mended_once_and_what_was_mended_is_not_found_again(capsys
 def test_a_file_that_cannot_be_written_is_said_and_the_others_are_written(capsys, monkeypatch):
     for name in ("a.yaml", "b.yaml"):
         Path(name).write_text(LIMITED)
-    monkeypatch.setattr(atomic_write.os, "access", lambda path, _mode: not path.endswith("a.yaml"))
+    monkeypatch.setattr(written_files.os, "access", lambda path, _mode: not path.endswith("a.yaml"))
     assert main(["check", "--fix", "-f", "a.yaml", "-f", "b.yaml"]) == 3
     err = capsys.readouterr().err
     assert "a.yaml: not written: it is read-only (make it writable)" in err

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from podqos.advice.fixing import Fixes
-from podqos.cli.atomic_write import replace_file
 from podqos.cli.inputs import STDIN
+from podqos.cli.written_files import replace_file
 from podqos.errors import HostError
 from podqos.report.fixes import diff_lines, summary_lines
 from podqos.report.style import Style

@@ -3,26 +3,68 @@
 from __future__ import annotations
 
 import os
-import tempfile
+from contextlib import suppress
 
 from podqos.errors import HostError
 
 
-def write_file(path: str, data: bytes) -> None:
-    """Write a file beside the old one, and only then put it in its place."""
-    folder = os.path.dirname(path) or "."
+def replace_file(path: str, before: bytes, after: bytes) -> None:
+    """Write ``after`` into the file, which holds ``before``; raise ``HostError`` and leave it alone where that fails.
+
+    The new text is written to a file beside it, with its owner and rights, which then takes its name: whoever looks
+    sees the one or the other, also after a crash or Ctrl-C. A link is followed, and stays one.
+    """
+    target = os.path.realpath(path)
     try:
-        descriptor, unfinished = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.chmod(unfinished, 0o666 & ~_umask())
-            os.replace(unfinished, path)
-        except BaseException:
-            os.unlink(unfinished)
-            raise
+        with open(target, "rb") as file:
+            if file.read() != before:
+                raise HostError(f"{path}: not written: it has changed since it was read (run again)")
+            status = os.fstat(file.fileno())
+        if not os.access(target, os.W_OK):
+            raise HostError(f"{path}: not written: it is read-only (make it writable)")
+        _replace(target, after, status.st_mode & 0o7777, (status.st_uid, status.st_gid))
+    except OSError as error:
+        raise HostError(f"{path}: not written: {error.strerror or error}") from error
+
+
+def write_file(path: str, data: bytes) -> None:
+    """Write a file of our own making: beside the old one, if there is one, and only then in its place."""
+    try:
+        _replace(os.path.realpath(path), data, 0o666 & ~_umask())
     except OSError as error:
         raise HostError(f"{path}: {error.strerror or error}") from error
+
+
+def _replace(target: str, data: bytes, mode: int, owner: tuple[int, int] | None = None) -> None:
+    from tempfile import mkstemp
+
+    folder, name = os.path.split(target)
+    handle, temporary = mkstemp(prefix=f".{name}.", suffix=".tmp", dir=folder)
+    try:
+        with open(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            made = os.fstat(handle)
+            if owner is not None and (made.st_uid, made.st_gid) != owner:
+                os.fchown(handle, *owner)
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        os.replace(temporary, target)
+    except BaseException:  # Ctrl-C, too, leaves nothing behind
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+    _sync_folder(folder)
+
+
+def _sync_folder(folder: str) -> None:
+    """Make the new name last; where a filesystem cannot do that, the file is whole all the same."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _umask() -> int:

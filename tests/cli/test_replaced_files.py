@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import atomic_write
-from podqos.cli.atomic_write import replace_file
+from podqos.cli import written_files
+from podqos.cli.written_files import replace_file
 from podqos.errors import HostError
 
 
@@ -57,7 +57,7 @@ def test_a_file_that_has_changed_meanwhile_is_left_alone(file):
 
 
 def test_a_read_only_file_is_left_alone(file, monkeypatch):
-    monkeypatch.setattr(atomic_write.os, "access", lambda _path, _mode: False)  # root may write everything
+    monkeypatch.setattr(written_files.os, "access", lambda _path, _mode: False)  # root may write everything
     with pytest.raises(HostError, match=r"pod\.yaml: not written: it is read-only"):
         replace_file(str(file), b"old\r\n", b"new\n")
     assert file.read_bytes() == b"old\r\n"
@@ -77,7 +77,7 @@ def test_whatever_interrupts_it_the_old_text_is_there_and_nothing_else(file, mon
     def interrupted(*_arguments: object) -> None:
         raise error
 
-    monkeypatch.setattr(atomic_write.os, step, interrupted)
+    monkeypatch.setattr(written_files.os, step, interrupted)
     with pytest.raises(raised):
         replace_file(str(file), b"old\r\n", b"new\n")
     assert file.read_bytes() == b"old\r\n"
