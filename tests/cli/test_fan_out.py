@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from podqos.cli.fan_out import fan_out
+from podqos.cli.fan_out import fan_out, in_copy
 from podqos.errors import HostError
 
 
@@ -64,3 +64,18 @@ def test_an_interrupt_ends_the_children(tmp_path):
         list(fan_out(work, range(2), 2))
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "child").read_text()), 0)
+
+
+def test_what_is_done_in_a_copy_changes_nothing_here():
+    held = [1]
+
+    def change() -> int:
+        held.append(2)
+        return sum(held)
+
+    assert (in_copy(change), in_copy(change), held) == (3, 3, [1])
+
+
+def test_what_goes_wrong_in_a_copy_is_raised_here():
+    with pytest.raises(ZeroDivisionError):
+        in_copy(lambda: 1 // 0)

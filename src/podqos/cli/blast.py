@@ -15,8 +15,7 @@ import gc
 from collections.abc import Sequence
 from functools import partial
 
-from podqos.cli.fan_out import fan_out, usable_cores
-from podqos.cli.futures import in_copy
+from podqos.cli.fan_out import fan_out, in_copy, usable_cores
 from podqos.cli.kubelet_settings import read_kubelet_settings
 from podqos.cli.options import add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
