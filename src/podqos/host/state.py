@@ -111,12 +111,14 @@ class StateDirectory:
         uid = state.pod.metadata.uid
         file = self.root / "pods" / f"{uid}.json"
         try:
+            ending = file.with_suffix(_ENDING)
             if in_a_hurry and state.is_over:
-                file.with_suffix(_ENDING).write_bytes(_encoder.encode(state))
+                if not ending.exists():
+                    ending.write_bytes(_encoder.encode(state))
                 self._unsaved[uid] = state
                 return
             _replace(file, _encoder.encode(state))
-            file.with_suffix(_ENDING).unlink(missing_ok=True)
+            ending.unlink(missing_ok=True)
         except OSError as error:
             if uid not in self._unsaved:
                 self._note(f"state of {state.pod.key} not written: {error.strerror}; it is tried again")
