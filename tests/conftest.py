@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 from hypothesis import settings
+
+# Whoever starts the tests in the background leaves SIGINT ignored, and children would inherit that; some are sent one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine is not a failing test: how long one example takes is not what these tests are about.
 settings.register_profile("podqos", deadline=None)
