@@ -47,6 +47,7 @@ from podqos.sim.scenario import NodeSpec, Scenario
 _SECOND_US = 1_000_000
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * _SECOND_US
 _LOOK_SECONDS = 0.1
+_SETTLING_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
 _HELD = 0.995
 """Of what all hold at the beginning: the kernel counts in batches."""
@@ -198,7 +199,8 @@ class Rehearsal:
         runs = sum(len(pod.runs) for pod in node.world.pods.values())
         is_there = runs == sum(len(containers) for _, containers in self._here.pods)
         if is_there and held >= wanted * _HELD:
-            self._begin_scenario(node)
+            # The last mebibytes are found step by step.
+            node.loop.call_after(_SETTLING_SECONDS, lambda: self._begin_scenario(node))
         elif time.monotonic() > self._deadline:
             self._say(f"held {held >> 20} MiB of {wanted >> 20} MiB, {runs} containers run")
             self._gave_up = True
