@@ -166,6 +166,9 @@ class NodeWorld:
         stopping.is_stopping = True
 
         def stop() -> Sequence[Event]:
+            if stopping.is_gone:
+                # It was told twice, and the shorter time counts: deleted, and then evicted.
+                return ()
             for container in tuple(stopping.running):
                 finish(self, container, self.owner.now_us)
             stopping.is_gone = True
