@@ -12,7 +12,7 @@ import sys
 import time
 
 REHEARSALS = {
-    "race": ["--until", "8s"],
+    "race": ["--until", "8s", "--scale", "1/16"],
     "question-1": ["--until", "5s", "--scale", "1/16"],
     "question-1-variant": ["--until", "5s", "--scale", "1/16"],
     "question-2": ["--until", "9s", "--scale", "1/16"],

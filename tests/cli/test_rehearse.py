@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "podqos", "rehearse"]
 
 REHEARSALS = {
-    "race": (["--until", "8s"], ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]),
+    "race": (["--until", "8s", "--scale", "1/16"], ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]),
     "question-1": (["--until", "5s", "--scale", "1/16"], ["default/pod3"]),
     "question-1-variant": (["--until", "5s", "--scale", "1/16"], ["default/pod2"]),
     "question-2": (["--until", "9s", "--scale", "1/16"], ["default/pod2", "default/pod2"]),

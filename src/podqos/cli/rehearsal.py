@@ -89,7 +89,10 @@ def _confined(spec: NodeSpec) -> NodeSpec:
     return replace(
         spec,
         memory_bytes=spec.memory_bytes - kept,
-        config=replace(config, eviction_hard=lowered(hard), eviction_soft=lowered(config.eviction_soft)),
+        # To take memory takes CPU: no quota may hold a container back from what the scenario says.
+        config=replace(
+            config, eviction_hard=lowered(hard), eviction_soft=lowered(config.eviction_soft), cpu_cfs_quota=False
+        ),
     )
 
 
