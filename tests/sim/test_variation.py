@@ -103,6 +103,7 @@ BAD = {
     "growth@shop=2": "the scenario has no workload shop",
     "growth@web=fast": "'fast' is no number",
     "limits.memory@web:side=1Gi": "there is no container side",
+    "limits.memory@web=lots": "limits.memory@web: 'lots' is no amount (such as 512Mi or 250m)",
     "policy=fair": "there is no policy fair",
     "phase=soon": "phase",
     "kubelet.maxPod=1": "unknown field 'maxPod'",

@@ -26,7 +26,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.eviction.ranking import Policy
 from podqos.manifest.plain import Plain
 from podqos.manifest.scalars import resolve
@@ -169,7 +169,10 @@ def _names(kind: str, metadata: object) -> set[str]:
 def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
     """Set requests or limits of one container, or of all."""
     what, _, resource = parameter.name.partition(".")
-    amount = Quantity.parse(text)
+    try:
+        amount = Quantity.parse(text)
+    except InvalidQuantity as error:
+        raise InvalidOption(f"{text!r} is no amount", where=parameter.text, fix="such as 512Mi or 250m") from error
 
     def changed(container: Container) -> Container:
         if parameter.container not in {"", container.name}:
