@@ -105,7 +105,9 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
     if any(figures):
         raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --config exclude each other")
     scenario = load_scenario(arguments.scenario)
-    return scenario.profile, policy or scenario.policy, nodes_now(scenario), 0
+    # What it takes to find out where everybody is goes with the copy: every leak is a fork of this process.
+    nodes = in_copy(partial(nodes_now, scenario))
+    return scenario.profile, policy or scenario.policy, nodes, 0
 
 
 def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, int]:

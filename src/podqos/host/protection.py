@@ -37,6 +37,7 @@ class Protection:
     ) -> None:
         self._settings, self._capabilities, self._procfs, self._note = settings, capabilities, procfs, note
         self._cgroup: Path | None = None
+        self._nice = os.getpriority(os.PRIO_PROCESS, 0)
         self._came_from = procfs.cgroups(os.getpid()).get("", "/")
         # Where systemd runs, the agent's unit says MemoryMin.
         if cgroups.version is CgroupVersion.V2 and not settings.is_delegated:
@@ -67,6 +68,8 @@ class Protection:
 
     def end(self) -> None:
         """Go back to where the agent came from; a keeper that stays behind keeps the cgroup."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         if self._cgroup is not None:
             with contextlib.suppress(OSError):
                 (self._cgroup.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")
