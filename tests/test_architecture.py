@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -55,6 +56,19 @@ def test_the_contracts_between_packages_hold():
         [str(Path(sys.executable).with_name("lint-imports"))], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+MODULES_WITH_PATTERNS = [path for path in (ROOT / "src").rglob("*.py") if "re.compile(" in path.read_text()]
+
+
+@pytest.mark.parametrize("path", MODULES_WITH_PATTERNS, ids=lambda path: path.stem)
+def test_no_pattern_has_a_possessive_group_which_python_before_3_11_5_mishandles(path):
+    module = import_module(".".join(path.relative_to(ROOT / "src").with_suffix("").parts))
+    patterns = [value for value in vars(module).values() if isinstance(value, re.Pattern)]
+    texts = [each.pattern if isinstance(each.pattern, str) else each.pattern.decode() for each in patterns]
+
+    assert texts, "a pattern inside a function is not seen here"
+    assert [text for text in texts if re.search(r"\)(?:[*+?]|\{[\d,]+\})\+|\(\?>", text)] == []
 
 
 def test_every_command_has_options_and_a_run():

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import example, given, settings
 
 from manifest.yaml_documents import documents
-from podqos.manifest import fastyaml
+from podqos.cli.scenarios import scenario_dir
+from podqos.manifest import fastyaml, strictyaml
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.plain import Number, Plain
+from podqos.manifest.reading import read
 from podqos.manifest.strictyaml import read_documents
 
 
@@ -77,6 +81,42 @@ def test_what_manifests_are_made_of_is_plain(text: bytes):
     assert shown(read_plain(text)) == shown(strictly(text))
 
 
+def test_plain_manifests_never_take_the_slow_way(monkeypatch: pytest.MonkeyPatch):
+    """Whatever Python it is: were the fast reading to match nothing, everything would still work, ten times slower."""
+
+    def strict_reading(*_: object) -> None:
+        pytest.fail("took the slow way")
+
+    monkeypatch.setattr(strictyaml, "read_documents", strict_reading)
+    files = sorted(scenario_dir("content-platform").glob("platform/*.yaml"))
+    assert len(files) >= 8
+    for file in files:
+        assert not read(file.name, file.read_bytes()).problems
+
+
+HOSTILE = {
+    "colons": "a" + ":b" * 40_000 + ": [",
+    "colons and number signs": "a: " + "b:#" * 40_000 + " : ",
+    "escapes": 'a: "' + "\\n" * 40_000,
+    "doubled quotes": "a: '" + "''" * 40_000 + "' b",
+    "flow list": "a: [" + "b, " * 40_000,
+    "flow list of quoted": "a: [" + "'b''c', " * 40_000 + "&]",
+    "flow mapping": "a: {" + 'b: "c\\n", ' * 40_000 + "]",
+    "dashes": "-" * 80_000 + " :",
+    "unclosed quotes": "a: 'b\n" * 40_000,
+    "quotes over lines that never close": "a: 'b\n" + "  c''d\n" * 40_000,
+    "blocks without text": "a: |\n" * 40_000,
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_text_takes_linear_time(text: str):
+    started = time.perf_counter()
+    with pytest.raises(NotPlain):
+        read_plain(text.encode())
+    assert time.perf_counter() - started < 2  # twenty times what it takes; the square would be minutes
+
+
 LEFT_TO_THE_STRICT_READING = {
     "anchor": b"a: &x 1\n",
     "alias": b"a: *x\n",
@@ -111,6 +151,7 @@ LEFT_TO_THE_STRICT_READING = {
     "utf-8 in pieces": b"a: \xc3b\xa9\n",
     "carriage return": b"a: b\rc: d\n",
     "long key": b"k" * 1100 + b": 1\n",
+    "long line": b"a: " + b"b" * 1_000_000 + b"\n",
     "deep nesting": b"".join(b" " * depth + b"a:\n" for depth in range(150)),
 }
 

@@ -22,7 +22,7 @@ from podqos.manifest.strictjson import members, value_end
 if TYPE_CHECKING:
     from yaml.events import CollectionStartEvent, Event, ScalarEvent
 
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*+(?:[ \t]*+(?:#[^\n]*+)?\n)*+[ \t]*+)*+")
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*+(?:[ \t]*+(?:#[^\n]*+)?\n)*[ \t]*+)*")
 _EXPLICIT_KEY = re.compile(r"(?:^|[{\[,])[ \t-]*\?[ \t]+(?:[&!]\S+[ \t]+)*$")
 
 

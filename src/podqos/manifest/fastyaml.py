@@ -28,33 +28,39 @@ class NotPlain(Exception):
 
 # ---- one line -----------------------------------------------------------------------------------------------------
 
-_DOUBLE_QUOTED = r'"[^"\\\n]*+(?:\\["\\/nt][^"\\\n]*+)*+"'
-_SINGLE_QUOTED = r"'[^'\n]*+(?:''[^'\n]*+)*+'"
+# Python before 3.11.5 mishandles possessive quantifiers behind groups, so only single characters have one. What may be
+# missing is an empty alternative, which is as fast. What a group gives back fails at its next character, so every
+# pattern takes linear time.
+_DOUBLE_QUOTED = r'"[^"\\\n]*+(?:\\["\\/nt][^"\\\n]*+)*"'
+_SINGLE_QUOTED = r"'[^'\n]*+(?:''[^'\n]*+)*'(?!')"
 # An unquoted scalar does not begin with an indicator; it holds a colon or a number sign only inside a word.
-_UNQUOTED = r"(?:[^-?:,\[\]{}\#&*!|>'\"%@`\x00-\x20]|-(?=[^\s]))[^:\#\n]*+(?:(?::(?=[^ \n])|(?<=[^ ])\#)[^:\#\n]*+)*+"
-_KEY = r"""(?:[\w$/.][^:\#\s]*+(?::(?=[^\s])[^:\#\s]*+)*+|"[^"\\\n]++"|'[^'\n]++')"""
+_UNQUOTED = (
+    r"(?:[^-?:,\[\]{}\#&*!|>'\"%@`\x00-\x20]|-(?=[^\s]))[^:\#\n]*+"
+    r"(?:(?![:\#])|(?:(?::(?=[^ \n])|(?<=[^ ])\#)[^:\#\n]*+)*)"  # most hold neither
+)
+_KEY = r"""(?:[\w$/.][^:\#\s]*+(?::(?=[^\s])[^:\#\s]*+)*|"[^"\\\n]++"|'[^'\n]++')"""
 # Inside brackets, unquoted scalars are single words of harmless characters.
 _FLOW_SCALAR = rf"(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|-{{0,2}}+[\w/.$][\w/.$=+-]*+(?=[ ]*+[,\]}}]))"
 _FLOW_KEY = r"[\w$/.-]++"
 _FLOW_ENTRY = rf"{_FLOW_KEY}:[ ]++{_FLOW_SCALAR}"
 _FLOW = (
-    rf"\[[ ]*+(?:{_FLOW_SCALAR}[ ]*+(?:,[ ]*+{_FLOW_SCALAR}[ ]*+)*+)?+\]"
-    rf"|\{{[ ]*+(?:{_FLOW_ENTRY}[ ]*+(?:,[ ]*+{_FLOW_ENTRY}[ ]*+)*+)?+\}}"
+    rf"\[[ ]*+(?:{_FLOW_SCALAR}[ ]*+(?:,[ ]*+{_FLOW_SCALAR}[ ]*+)*)?\]"
+    rf"|\{{[ ]*+(?:{_FLOW_ENTRY}[ ]*+(?:,[ ]*+{_FLOW_ENTRY}[ ]*+)*)?\}}"
 )
 # Stands for the text of a block scalar, which is read beforehand; no plain document holds this character.
 _BLOCK_MARK = "\x01"
 
 _LINE = re.compile(
     rf"""
-      ([ ]*+) (-[ ]++)?+
-      (?: ({_KEY}): (?:[ ]++|\Z) )?+
-      (?: ({_UNQUOTED}|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}) | ({_FLOW}) | ({_BLOCK_MARK}) )?+
-      [ ]*+ (?:(?<=[ ])\#.*+)?
+      ([ ]*+) (?: (-[ ]++) |)
+      (?: ({_KEY}): (?:[ ]++|\Z) |)
+      (?: ({_UNQUOTED}|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}) | ({_FLOW}) | ({_BLOCK_MARK}) |)
+      [ ]*+ (?: (?<=[ ])\#.*+ |)
     | \#.*+
     """,
     re.VERBOSE | re.ASCII,
 )
-_FLOW_PART = re.compile(rf"(?:({_FLOW_KEY}):[ ]++)?+({_FLOW_SCALAR})", re.ASCII)
+_FLOW_PART = re.compile(rf"(?:({_FLOW_KEY}):[ ]++|)({_FLOW_SCALAR})", re.ASCII)
 
 # What a line does. (Plain integers: the members of an enum are too slow to look up for every line.)
 SAYS_NOTHING = 0
@@ -85,6 +91,7 @@ class _Lines(dict[str, _Line]):
         return line
 
 
+_LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
 _LONGEST_KEY = 1_000  # libyaml looks no further than 1024 characters for the colon
 _REMEMBERED_LINES = 50_000
 _REMEMBERED_LENGTH = 200
@@ -92,7 +99,7 @@ remembered_lines = _Lines()
 
 
 def _parse_line(text: str) -> _Line:
-    matched = _LINE.fullmatch(text)
+    matched = _LINE.fullmatch(text) if len(text) <= _LONGEST_LINE else None
     if matched is None:
         raise NotPlain
     indent, dash, key, scalar, flow, block = matched.groups()
@@ -175,9 +182,9 @@ def flow_columns(text: str) -> Iterator[tuple[str | int, int]]:
 
 _BLOCK_SCALAR = re.compile(
     rf"""
-    ^([ ]*+) (-[ ])?+ ({_KEY}:[ ]++)?+ ([|>]) ([-+]?+) \n
+    ^([ ]*+) (-[ ])? ({_KEY}:[ ]++)? ([|>]) ([-+]?+) \n
     ( \1 (?(2)[ ][ ]) ((?(3)[ ])[ ]*+) [^ \t\n][^\n]*+\n
-      (?: \1 (?(2)[ ][ ]) \7 [^\n]*+\n | [ ]*+\n )*+ )
+      (?: \1 (?(2)[ ][ ]) \7 [^\n]*+\n | [ ]*+\n )* )
     """,
     re.VERBOSE | re.MULTILINE | re.ASCII,
 )
@@ -213,12 +220,12 @@ def _block_text(content: str, indentation: int, style: str, chomping: str) -> st
     return text + "\n" * (trailing_lines + 1 if chomping == "+" else 1)
 
 
-_UNCLOSED = re.compile(r""": (?:'(?:[^'\n]|'')*+|"[^"\\\n]*+)\n""")
+_UNCLOSED = re.compile(r""": (?:'[^'\n]*+(?:''[^'\n]*+)*|"[^"\\\n]*+)\n""")
 _QUOTED_LINES = re.compile(
     rf"""
-    ^([ ]*+ (?:-[ ]++)?+ {_KEY}:[ ]++)
-    ( ' [^'\n]*+ (?:''[^'\n]*+)*+ (?: \n[ ]++ (?=[^ '\n]) [^'\n]*+ (?:''[^'\n]*+)*+ )++ '
-    | " [^"\\\n]*+ (?: \n[ ]++ (?=[^ "\n]) [^"\\\n]*+ )++ " )
+    ^([ ]*+ (?:-[ ]++)? {_KEY}:[ ]++)
+    ( ' [^'\n]*+ (?:''[^'\n]*+)* (?: \n[ ]++ (?=[^ '\n]) [^'\n]*+ (?:''[^'\n]*+)* )+ '
+    | " [^"\\\n]*+ (?: \n[ ]++ (?=[^ "\n]) [^"\\\n]*+ )+ " )
     (?=[ ]*+\n)
     """,
     re.VERBOSE | re.MULTILINE | re.ASCII,

@@ -22,9 +22,9 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _MARK = rb"(?:---|\.\.\.)"
 _REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
 _FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
-_SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?+%b)*+\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
+_SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?%b)*\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
 # Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
-_NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*+")
+_NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*")
 # kubectl, too, looks no further than the first brace.
 _JSON_START = re.compile(rb"""[ \t\r\n]*+(?:\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"\]0-9tfn-])""")
 

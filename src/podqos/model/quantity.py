@@ -37,7 +37,7 @@ _BINARY_SUFFIXES = ("", *_BINARY_EXPONENTS)
 
 # Upstream's hand-written scanner is more generous than the expression it quotes in its error: a text without
 # any digit ("Mi", ".", "-") is a zero.
-_TEXT = re.compile(r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
+_TEXT = re.compile(r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+)|)([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 
 # What upstream trims around an amount in JSON: white space, except what JSON writes as an escape (it trims before it
