@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from inspect import cleandoc
 from itertools import takewhile
 from pathlib import Path
 
@@ -28,6 +30,19 @@ def test_named_modules_and_tests_exist(document):
 
     assert names
     assert sorted(name for name in names if not any(list(home.glob(name)) for home in homes)) == []
+
+
+@pytest.mark.parametrize("schema", sorted(ROOT.glob("docs/schema/*.json")), ids=lambda path: path.stem)
+def test_published_schemas_are_free_of_the_indentation_that_python_3_13_takes_from_docstrings(schema):
+    indented = []
+
+    def look(node):
+        text = node.get("description")
+        indented.extend([text] if isinstance(text, str) and text != cleandoc(text) else [])
+        return node
+
+    json.loads(schema.read_text(), object_hook=look)
+    assert indented == []
 
 
 @pytest.mark.parametrize(

@@ -33,4 +33,16 @@ def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def print_schema(kind: type[msgspec.Struct]) -> None:
     """Print what ``-o json`` looks like."""
-    print(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(kind)), indent=2).decode())
+    print(msgspec.json.format(msgspec.json.encode(_unindented(msgspec.json.schema(kind))), indent=2).decode())
+
+
+def _unindented(schema: object) -> object:
+    """Return a schema whose descriptions are free of the indentation of docstrings, as Python 3.13 has them."""
+    from inspect import cleandoc
+
+    if isinstance(schema, dict):
+        return {
+            key: cleandoc(value) if key == "description" and isinstance(value, str) else _unindented(value)
+            for key, value in schema.items()
+        }
+    return [_unindented(each) for each in schema] if isinstance(schema, list) else schema
