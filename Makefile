@@ -1,17 +1,22 @@
 # Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
-PYTHON ?= python3
+# Every version the package claims, newest first.
+CLAIMED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml | sort -rV)
+# `python3`, or where that is too old the newest beside it that is not.
+PYTHON ?= $(or $(shell for each in python3 $(CLAIMED:%=python%); do \
+  $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done),python3)
+SYSTEM_PYTHON ?= /usr/bin/python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check golden bench bench-node viewer chromium lock clean
+.PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium lock clean
 
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
 
-# Everything: style, types, architecture, then the tests (fast ones first).
-test: viewer chromium check
+# Everything: style, types, architecture, then the tests (fast ones first, also with the system's own Python).
+test: viewer chromium check check-system
 	@if [ -d viewer/node_modules ]; then cd viewer && npm run --silent check; fi
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
@@ -22,6 +27,32 @@ check: $(STAMP)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+fast: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# Whoever has no other Python than the system's, perhaps an early patch release, gets the same answers.
+VERSION := -c 'import platform; print(platform.python_version())'
+check-system: $(STAMP)
+	@system=$$($(SYSTEM_PYTHON) $(VERSION) 2>/dev/null); \
+	skipped() { echo "skipped: fast tests with $(SYSTEM_PYTHON) ($$1)"; }; \
+	if [ -z "$$system" ]; then skipped "there is none"; \
+	elif [ "$$system" = "$$($(BIN)/python $(VERSION))" ]; then skipped "$$system, as in $(VENV)"; \
+	elif ! $(SYSTEM_PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then skipped "$$system is older than 3.11"; \
+	elif ! $(SYSTEM_PYTHON) -c 'from ensurepip import version' 2>/dev/null && [ "$$(id -u)" != 0 ]; then \
+	  skipped "$$system cannot make virtual environments: sudo apt install python$${system%.*}-venv"; \
+	else echo "fast tests with $(SYSTEM_PYTHON) ($$system)"; \
+	  $(MAKE) --no-print-directory fast VENV=.venv-system PYTHON=$(SYSTEM_PYTHON); fi
+
+# Before a release: the fast tests with every version the package claims, and the system's.
+test-versions: check-system
+	@missing=; for version in $(CLAIMED); do found=; \
+	  for each in python$$version $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version.*/bin/python3; do \
+	    if $$each -c pass 2>/dev/null; then found=$$each; break; fi; done; \
+	  if [ -z "$$found" ]; then missing="$$missing $$version"; continue; fi; \
+	  echo "fast tests with $$found ($$($$found $(VERSION)))"; \
+	  $(MAKE) --no-print-directory fast VENV=.venv-$$version PYTHON=$$found || exit 1; done; \
+	if [ -n "$$missing" ]; then echo "not tried, because there is no such Python here:$$missing"; exit 1; fi
 
 # What the shipped scenarios do, written down again: journals, timelines and pictures. Read the difference.
 golden: $(STAMP)
@@ -49,18 +80,13 @@ $(PAGE): $(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*)
 
 # The browser that the tests of the page use.
 chromium:
-	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	  apt-get -qq install --yes --no-install-recommends chromium >/dev/null \
-	  || { apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium >/dev/null; } \
-	  || echo "no chromium: the tests of the page will be skipped"; fi
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  { apt-get -qq install --yes --no-install-recommends chromium >/dev/null \
+	  || { apt-get -qq update && apt-get -qq install --yes --no-install-recommends chromium >/dev/null; }; }; } \
+	|| echo "no chromium: the tests of the page will be skipped"
 
-# The virtual environment: exactly what the lock file names, hashes checked.
 $(STAMP): requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "podqos needs Python 3.11 or newer; set PYTHON=")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
-	$(BIN)/python -m compileall -q src  # start-up time counts, also where PYTHONDONTWRITEBYTECODE is set
+	@tools/environment $(PYTHON) $(VENV)
 	@touch $@
 
 # Renew the pins (needs uv).
@@ -69,4 +95,4 @@ lock:
 	  --generate-hashes --no-emit-index-url --no-header --no-annotate --upgrade -o requirements.lock
 
 clean:
-	rm -rf $(VENV) $(PAGE) viewer/node_modules viewer/dist build dist bench/data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* $(PAGE) viewer/node_modules viewer/dist build dist bench/data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
