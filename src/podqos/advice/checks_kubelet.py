@@ -26,17 +26,19 @@ from podqos.advice.facts import (
     SoftWithoutGrace,
     SwapHidesPressure,
 )
-from podqos.advice.finding import Choice, Consequence, Effect, FieldEdit, Finding, Patch
+from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch
 from podqos.advice.sketch import Sketch
 from podqos.advice.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
+from podqos.manifest.kubelet import Notation
+from podqos.manifest.plain import parse_path
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.kubelet_flags import flag_of, flag_values
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
@@ -64,8 +66,8 @@ class _KubeletCheck:
     def __init__(self, found: FoundKubelet, context: Context) -> None:
         self._config: KubeletConfiguration = found.configuration
         self._subject = found.subject
+        self._notation = found.notation
         self._context = context
-        self._settings: EvictionSettings = settings_from_configuration(msgspec.to_builtins(found.configuration))
         self._capacity = _capacity(context)
 
     def findings(self, sketches: Sequence[Sketch]) -> Found:
@@ -75,8 +77,8 @@ class _KubeletCheck:
         if missing:
             return
         try:
-            thresholds = parse_thresholds(self._settings, self._context.options.profile)
-            warnings = threshold_warnings(self._settings, self._capacities(), self._context.options.profile)
+            thresholds = parse_thresholds(self._config, self._context.options.profile)
+            warnings = threshold_warnings(self._config, self._capacities(), self._context.options.profile)
             yield from self._allocatable()
         except InvalidConfiguration as error:
             path = error.where.replace('"', "") if error.where else ""
@@ -90,9 +92,41 @@ class _KubeletCheck:
         yield from self._grace(sketches)
 
     def _finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
+        notation = self._notation
+        edits = self._flag_edits(patch.edits) if notation is Notation.ARGUMENTS else patch.edits
+        if notation not in {Notation.ARGUMENTS, Notation.CONFIGURATION}:
+            edits = tuple(replace(edit, path=notation.place(edit.path)) for edit in edits)
         return Finding(
-            check, CHECKS[check].severity, self._subject, path, facts, Consequence(CHECKS[check].effect), patch
+            check,
+            CHECKS[check].severity,
+            self._subject,
+            notation.place(path),
+            facts,
+            Consequence(CHECKS[check].effect),
+            replace(patch, edits=edits, paths=tuple(map(notation.place, patch.paths))),
         )
+
+    def _flag_edits(self, edits: Sequence[FieldEdit]) -> tuple[FieldEdit, ...]:
+        """Return edits of fields as edits of flags, each with all its values."""
+        before: dict[str, object] = msgspec.to_builtins(self._config)
+        after: dict[str, object] = {}
+        for edit in edits:
+            field, *key = map(str, parse_path(edit.path))
+            if not key:
+                after[field] = edit.value
+                continue
+            written = after.get(field, before[field])
+            entries = {**(written if isinstance(written, dict) else {}), key[0]: edit.value}
+            after[field] = {name: value for name, value in entries.items() if value is not None}
+        return tuple(self._flag_edit(field, before[field], value) for field, value in after.items())
+
+    def _flag_edit(self, field: str, before: object, after: object) -> FieldEdit:
+        flag = flag_of(field)
+        assert flag is not None
+        # Of the hard thresholds none is not the same as not named.
+        nothing = [""] if field == "evictionHard" else None
+        values: EditValue = flag_values(flag, after) or nothing
+        return FieldEdit(self._notation.place(field), values, ", ".join(flag_values(flag, before)) if before else None)
 
     def _capacities(self) -> dict[Signal, int]:
         """Return what the shares of thresholds are of, as far as that is known."""
@@ -127,7 +161,7 @@ class _KubeletCheck:
                 yield self._finding("PQ401", "evictionHard", MemoryUnwatched(named), patch)
             case WarningKind.SOFT_AFTER_HARD:
                 soft = config.eviction_soft[signal]
-                hard = effective_eviction_hard(self._settings, self._context.options.profile)[signal]
+                hard = effective_eviction_hard(self._config, self._context.options.profile)[signal]
                 facts = SoftAfterHard(signal, soft, hard)
                 path = f"evictionSoft[{signal}]"
                 yield self._finding("PQ402", path, facts, Patch((FieldEdit(path, _twice(hard), soft),)))
@@ -136,6 +170,8 @@ class _KubeletCheck:
             case WarningKind.SWAP_HIDES_PRESSURE:
                 behavior = config.memory_swap.swap_behavior
                 edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
+                if self._notation is Notation.ARGUMENTS:  # there is no such flag
+                    edit = FieldEdit("failSwapOn", True, "false")
                 yield self._finding("PQ407", "failSwapOn", SwapHidesPressure(behavior), Patch((edit,)))
             case _:
                 yield from self._without_effect(warning)

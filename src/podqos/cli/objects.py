@@ -5,7 +5,7 @@ Problems are collected with their places in the files; what can be read is read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from podqos.errors import InputError
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
-from podqos.manifest.kinds import is_policy, meant_policy
+from podqos.manifest.kinds import is_kubelet, is_policy, meant_policy
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import Plain, format_path
 from podqos.manifest.policies import read_policy
@@ -25,9 +25,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.disruption import PodDisruptionBudget
-from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
-from podqos.model.kubelet_config import KIND as KUBELET_KIND
-from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Workload
 
@@ -105,7 +103,7 @@ class Objects:
 
     def _add_other(self, path: str, other: Other) -> None:
         group = other.api_version.rpartition("/")[0]
-        if (other.api_version, other.kind) == (KUBELET_API_VERSION, KUBELET_KIND):
+        if is_kubelet(other.kind, other.api_version):
             self._add_kubelet(path, other)
             return
         if meant_policy(other.kind) in _POLICIES and is_policy(other.kind, other.api_version):
@@ -136,16 +134,25 @@ class Objects:
             self._typed.setdefault(type(read_as.policy), []).append(read_as.policy)
 
     def _add_kubelet(self, path: str, other: Other) -> None:
-        value = self._lookup(path).plain(other.place)
-        assert isinstance(value, Mapping)
-        try:
-            self.kubelets.append(kubelet_configuration(value, ""))
-        except InputError as error:
-            self._report(path, other.place, error.where.removeprefix(": "), error.what, error.fix)
+        from podqos.eviction.kubelet_file import check_thresholds
+        from podqos.manifest.kubelet import kubelet_settings
 
-    def _report(self, path: str, place: Place, field: str, what: str, fix: str = "") -> None:
+        try:
+            settings = kubelet_settings(self._lookup(path).plain(other.place))
+            assert settings is not None
+            check_thresholds(settings)
+        except InputError as error:
+            self._report(path, other.place, error.where, error.what, error.fix)
+            return
+        self.kubelets.append(settings.configuration)
+        if settings.ignored:
+            self._report(path, other.place, "kubeletArguments", settings.note, severity=Severity.WARNING)
+
+    def _report(
+        self, path: str, place: Place, field: str, what: str, fix: str = "", *, severity: Severity = Severity.ERROR
+    ) -> None:
         line, column = self._lookup(path).locate(place, field)
-        self.problems.append(Problem(path, line, column, Severity.ERROR, field, what, fix))
+        self.problems.append(Problem(path, line, column, severity, field, what, fix))
 
     def _lookup(self, path: str) -> Lookup:
         if path not in self._lookups:

@@ -19,10 +19,10 @@ from podqos.cli.inputs import STDIN, find_files, read_bytes
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError
-from podqos.manifest.documents import plain_documents
+from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
-from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.sim.samples import Series, read_samples
@@ -177,10 +177,14 @@ class _Fetched:
                 continue
             path = self._path(name)
             try:
-                configs[name] = _kubelet(path)
+                settings = read_kubelet(path, read_bytes(path))
             except InputError as error:
                 where = error.where.removesuffix(":") or path
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
+                continue
+            configs[name] = settings.configuration
+            if settings.ignored:
+                self.problems.append(Problem(path, 0, 0, Severity.WARNING, "kubeletArguments", settings.note))
         return configs
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
@@ -197,13 +201,6 @@ def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioW
         replicas=replicas,
         recreate=workload.kind not in _NOT_RECREATED,
     )
-
-
-def _kubelet(path: str) -> KubeletConfiguration:
-    documents = plain_documents(path, read_bytes(path))
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise InputError("must hold one KubeletConfiguration", where=path, fix="one document, no list")
-    return kubelet_configuration(documents[0].value, path)
 
 
 def _in_namespace(workload: Workload, namespace: str) -> Workload:
