@@ -13,7 +13,6 @@ from difflib import get_close_matches
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.resource_override import CURRENT
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.cli.inputs import STDIN, find_files, read_bytes
 from podqos.cli.policies import PolicyCollector
@@ -25,6 +24,7 @@ from podqos.manifest.text import Place
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.report.admission_words import exempt
 from podqos.sim.samples import Series, read_samples
 from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
@@ -125,7 +125,7 @@ class _Fetched:
         for source in sources:
             self.problems += source.reading.problems
             policies.take(source)
-        cluster = policies.cluster(CURRENT)
+        cluster = policies.cluster()
         self.problems += policies.problems
         admissions = Admissions(cluster, self._profile())
         workloads = []
@@ -160,6 +160,11 @@ class _Fetched:
             return LATEST  # reported when the scenario is put together
 
     def _admitted(self, admission: WorkloadAdmission, source: Source, place: Place) -> ScenarioWorkload | None:
+        override = admission.first.override
+        if override is not None and override.exempt is not None:
+            warning = source.problem(place, (), f"ClusterResourceOverride {exempt(override, override.exempt)}")
+            if all(problem.what != warning.what for problem in self.problems):
+                self.problems.append(replace(warning, severity=Severity.WARNING))
         if admission.refusal is not None:
             refused = admission.pods - admission.admitted
             what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"

@@ -14,7 +14,6 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.resource_override import CURRENT
 from podqos.advice.bundle import FoundKubelet, Surroundings
 from podqos.advice.finding import Subject
 from podqos.cli.policies import PolicyCollector
@@ -76,7 +75,7 @@ class SurroundingsCollector:
 
     def surroundings(self) -> Surroundings:
         """Return everything together."""
-        cluster = self._policies.cluster(CURRENT)
+        cluster = self._policies.cluster()
         return Surroundings(
             cluster=cluster,
             services=self._of(Service),

@@ -258,6 +258,8 @@ def _in_one_unit(resource: str, *quantities: str) -> list[str]:
     if resource == CPU:
         return [str(amount) for amount in amounts]
     counts = [amount.value for amount in amounts]
+    if max(counts) < 1 << 20:
+        return [str(count) for count in counts]
     for unit, suffix in ((1 << 30, "Gi"), (1 << 20, "Mi")):
         if not any(count % unit for count in counts):
             return [f"{count // unit}{suffix}" if count else "0" for count in counts]
