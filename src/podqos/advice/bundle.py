@@ -37,6 +37,8 @@ class FoundKubelet(Struct, frozen=True):
     configuration: KubeletConfiguration
     subject: Subject
     notation: Notation = Notation.CONFIGURATION
+    arguments: dict[str, list[str]] | None = None
+    """Where it is written as flags: the values of each."""
 
 
 class Resize(Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from podqos.advice.bundle import FoundKubelet
@@ -26,7 +25,8 @@ from podqos.advice.facts import (
     SoftWithoutGrace,
     SwapHidesPressure,
 )
-from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch
+from podqos.advice.finding import Choice, Consequence, Effect, FieldEdit, Finding, Patch
+from podqos.advice.flag_edits import FlagFile
 from podqos.advice.sketch import Sketch
 from podqos.advice.view import Context
 from podqos.errors import InvalidConfiguration
@@ -35,10 +35,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
-from podqos.manifest.kubelet import Notation
-from podqos.manifest.plain import parse_path
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.kubelet_flags import flag_of, flag_values
 from podqos.model.pod import Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
@@ -66,7 +63,8 @@ class _KubeletCheck:
     def __init__(self, found: FoundKubelet, context: Context) -> None:
         self._config: KubeletConfiguration = found.configuration
         self._subject = found.subject
-        self._notation = found.notation
+        self._flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
+        self._place = found.notation.place if self._flags is None else self._flags.place
         self._context = context
         self._capacity = _capacity(context)
 
@@ -92,41 +90,21 @@ class _KubeletCheck:
         yield from self._grace(sketches)
 
     def _finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
-        notation = self._notation
-        edits = self._flag_edits(patch.edits) if notation is Notation.ARGUMENTS else patch.edits
-        if notation not in {Notation.ARGUMENTS, Notation.CONFIGURATION}:
-            edits = tuple(replace(edit, path=notation.place(edit.path)) for edit in edits)
+        """Return a finding with its places as they are in the file."""
+        edits = tuple(replace(edit, path=self._place(edit.path)) for edit in patch.edits)
         return Finding(
             check,
             CHECKS[check].severity,
             self._subject,
-            notation.place(path),
+            self._place(path),
             facts,
             Consequence(CHECKS[check].effect),
-            replace(patch, edits=edits, paths=tuple(map(notation.place, patch.paths))),
+            replace(
+                patch,
+                edits=edits if self._flags is None else self._flags.edits(patch.edits),
+                paths=tuple(map(self._place, patch.paths)),
+            ),
         )
-
-    def _flag_edits(self, edits: Sequence[FieldEdit]) -> tuple[FieldEdit, ...]:
-        """Return edits of fields as edits of flags, each with all its values."""
-        before: dict[str, object] = msgspec.to_builtins(self._config)
-        after: dict[str, object] = {}
-        for edit in edits:
-            field, *key = map(str, parse_path(edit.path))
-            if not key:
-                after[field] = edit.value
-                continue
-            written = after.get(field, before[field])
-            entries = {**(written if isinstance(written, dict) else {}), key[0]: edit.value}
-            after[field] = {name: value for name, value in entries.items() if value is not None}
-        return tuple(self._flag_edit(field, before[field], value) for field, value in after.items())
-
-    def _flag_edit(self, field: str, before: object, after: object) -> FieldEdit:
-        flag = flag_of(field)
-        assert flag is not None
-        # Of the hard thresholds none is not the same as not named.
-        nothing = [""] if field == "evictionHard" else None
-        values: EditValue = flag_values(flag, after) or nothing
-        return FieldEdit(self._notation.place(field), values, ", ".join(flag_values(flag, before)) if before else None)
 
     def _capacities(self) -> dict[Signal, int]:
         """Return what the shares of thresholds are of, as far as that is known."""
@@ -170,7 +148,7 @@ class _KubeletCheck:
             case WarningKind.SWAP_HIDES_PRESSURE:
                 behavior = config.memory_swap.swap_behavior
                 edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
-                if self._notation is Notation.ARGUMENTS:  # there is no such flag
+                if self._flags is not None:  # there is no such flag
                     edit = FieldEdit("failSwapOn", True, "false")
                 yield self._finding("PQ407", "failSwapOn", SwapHidesPressure(behavior), Patch((edit,)))
             case _:

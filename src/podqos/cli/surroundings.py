@@ -125,7 +125,7 @@ class SurroundingsCollector:
             self._problems.append(source.problem(other.place, parse_path(error.where), error.what, error.fix))
             return
         assert settings is not None
-        self._kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation))
+        self._kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
         if settings.ignored:
             ignored = source.problem(other.place, settings.notation.value, settings.note)
             self._problems.append(replace(ignored, severity=Severity.WARNING))

@@ -48,6 +48,8 @@ class KubeletSettings(Struct, frozen=True):
     notation: Notation = Notation.CONFIGURATION
     fields: Mapping[str, object] = {}
     """All of them, in the words of a ``KubeletConfiguration``, also those that the configuration does not hold."""
+    arguments: dict[str, list[str]] | None = None
+    """Where they are written as flags: the values of each, as they stand there; none where all are one text."""
     ignored: tuple[str, ...] = ()
     """Flags that decide nothing about pods."""
 
@@ -101,8 +103,11 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
     value: Plain = document
     for step in notation.value:
         value = value.get(step) if isinstance(value, dict) else None
+    arguments = None
     if notation is Notation.ARGUMENTS:
         fields, ignored = _from_arguments(value)
+        given = value if isinstance(value, dict) else {}
+        arguments = {name: [str(each) for each in values] for name, values in given.items() if isinstance(values, list)}
     elif isinstance(value, dict) or value is None:
         fields, ignored = dict(value or {}), ()
     else:
@@ -115,7 +120,7 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
         )
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=notation.place(error.where), fix=error.fix) from None
-    return KubeletSettings(configuration, notation, fields, ignored)
+    return KubeletSettings(configuration, notation, fields, arguments, ignored)
 
 
 def _from_arguments(value: Plain) -> tuple[dict[str, object], tuple[str, ...]]:
