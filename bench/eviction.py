@@ -18,8 +18,8 @@ from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import ManagerState, configure, synchronize
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.ranking import Policy, Ranking, rank
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Layout, Signal
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
@@ -36,7 +36,7 @@ def main() -> int:
     chance = random.Random(1)
     pods = [pod(index, chance) for index in range(PODS)]
     data = json.dumps(summary(pods, chance)).encode()
-    config = configure(EvictionSettings(), layout=Layout.SINGLE)
+    config = configure(KubeletConfiguration(), layout=Layout.SINGLE)
 
     def one_pass() -> None:
         result = synchronize(config, ManagerState(), now_us=0, observation=observe(decode_summary(data)), pods=pods)

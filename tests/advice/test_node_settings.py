@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.advice.node_settings import GIB, MIB, NodeNeeds, advise_node, kubelet_configuration_of
-from podqos.eviction.settings import settings_from_configuration
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import kubelet_configuration
@@ -83,8 +82,8 @@ def test_our_own_judge_finds_nothing_wrong(needs):
     if needs.nodefs_bytes is not None:
         capacity["ephemeral-storage"] = Quantity.of_units(needs.nodefs_bytes, "BinarySI")
         capacities[Signal.NODEFS] = capacities[Signal.IMAGEFS] = needs.nodefs_bytes
-    allocatable = node_allocatable(capacity, kubelet_configuration(document, ""))
-    found = exhaustion(settings_from_configuration(document), capacities, allocatable=allocatable)
+    config = kubelet_configuration(document, "")
+    found = exhaustion(config, capacities, allocatable=node_allocatable(capacity, config))
     assert found.warnings == ()
     assert found.too_late == ()
     assert found.uncovered == ()

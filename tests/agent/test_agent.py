@@ -24,8 +24,8 @@ from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import configure
 from podqos.eviction.observation import Observation, observe
 from podqos.eviction.ranking import Policy
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import CleanUp, Layout, NodeCondition, RankKey, Signal
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import EmptyDir, Pod, QOSClass, Volume
 from podqos.model.quantity import Quantity
 from podqos.model.stats import VolumeStats
@@ -46,7 +46,7 @@ def config(
     return AgentConfig(
         node="n",
         cgroups=CgroupSettings(node_memory_bytes=1000 * MI, cgroups_per_qos=cgroups_per_qos),
-        eviction=configure(EvictionSettings(**fields), layout=Layout.SINGLE),
+        eviction=configure(KubeletConfiguration(**fields), layout=Layout.SINGLE),
         allocatable={name: Quantity.parse(text) for name, text in (allocatable or PLENTY).items()},
         max_pods=max_pods,
     )

@@ -12,8 +12,8 @@ from podqos.agent.events import PodBound, PodStarted
 from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import AgentConfig
 from podqos.eviction.manager import configure
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Layout
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST
 from podqos.model.quantity import Quantity
@@ -29,7 +29,7 @@ ALLOCATABLE = {
 PLAIN = AgentConfig(
     node="n",
     cgroups=CGROUPS,
-    eviction=configure(EvictionSettings(), layout=Layout.SINGLE),
+    eviction=configure(KubeletConfiguration(), layout=Layout.SINGLE),
     allocatable=ALLOCATABLE,
 )
 REMEMBERING = replace(PLAIN, plans=PodPlans(CGROUPS, LATEST, ALLOCATABLE))

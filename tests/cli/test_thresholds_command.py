@@ -28,9 +28,9 @@ def test_the_content_platforms_kubelet_explained(capsys):
     kubelet = SCENARIO / "node" / "kubelet.yaml"
     code, out, err = thresholds(capsys, "-f", kubelet, "--nodefs-capacity", "200Gi")
     assert (code, err) == (0, "")
-    assert "memory.available       soft  500Mi          500Mi       500Mi       2 min    MemoryPressure" in out
-    assert "500Mi  soft threshold: the node reports pressure, the kubelet evicts after 2 min" in out
-    assert "nodefs.available       hard  10%            20.0Gi" in out
+    assert "memory.available        100Mi       500Mi       2m     –        Memory\n" in out
+    assert "500Mi  soft threshold: pressure is reported, the kubelet evicts after 2 min" in out
+    assert "nodefs.available        10%=20.0Gi  15%=30.0Gi  2m     –        Disk\n" in out
     order = [line.split("  ")[-1] for line in out.split("As memory.available falls")[1].splitlines()[1:5]]
     assert [line.split()[0] for line in order] == ["soft", "the", "the", "hard"]
     assert "100Mi is too late" in out
@@ -67,8 +67,8 @@ def test_file_flags_okd_and_configz_say_the_same(capsys, tmp_path):
         answers.append(json.loads(thresholds(capsys, "-f", tmp_path / name, "-o", "json")[1]))
     first, *rest = answers
     assert first["thresholds"]
-    # Only a whole configuration says what is reserved, and so whether that covers the soft threshold.
-    assert all((answer["thresholds"], answer["steps"]) == (first["thresholds"], first["steps"]) for answer in rest)
+    assert first["allocatable"]
+    assert all(answer == first for answer in rest)
 
 
 def test_a_recorded_kubelets_configuration_is_read(capsys, tmp_path):
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_said_and_strict_makes_it_a_finding(capsys, flags, kind
 
 
 def test_nothing_wrong_is_said_too(capsys):
-    code, out, _ = thresholds(capsys, *FLAGS, "--strict")
+    code, out, _ = thresholds(capsys, *FLAGS, "--system-reserved=memory=3Gi", "--strict")
     assert code == 0
     assert out.splitlines()[-1] == "Nothing looks wrong."
 
@@ -160,13 +160,16 @@ BAD = {
     "unknown signal": (["--eviction-hard=memory.availabel<1Gi"], "did you mean memory.available?"),
     "soft without grace": (["--eviction-soft=memory.available<1Gi"], "grace period must be specified"),
     "malformed": (["--eviction-hard=memory.available"], "malformed pair"),
-    "in a file": (["-f", "broken.yaml"], 'broken.yaml: evictionHard["memory.available"]: '),
+    "in a file": (["-f", "broken.yaml"], "broken.yaml: evictionHard[memory.available]: "),
     "misspelt": (["-f", "misspelt.yaml"], "misspelt.yaml: unknown field 'evictionHrad' (did you mean evictionHard?)"),
     "more than there is": (["-f", "greedy.yaml"], "greedy.yaml: 70Gi of memory are withheld from pods"),
     "not a configuration": (["-f", "pod.yaml"], "pod.yaml: no kubelet configuration in it"),
     "broken YAML": (["-f", "torn.yaml"], "torn.yaml:"),
     "missing": (["-f", "missing.yaml"], "missing.yaml: No such file"),
     "capacity": (["--nodefs-capacity", "big"], "--nodefs-capacity"),
+    "cores": (["--node-cpu", "0"], "--node-cpu: '0' is not an amount above zero"),
+    "a flag": (["--system-reserved=memory=lots"], "--system-reserved: 'lots': quantities must match"),
+    "two": (["-f", "two.yaml"], "two.yaml: holds 2 kubelet configurations"),
 }
 
 
@@ -179,6 +182,7 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, tmp_path, monkeypatch, op
     Path("misspelt.yaml").write_text(head + "evictionHrad: {memory.available: 1Gi}\n")
     Path("greedy.yaml").write_text(head + "evictionHard: {}\nsystemReserved: {memory: 70Gi}\n")
     Path("pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    Path("two.yaml").write_text(f"{CONFIGURATION}---\n{OKD}")
     Path("torn.yaml").write_text("kind: {\n")
     code, out, err = thresholds(capsys, *options)
     assert (code, out) == (2, "")

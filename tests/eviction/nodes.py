@@ -5,9 +5,9 @@ from __future__ import annotations
 from admission.pods import container
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, configure, synchronize
 from podqos.eviction.observation import Observation, SignalObservation
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, Volume
 from podqos.model.quantity import Quantity
 from podqos.model.stats import (
@@ -92,7 +92,7 @@ def threshold(signal: Signal, amount: str, grace_seconds: float = 0, min_reclaim
 
 def manager(layout: Layout = Layout.SINGLE, **settings: object) -> ManagerConfig:
     """Set a manager up; nothing is enforced on allocatable unless said."""
-    return configure(EvictionSettings(**{"enforce_node_allocatable": (), **settings}), layout=layout)
+    return configure(KubeletConfiguration(**{"enforce_node_allocatable": (), **settings}), layout=layout)
 
 
 def run(

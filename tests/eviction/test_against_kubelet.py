@@ -20,8 +20,8 @@ from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, configure, synchronize
 from podqos.eviction.messages import PHASE, REASON
 from podqos.eviction.observation import observe
-from podqos.eviction.settings import settings_from_configuration
 from podqos.eviction.signals import Layout, NodeCondition
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import ContainerStats, MemoryStats, NodeStats, PodReference, PodStats, Summary
@@ -42,7 +42,9 @@ class Recording:
             for pod in msgspec.convert(run["pods"], list[Pod], dec_hook=lambda _, text: Quantity.parse(text))
         }
         self.pressure = {entry["status"]: micros(entry["at"]) for entry in run["memoryPressure"]}
-        self.config: ManagerConfig = configure(settings_from_configuration(run["config"]), layout=Layout.SINGLE)
+        self.config: ManagerConfig = configure(
+            msgspec.convert(run["config"], KubeletConfiguration), layout=Layout.SINGLE
+        )
         first = self.samples[0]["node_memory"]
         self.capacity_bytes = first["availableBytes"] + first["workingSetBytes"]
 

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from podqos.eviction.settings import settings_from_configuration
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 
 MEMORY = "memory.available"
@@ -19,13 +20,13 @@ def soft_and_hard(soft: str, hard: str) -> dict[str, object]:
 
 
 def kinds(document: dict[str, object], **options: object) -> list[tuple[WarningKind, Signal]]:
-    found = threshold_warnings(settings_from_configuration(document), **options)
+    found = threshold_warnings(msgspec.convert(document, KubeletConfiguration), **options)
     return [(item.kind, item.signal) for item in found]
 
 
 def test_a_soft_threshold_that_comes_after_the_hard_one_is_a_warning():
     """It must be reached first, so it must be the larger amount."""
-    found = threshold_warnings(settings_from_configuration(soft_and_hard("100Mi", "500Mi")))
+    found = threshold_warnings(msgspec.convert(soft_and_hard("100Mi", "500Mi"), KubeletConfiguration))
     assert found == (
         ThresholdWarning(
             WarningKind.SOFT_AFTER_HARD, Signal.MEMORY, hard=Quantity.parse("500Mi"), soft=Quantity.parse("100Mi")

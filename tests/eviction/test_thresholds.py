@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eviction.nodes import threshold
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.thresholds import (
     Threshold,
@@ -17,14 +17,15 @@ from podqos.eviction.thresholds import (
     derive_containerfs,
     parse_thresholds,
 )
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 
 NOTHING_ENFORCED = ()
 
 
-def settings(**fields: object) -> EvictionSettings:
-    return EvictionSettings(**{"enforce_node_allocatable": NOTHING_ENFORCED, **fields})
+def settings(**fields: object) -> KubeletConfiguration:
+    return KubeletConfiguration(**{"enforce_node_allocatable": NOTHING_ENFORCED, **fields})
 
 
 def listed(thresholds: tuple[Threshold, ...]) -> list[tuple[str, str | float, float]]:
@@ -77,7 +78,7 @@ def test_allocatable_memory_copies_every_hard_memory_threshold_when_pods_are_enf
         "evictionSoftGracePeriod": {"memory.available": "0s"},
         "evictionMinimumReclaim": {"memory.available": "50Mi"},
     }
-    parsed = parse_thresholds(settings_from_configuration(fields))
+    parsed = parse_thresholds(msgspec.convert(fields, KubeletConfiguration))
     copies = [item for item in parsed if item.signal is Signal.ALLOCATABLE_MEMORY]
     assert [str(item.value.quantity) for item in copies] == ["100Mi", "200Mi"]
     assert all(item.is_hard and item.min_reclaim is not None for item in copies)

@@ -68,7 +68,6 @@ class NodeStage:
             state_dir=self.folder / "state",
             memory_bytes=memory_bytes,
             configuration=file.configuration,
-            eviction=file.eviction,
             logs=file.logs,
             **{"cgroup_root": f"podqos-test-{os.getpid()}-n{next(_numbers)}", **settings},
         )

@@ -26,7 +26,6 @@ def _settings(tmp_path, **fields: object) -> NodeSettings:
         state_dir=tmp_path,
         memory_bytes=1024 * MI,
         configuration=file.configuration,
-        eviction=file.eviction,
         logs=file.logs,
     )
 
@@ -52,16 +51,40 @@ def test_logs_are_rotated_as_configured(tmp_path):
     assert _settings(tmp_path).logs == LogPolicy()
 
 
+def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
+    arguments = (
+        b"kubeletArguments:\n"
+        b'  system-reserved: ["memory=256Mi"]\n'
+        b'  eviction-hard: ["memory.available<24Mi"]\n'
+        b'  container-log-max-size: ["1Mi"]\n'
+        b'  node-labels: ["region=primary"]\n'
+    )
+    fields = {"systemReserved": {"memory": "256Mi"}, "evictionHard": {"memory.available": "24Mi"}}
+    okd, own = read_kubelet_file("node-config.yaml", arguments), read_kubelet_file("k", kubelet(**fields))
+    assert okd.configuration == own.configuration
+    assert okd.logs == LogPolicy(MI, 5)
+    assert okd.note == "ignored, they do not affect pods: node-labels"
+
+
 @pytest.mark.parametrize(
     ("document", "what"),
     [
-        (b"", "0 documents"),
-        (b"[1]", "not a KubeletConfiguration"),
+        (b"", "no kubelet configuration in it"),
+        (b"[1]", "no kubelet configuration in it"),
         (kubelet(cgroupsPerQOS=False, enforceNodeAllocatable=[]), "this node needs QoS cgroups"),
         (kubelet(containerLogMaxFiles=1), "containerLogMaxFiles"),
         (kubelet(evictionHrad={}), "did you mean evictionHard"),
+        (
+            kubelet(evictionSoft={"memory.available": "1Gi"}),
+            "kubelet.yaml: evictionSoft[memory.available]: grace period",
+        ),
+        (
+            b'kubeletArguments: {cgroups-per-qos: ["false"]}',
+            "kubelet.yaml: kubeletArguments.cgroups-per-qos: this node",
+        ),
+        (b'kubeletArguments: {container-log-max-files: ["1"]}', "kubeletArguments.container-log-max-files: 1"),
     ],
-    ids=["empty", "list", "no-qos-cgroups", "one-log", "misspelt"],
+    ids=["empty", "list", "no-qos-cgroups", "one-log", "misspelt", "no-grace", "okd-no-qos-cgroups", "okd-one-log"],
 )
 def test_a_file_that_makes_no_sense_is_refused_in_one_line(document, what):
     with pytest.raises(InputError) as refused:

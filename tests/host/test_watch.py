@@ -10,17 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.eviction.observation import SignalObservation
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
 from podqos.host.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.loop import Loop
 from podqos.host.watch import MemoryWatch, is_memory_short
+from podqos.model.kubelet_config import KubeletConfiguration
 
 MI = 1 << 20
-HARD = parse_thresholds(EvictionSettings(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=()))
+HARD = parse_thresholds(KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=()))
 SOFT = parse_thresholds(
-    EvictionSettings(
+    KubeletConfiguration(
         eviction_hard={},
         eviction_soft={"memory.available": "100Mi"},
         eviction_soft_grace_period={"memory.available": "1m"},

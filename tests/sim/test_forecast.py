@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.agent.journal import By
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -60,7 +59,7 @@ def _scenario(rate: int, phase_us: int) -> Scenario:
 @pytest.mark.parametrize("rate", [100 * MI, 256 * MI, 400 * MI, GI, 4 * GI])
 def test_the_share_of_phases_and_the_first_victims_are_those_of_the_simulation(rate):
     node = snapshot(using(LEAK, "1Gi"), using(STEADY, "3Gi"), memory_bytes=NODE_BYTES)
-    watch = Watch(exhaustion(EvictionSettings(eviction_hard=HARD), {Signal.MEMORY: NODE_BYTES}))
+    watch = Watch(exhaustion(KubeletConfiguration(eviction_hard=HARD), {Signal.MEMORY: NODE_BYTES}))
     watch = replace(watch, allocatable_bytes=None)
     growth = Growth(node.pods[0].pod.metadata.uid, node.pods[0].containers[0].name, rate)
     found = forecast(node, CgroupSettings(node_memory_bytes=NODE_BYTES), growth, watch)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Layout, Signal
 from podqos.eviction.threshold_warnings import WarningKind
 from podqos.kernel.memory import machine
-from podqos.model.kubelet_config import kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
 from podqos.model.quantity import Quantity
 from podqos.placement.allocatable import node_allocatable
 from podqos.survival.exhaustion import Actor, exhaustion
@@ -17,12 +16,12 @@ MI, GI = 1 << 20, 1 << 30
 MEMORY = {Signal.MEMORY: 64 * GI}
 
 
-def settings(hard: str = "", soft: str = "", grace: str = "2m", **fields: object) -> EvictionSettings:
+def settings(hard: str = "", soft: str = "", grace: str = "2m", **fields: object) -> KubeletConfiguration:
     """Make settings about memory."""
-    return EvictionSettings(
+    return KubeletConfiguration(
         eviction_hard={"memory.available": hard} if hard else {},
-        eviction_soft={"memory.available": soft} if soft else None,
-        eviction_soft_grace_period={"memory.available": grace} if soft else None,
+        eviction_soft={"memory.available": soft} if soft else {},
+        eviction_soft_grace_period={"memory.available": grace} if soft else {},
         **fields,
     )
 
@@ -38,17 +37,17 @@ def test_the_soft_threshold_comes_first_then_the_hard_one_then_the_kernel():
 
 
 def test_the_default_threshold_is_below_what_the_kernel_keeps_of_a_large_machine():
-    found = exhaustion(EvictionSettings(), MEMORY)
+    found = exhaustion(KubeletConfiguration(), MEMORY)
     assert actors(found) == [Actor.KSWAPD, Actor.OOM_KILLER, Actor.HARD_THRESHOLD]
     assert [threshold.signal for threshold in found.too_late] == [Signal.MEMORY]
 
 
 def test_on_a_small_machine_it_is_not():
-    assert exhaustion(EvictionSettings(), {Signal.MEMORY: 2 * GI}).too_late == ()
+    assert exhaustion(KubeletConfiguration(), {Signal.MEMORY: 2 * GI}).too_late == ()
 
 
 def test_shares_become_amounts_where_the_capacity_is_known():
-    both = EvictionSettings(eviction_hard={"memory.available": "10%", "nodefs.available": "10%"})
+    both = KubeletConfiguration(eviction_hard={"memory.available": "10%", "nodefs.available": "10%"})
     found = exhaustion(both, MEMORY)
     amounts = {facts.threshold.signal: facts.amount for facts in found.thresholds}
     assert amounts[Signal.MEMORY] == pytest.approx(6.4 * GI, rel=1e-6)
@@ -79,7 +78,7 @@ def test_in_the_pods_cgroup_there_is_nothing_to_keep():
 
 
 def test_containerfs_is_derived_and_what_was_written_for_it_is_not_there():
-    given = EvictionSettings(eviction_hard={"nodefs.available": "10%", "containerfs.available": "50%"})
+    given = KubeletConfiguration(eviction_hard={"nodefs.available": "10%", "containerfs.available": "50%"})
     found = exhaustion(given, {**MEMORY, Signal.CONTAINERFS: 100 * GI}, layout=Layout.SINGLE)
     (containerfs,) = (facts for facts in found.thresholds if facts.threshold.signal is Signal.CONTAINERFS)
     assert containerfs.is_derived
@@ -88,7 +87,7 @@ def test_containerfs_is_derived_and_what_was_written_for_it_is_not_there():
 
 
 def test_signals_come_in_the_order_in_which_the_kubelet_acts():
-    signals = [facts.threshold.signal for facts in exhaustion(EvictionSettings(), MEMORY).thresholds]
+    signals = [facts.threshold.signal for facts in exhaustion(KubeletConfiguration(), MEMORY).thresholds]
     assert signals == sorted(signals, key=list(Signal).index)
     assert signals[0] is Signal.MEMORY
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from eviction.nodes import pod
 from podqos.agent.reasons import OOMLevel
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -26,7 +26,7 @@ STEADY = using(pod("steady", "memory=1Gi"), "3Gi", processes=1)
 
 
 def _watch(hard: str = "1Gi", soft: str | None = None, grace: str = "30s", **settings) -> Watch:
-    eviction = EvictionSettings(
+    eviction = KubeletConfiguration(
         eviction_hard={"memory.available": hard},
         eviction_soft={} if soft is None else {"memory.available": soft},
         eviction_soft_grace_period={} if soft is None else {"memory.available": grace},

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from eviction.nodes import guaranteed, pod
 from podqos.eviction.manager import ManagerState, configure, synchronize
 from podqos.eviction.observation import Observation, SignalObservation
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Layout, Signal
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.charge import charge
 from podqos.kernel.memcg import Kind
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.survival.memory_tree import first_oom, memory_tree
@@ -75,7 +75,7 @@ def test_page_cache_in_use_is_pressure_to_the_kubelet_and_none_to_the_kernel():
     assert seen.machine.until_oom_bytes > 12 * GI
 
     figures = Observation({Signal.MEMORY: SignalObservation(seen.available_bytes, 15 * GI)}, node.stats)
-    config = configure(EvictionSettings(eviction_hard={"memory.available": "500Mi"}), layout=Layout.SINGLE)
+    config = configure(KubeletConfiguration(eviction_hard={"memory.available": "500Mi"}), layout=Layout.SINGLE)
     done = synchronize(config, ManagerState(), now_us=0, observation=figures, pods=[entry.pod for entry in node.pods])
     assert [command.pod.metadata.name for command in done.commands] == ["reader"]
     assert evicted(orders(node))[0] == "reader"

@@ -28,9 +28,9 @@ from podqos.agent.state import AgentConfig
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.manager import configure
 from podqos.eviction.observation import observe
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import CleanUp, Layout, Signal
 from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -145,7 +145,7 @@ class WorldContract(ABC):
 
 
 def _config(stage: Stage, hard_memory: str = "100Mi") -> AgentConfig:
-    settings = EvictionSettings(eviction_hard={"memory.available": hard_memory}, enforce_node_allocatable=())
+    settings = KubeletConfiguration(eviction_hard={"memory.available": hard_memory}, enforce_node_allocatable=())
     eviction = configure(settings, layout=Layout.SINGLE)
     return AgentConfig(node="n", cgroups=stage.cgroups, eviction=eviction, allocatable={})
 

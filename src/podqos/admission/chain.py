@@ -26,7 +26,7 @@ from podqos.admission.policies import Policies
 from podqos.admission.priority import apply_priority
 from podqos.admission.quota import check_quotas
 from podqos.admission.refusal import Code, Denied, Refusal, forbidden_pod, invalid_pod
-from podqos.admission.resource_override import apply_override, is_overridden
+from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.admission.tolerations import with_default_tolerations
 from podqos.model.pod import Pod, PodStatus, QOSClass
@@ -77,6 +77,8 @@ class Admission(Struct, frozen=True, gc=False):
     """The quotas with the pod counted, where it was allowed."""
     conflicts: tuple[ConflictingDefaults, ...] = ()
     """Defaults that depend on an order that is not defined: another API server may answer differently."""
+    override: OverrideUse | None = None
+    """Whether an override counts for the pod, where there is one."""
 
     @property
     def allowed(self) -> bool:
@@ -94,7 +96,10 @@ StepFunction = Callable[[Pod, Record], Pod | Refusal]
 
 def admit(pod: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
     """Take a new pod through every step until one refuses it. A status that came with it is dropped."""
-    return run_steps(replace(pod, status=PodStatus()), policies, _steps(policies, profile), profile=profile)
+    admission = run_steps(replace(pod, status=PodStatus()), policies, _steps(policies, profile), profile=profile)
+    if policies.override is None or policies.namespace is None:
+        return admission
+    return replace(admission, override=override_use(policies.namespace, policies.override_profile))
 
 
 def run_steps(

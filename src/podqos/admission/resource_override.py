@@ -11,6 +11,7 @@ openshift/cluster-resource-override-admission pkg/clusterresourceoverride (``cur
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
@@ -81,14 +82,41 @@ def _override_errors(override: ClusterResourceOverride) -> Iterator[FieldError]:
             yield invalid(field, percent, "must be between 0 and 100")
 
 
+class Exempt(StrEnum):
+    """Why an override leaves a namespace alone."""
+
+    SYSTEM_NAMESPACE = "SystemNamespace"
+    NOT_OPTED_IN = "NotOptedIn"
+    """It lacks the label."""
+    OPTED_OUT = "OptedOut"
+    """By its annotation."""
+
+
+class OverrideUse(Struct, frozen=True, gc=False):
+    """What an override means for the pods of a namespace."""
+
+    namespace: str
+    profile: OverrideProfile
+    exempt: Exempt | None
+    """None: they are overridden."""
+
+
+def override_use(namespace: Namespace, profile: OverrideProfile) -> OverrideUse:
+    """Return whether the pods of a namespace are overridden, and why not."""
+    metadata = namespace.metadata
+    exempt = None
+    if profile.exempts_system_namespaces and _is_system(metadata.name):
+        exempt = Exempt.SYSTEM_NAMESPACE
+    elif profile.opt_in_label and metadata.labels.get(profile.opt_in_label) != "true":
+        exempt = Exempt.NOT_OPTED_IN
+    elif profile.opt_out_annotation and metadata.annotations.get(profile.opt_out_annotation, "true") != "true":
+        exempt = Exempt.OPTED_OUT
+    return OverrideUse(metadata.name, profile, exempt)
+
+
 def is_overridden(namespace: Namespace, profile: OverrideProfile) -> bool:
     """Whether the pods of a namespace are overridden."""
-    metadata = namespace.metadata
-    if profile.exempts_system_namespaces and _is_system(metadata.name):
-        return False
-    if profile.opt_in_label:
-        return metadata.labels.get(profile.opt_in_label) == "true"
-    return metadata.annotations.get(profile.opt_out_annotation, "true") == "true"
+    return override_use(namespace, profile).exempt is None
 
 
 def _is_system(name: str) -> bool:

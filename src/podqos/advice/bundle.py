@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from podqos.advice.finding import Subject
+from podqos.manifest.kubelet import Notation
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
@@ -31,10 +32,13 @@ class FoundWorkload(Struct, frozen=True, gc=False):
 
 
 class FoundKubelet(Struct, frozen=True):
-    """A kubelet's configuration and where it stands."""
+    """A kubelet's configuration, where it stands and how it is written."""
 
     configuration: KubeletConfiguration
     subject: Subject
+    notation: Notation = Notation.CONFIGURATION
+    arguments: dict[str, list[str]] | None = None
+    """Where it is written as flags: the values of each."""
 
 
 class Resize(Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
 from podqos.advice.bundle import FoundKubelet
@@ -27,12 +26,12 @@ from podqos.advice.facts import (
     SwapHidesPressure,
 )
 from podqos.advice.finding import Choice, Consequence, Effect, FieldEdit, Finding, Patch
+from podqos.advice.flag_edits import FlagFile
 from podqos.advice.sketch import Sketch
 from podqos.advice.view import Context
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration
 from podqos.eviction.signals import Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
 from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
@@ -64,8 +63,9 @@ class _KubeletCheck:
     def __init__(self, found: FoundKubelet, context: Context) -> None:
         self._config: KubeletConfiguration = found.configuration
         self._subject = found.subject
+        self._flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
+        self._place = found.notation.place if self._flags is None else self._flags.place
         self._context = context
-        self._settings: EvictionSettings = settings_from_configuration(msgspec.to_builtins(found.configuration))
         self._capacity = _capacity(context)
 
     def findings(self, sketches: Sequence[Sketch]) -> Found:
@@ -75,8 +75,8 @@ class _KubeletCheck:
         if missing:
             return
         try:
-            thresholds = parse_thresholds(self._settings, self._context.options.profile)
-            warnings = threshold_warnings(self._settings, self._capacities(), self._context.options.profile)
+            thresholds = parse_thresholds(self._config, self._context.options.profile)
+            warnings = threshold_warnings(self._config, self._capacities(), self._context.options.profile)
             yield from self._allocatable()
         except InvalidConfiguration as error:
             path = error.where.replace('"', "") if error.where else ""
@@ -90,8 +90,20 @@ class _KubeletCheck:
         yield from self._grace(sketches)
 
     def _finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
+        """Return a finding with its places as they are in the file."""
+        edits = tuple(replace(edit, path=self._place(edit.path)) for edit in patch.edits)
         return Finding(
-            check, CHECKS[check].severity, self._subject, path, facts, Consequence(CHECKS[check].effect), patch
+            check,
+            CHECKS[check].severity,
+            self._subject,
+            self._place(path),
+            facts,
+            Consequence(CHECKS[check].effect),
+            replace(
+                patch,
+                edits=edits if self._flags is None else self._flags.edits(patch.edits),
+                paths=tuple(map(self._place, patch.paths)),
+            ),
         )
 
     def _capacities(self) -> dict[Signal, int]:
@@ -127,7 +139,7 @@ class _KubeletCheck:
                 yield self._finding("PQ401", "evictionHard", MemoryUnwatched(named), patch)
             case WarningKind.SOFT_AFTER_HARD:
                 soft = config.eviction_soft[signal]
-                hard = effective_eviction_hard(self._settings, self._context.options.profile)[signal]
+                hard = effective_eviction_hard(self._config, self._context.options.profile)[signal]
                 facts = SoftAfterHard(signal, soft, hard)
                 path = f"evictionSoft[{signal}]"
                 yield self._finding("PQ402", path, facts, Patch((FieldEdit(path, _twice(hard), soft),)))
@@ -136,6 +148,8 @@ class _KubeletCheck:
             case WarningKind.SWAP_HIDES_PRESSURE:
                 behavior = config.memory_swap.swap_behavior
                 edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
+                if self._flags is not None:  # there is no such flag
+                    edit = FieldEdit("failSwapOn", True, "false")
                 yield self._finding("PQ407", "failSwapOn", SwapHidesPressure(behavior), Patch((edit,)))
             case _:
                 yield from self._without_effect(warning)

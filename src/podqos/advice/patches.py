@@ -38,7 +38,7 @@ _NOT_PATCHED = {
     "RuntimeClass": ("handler",),
 }
 """What the API server does not let anybody change: such an object has to be made anew."""
-_FILES = ("KubeletConfiguration", "ClusterResourceOverrideConfig")
+_FILES = ("KubeletConfiguration", "NodeConfig", "ClusterResourceOverrideConfig")
 """Kinds that no API server knows: they are files on a node."""
 
 

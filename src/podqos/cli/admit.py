@@ -44,8 +44,6 @@ from podqos.model.pod import Workload
 from podqos.model.profile import Profile, parse_version
 from podqos.report.admission import AdmissionList, AdmissionReport, Locate, report, report_unread
 
-_DEFAULT_PROFILE = "current"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos admit``."""
@@ -69,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--override-profile",
         choices=tuple(PROFILES),
         help="which generation of ClusterResourceOverride reads its configuration: okd-3.9 (namespaces opt out, a "
-        f"LimitRange may refuse the result) or current (namespaces opt in) (default: {_DEFAULT_PROFILE})",
+        "LimitRange may refuse the result) or current (namespaces opt in) (default: by the shape of its object)",
     )
     parser.add_argument(
         "--resize",
@@ -159,7 +157,7 @@ def read_inputs(arguments: argparse.Namespace) -> Inputs:
     taken = sum(policies.take(source) for source in sources)
     for source in described:
         policies.take(source, are_stored=True)
-    cluster = policies.cluster(PROFILES[arguments.override_profile or _DEFAULT_PROFILE])
+    cluster = policies.cluster(PROFILES[arguments.override_profile] if arguments.override_profile else None)
     if arguments.override_profile and cluster.policies.override is None and not policies.problems:
         what = "there is no override for it"
         raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")

@@ -8,17 +8,21 @@ from __future__ import annotations
 from podqos.admission.chain import admit
 from podqos.admission.policies import Policies
 from podqos.admission.priority import SYSTEM_CLASSES
+from podqos.admission.resource_override import CURRENT, PROFILES
 from podqos.cli.objects import FoundWorkload, Objects
 from podqos.model.pod import ObjectMeta, Pod
-from podqos.model.policy import LimitRange, Namespace, PriorityClass, RuntimeClass
+from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.placement.constraints import validate_constraints
+from podqos.report.admission_words import exempt
 
 
 def admitted_pod(found: FoundWorkload, objects: Objects, policies: NamespacePolicies, profile: Profile) -> Pod | None:
     """Return the pod as the API server would store it; None where it would not, which is reported."""
     errors = validate_constraints(found.workload.pod)
     admission = admit(found.workload.pod, policies.of(found.workload.pod.metadata.namespace or "default"), profile)
+    if admission.override is not None and admission.override.exempt is not None:
+        objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")
     if admission.refusal is not None and admission.refusal.field_errors:
         errors += admission.refusal.field_errors
     elif admission.refusal is not None:
@@ -39,6 +43,8 @@ class NamespacePolicies:
         system = {priority_class.metadata.name: priority_class for priority_class in SYSTEM_CLASSES}
         self._priority_classes = tuple({**system, **given}.values())
         self._runtime_classes = objects.of(RuntimeClass)
+        self._override = next(iter(objects.of(ClusterResourceOverride)), None)
+        self._override_profile = PROFILES.get(objects.override_generation, CURRENT)
         self._made: dict[str, Policies] = {}
 
     def of(self, namespace: str) -> Policies:
@@ -49,5 +55,7 @@ class NamespacePolicies:
                 limit_ranges=tuple(self._limit_ranges.get(namespace, ())),
                 priority_classes=self._priority_classes,
                 runtime_classes=self._runtime_classes,
+                override=self._override,
+                override_profile=self._override_profile,
             )
         return self._made[namespace]

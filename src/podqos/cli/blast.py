@@ -112,11 +112,7 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
 
 def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, int]:
     snapshot, errors = read_snapshot(arguments, profile)
-    config = None
-    if arguments.config is not None:
-        _, config = read_kubelet_settings(arguments.config)
-        if config is None:
-            raise InputError("no KubeletConfiguration in it", where=arguments.config, fix="kind: KubeletConfiguration")
+    config = KubeletConfiguration() if arguments.config is None else read_kubelet_settings(arguments.config)
     spec = NodeSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,
@@ -124,6 +120,6 @@ def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, in
         cpu_milli=_PLENTY_CPU_MILLI,
         nodefs=_PLENTY,
         system=SystemDemand(anon_bytes=constant(snapshot.node.system_bytes)),
-        config=config or KubeletConfiguration(),
+        config=config,
     )
     return NodePods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods)), errors

@@ -23,8 +23,8 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.cli.written_files import write_file
 from podqos.errors import InvalidOption
 from podqos.eviction.ranking import Policy
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage, Snapshot
@@ -121,11 +121,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _node(arguments: argparse.Namespace, snapshot: Snapshot, profile: Profile) -> tuple[CgroupSettings, Watch]:
     capacities = {Signal.MEMORY: snapshot.node.memory_bytes}
-    eviction, config = EvictionSettings(), None
-    if arguments.config is not None:
-        eviction, config = read_kubelet_settings(arguments.config)
-    divided = None if config is None else memory_allocatable(config, capacities)
-    enforced = config is not None and "pods" in config.enforce_node_allocatable
+    given = None if arguments.config is None else read_kubelet_settings(arguments.config)
+    divided = None if given is None else memory_allocatable(given, capacities)
+    enforced = given is not None and "pods" in given.enforce_node_allocatable
     allocatable = divided.enforced if divided is not None and enforced else {}
     settings = CgroupSettings(
         node_memory_bytes=snapshot.node.memory_bytes,
@@ -134,7 +132,7 @@ def _node(arguments: argparse.Namespace, snapshot: Snapshot, profile: Profile) -
         cgroup_version=CgroupVersion(arguments.cgroup),
     )
     watch = Watch(
-        exhaustion(eviction, capacities, allocatable=divided, profile=profile),
+        exhaustion(given or KubeletConfiguration(), capacities, allocatable=divided, profile=profile),
         allocatable[MEMORY].value if MEMORY in allocatable else None,
         interval_us=_time(arguments.interval, "--interval", least=1),
         statistics_age_us=_time(arguments.statistics_age, "--statistics-age"),

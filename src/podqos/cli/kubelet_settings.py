@@ -1,42 +1,57 @@
-"""A kubelet's settings from a file: its configuration, its /configz, or OKD's kubeletArguments."""
+"""A kubelet's settings from a file, in any of their notations, and what they leave to pods."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import cast
 
 from podqos.cli.inputs import read_bytes
-from podqos.errors import InputError, InvalidConfiguration
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration, settings_from_kubelet_arguments
+from podqos.errors import InvalidConfiguration
+from podqos.eviction.kubelet_file import check_thresholds, read_kubelet
 from podqos.eviction.signals import Signal
-from podqos.manifest.documents import plain_documents
-from podqos.manifest.plain import Plain
-from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
+from podqos.manifest.kubelet import kubelet_settings
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.allocatable import Allocatable, node_allocatable
 
 
-def read_kubelet_settings(path: str) -> tuple[EvictionSettings, KubeletConfiguration | None]:
-    """Return the settings about eviction in a file, and all settings where it holds a KubeletConfiguration."""
-    for document in plain_documents(path, read_bytes(path)):
-        value = document.value
-        if not isinstance(value, dict):
-            continue
-        if isinstance(value.get("kubeletArguments"), dict):
-            return settings_from_kubelet_arguments(cast("Mapping[str, list[str]]", value["kubeletArguments"])), None
-        if isinstance(value.get("kubeletconfig"), dict):
-            # What /configz answers does not say what it is.
-            value = {"apiVersion": API_VERSION, "kind": KIND, **cast("dict[str, Plain]", value["kubeletconfig"])}
-        if value.get("kind") == KIND:
-            return settings_from_configuration(value), kubelet_configuration(value, "")
-    fix = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
-    raise InputError("no kubelet configuration in it", where=path, fix=fix)
+def read_kubelet_settings(path: str) -> KubeletConfiguration:
+    """Return the settings in a file: a KubeletConfiguration, a kubelet's /configz, or one of OpenShift's files.
+
+    Settings with which the kubelet does not start are an error; flags that count for nothing are named.
+    """
+    settings = read_kubelet(path, read_bytes(path))
+    print_note(path, settings.note)
+    return settings.configuration
 
 
-def memory_allocatable(config: KubeletConfiguration, capacities: Mapping[Signal, int]) -> Allocatable:
-    """Divide memory, and disk where its size is known, as this kubelet does; it must not reserve more than that."""
+def print_note(path: str, note: str) -> None:
+    """Name the flags of a file that count for nothing."""
+    if note:
+        print(Problem(path, 0, 0, Severity.WARNING, "kubeletArguments", note), file=sys.stderr)
+
+
+def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
+    """Return the settings that the kubelet's flags of a command line make."""
+    try:
+        settings = kubelet_settings({"kubeletArguments": {name: [*values] for name, values in flags.items()}})
+        assert settings is not None
+        check_thresholds(settings)
+    except InvalidConfiguration as error:
+        where = error.where.replace("kubeletArguments.", "--")
+        raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
+    return settings.configuration
+
+
+def memory_allocatable(
+    config: KubeletConfiguration, capacities: Mapping[Signal, int], cpu: Quantity | None = None
+) -> Allocatable:
+    """Divide memory, and cpu and disk where known, as this kubelet does; it must not reserve more than there is."""
     capacity = {MEMORY: Quantity.of_units(capacities[Signal.MEMORY], "BinarySI")}
+    if cpu is not None:
+        capacity = {CPU: cpu, **capacity}
     if Signal.NODEFS in capacities:
         capacity[EPHEMERAL_STORAGE] = Quantity.of_units(capacities[Signal.NODEFS], "BinarySI")
     allocatable = node_allocatable(capacity, config)

@@ -82,6 +82,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from podqos import __version__
+    from podqos.cli.kubelet_settings import print_note
     from podqos.host.api import Api
     from podqos.host.delegation import delegated
     from podqos.host.runtimes.choice import make_runtime
@@ -96,6 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
+        print_note(arguments.config, file.note)
     settings = NodeSettings(
         node=arguments.node_name or os.uname().nodename,
         manifests=Path(arguments.manifests).absolute(),
@@ -103,7 +105,6 @@ def _run(arguments: argparse.Namespace) -> int:
         cgroup_root=arguments.cgroup_root,
         memory_bytes=None if arguments.memory is None else amount_option(arguments.memory, "--memory"),
         configuration=file.configuration,
-        eviction=file.eviction,
         logs=file.logs,
         shadow=arguments.shadow,
         realtime=arguments.realtime,

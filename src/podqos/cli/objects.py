@@ -5,31 +5,31 @@ Problems are collected with their places in the files; what can be read is read 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
+from podqos.admission.resource_override import validate_override
 from podqos.cli.inputs import read_bytes, with_progress
 from podqos.errors import InputError
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
-from podqos.manifest.kinds import is_policy, meant_policy
+from podqos.manifest.kinds import POLICY_GROUPS, is_kubelet, is_policy, meant_policy
 from podqos.manifest.lookup import Lookup
-from podqos.manifest.plain import Plain, format_path
+from podqos.manifest.plain import Plain, format_path, parse_path
 from podqos.manifest.policies import read_policy
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.disruption import PodDisruptionBudget
-from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
-from podqos.model.kubelet_config import KIND as KUBELET_KIND
-from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Workload
+from podqos.model.policy import ClusterResourceOverride
 
 Model = TypeVar("Model", bound=Struct)
 
@@ -38,8 +38,8 @@ _MODELS: dict[tuple[str, str], type[Struct]] = {
     ("", "Node"): Node,
     ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
 }
-# Policies besides these decide nothing about where a pod runs.
-_POLICIES = ("Namespace", "LimitRange", "PriorityClass", "RuntimeClass")
+# Quotas decide nothing about where a pod runs.
+_POLICIES = frozenset(POLICY_GROUPS) - {"ResourceQuota"}
 
 
 class FoundWorkload(Struct, frozen=True):
@@ -56,6 +56,8 @@ class Objects:
     def __init__(self) -> None:
         self.workloads: list[FoundWorkload] = []
         self.kubelets: list[KubeletConfiguration] = []
+        self.override_generation = ""
+        """Of the ClusterResourceOverride among them: the profile whose shape it has."""
         self.problems: list[Problem] = []
         self.left_out = 0
         """Objects of other kinds, and documents that are no Kubernetes objects."""
@@ -103,9 +105,14 @@ class Objects:
         """Note why a workload as a whole cannot be used."""
         self._report(found.source, found.place, "", what, fix)
 
+    def warn(self, found: FoundWorkload, what: str) -> None:
+        """Note something to know about a workload; of what is true of several, only once."""
+        if not any(problem.what == what for problem in self.problems):
+            self._report(found.source, found.place, "", what, severity=Severity.WARNING)
+
     def _add_other(self, path: str, other: Other) -> None:
         group = other.api_version.rpartition("/")[0]
-        if (other.api_version, other.kind) == (KUBELET_API_VERSION, KUBELET_KIND):
+        if is_kubelet(other.kind, other.api_version):
             self._add_kubelet(path, other)
             return
         if meant_policy(other.kind) in _POLICIES and is_policy(other.kind, other.api_version):
@@ -132,20 +139,34 @@ class Objects:
         read_as = read_policy(other.kind, other.api_version, self._lookup(path).plain(other.place))
         for finding in read_as.findings:
             self._report(path, other.place, format_path(finding.path), finding.what, finding.fix)
-        if read_as.policy is not None:
-            self._typed.setdefault(type(read_as.policy), []).append(read_as.policy)
+        if read_as.policy is None:
+            return
+        if isinstance(read_as.policy, ClusterResourceOverride):
+            self.override_generation = self.override_generation or read_as.generation
+            for error in validate_override(read_as.policy):
+                self._report(path, other.place, format_path((*read_as.path, *parse_path(error.path))), error.words)
+        self._typed.setdefault(type(read_as.policy), []).append(read_as.policy)
 
     def _add_kubelet(self, path: str, other: Other) -> None:
-        value = self._lookup(path).plain(other.place)
-        assert isinstance(value, Mapping)
-        try:
-            self.kubelets.append(kubelet_configuration(value, ""))
-        except InputError as error:
-            self._report(path, other.place, error.where.removeprefix(": "), error.what, error.fix)
+        from podqos.eviction.kubelet_file import check_thresholds
+        from podqos.manifest.kubelet import kubelet_settings
 
-    def _report(self, path: str, place: Place, field: str, what: str, fix: str = "") -> None:
+        try:
+            settings = kubelet_settings(self._lookup(path).plain(other.place))
+            assert settings is not None
+            check_thresholds(settings)
+        except InputError as error:
+            self._report(path, other.place, error.where, error.what, error.fix)
+            return
+        self.kubelets.append(settings.configuration)
+        if settings.ignored:
+            self._report(path, other.place, "kubeletArguments", settings.note, severity=Severity.WARNING)
+
+    def _report(
+        self, path: str, place: Place, field: str, what: str, fix: str = "", *, severity: Severity = Severity.ERROR
+    ) -> None:
         line, column = self._lookup(path).locate(place, field)
-        self.problems.append(Problem(path, line, column, Severity.ERROR, field, what, fix))
+        self.problems.append(Problem(path, line, column, severity, field, what, fix))
 
     def _lookup(self, path: str) -> Lookup:
         if path not in self._lookups:

@@ -91,6 +91,17 @@ def amount_option(text: str, option: str, example: str = "64Gi") -> int:
     return amount.value
 
 
+def cpu_option(text: str, option: str) -> Quantity:
+    """Read a number of cores above zero: ``16`` or ``3500m``."""
+    try:
+        cores = Quantity.parse(text)
+    except InvalidQuantity as error:
+        raise InvalidOption(f"{text!r}: {error}", where=option, fix="for example 16") from error
+    if cores.sign <= 0:
+        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix="for example 16")
+    return cores
+
+
 def node_memory_option(text: str | None) -> int:
     """Return the node's memory: as given, or this machine's."""
     if text is not None:

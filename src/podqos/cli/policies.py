@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from podqos.admission.policies import OVERRIDE_NAME, Cluster, Policies, PolicyError, validate_policies
 from podqos.admission.priority import SYSTEM_CLASSES
-from podqos.admission.resource_override import OverrideProfile
+from podqos.admission.resource_override import CURRENT, PROFILES, OverrideProfile
 from podqos.cli.sources import Source
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import is_policy
@@ -48,6 +48,8 @@ class _Found(Struct, frozen=True):
     path: FieldPath
     is_stored: bool
     """Whether the cluster has it already."""
+    generation: str
+    """Of an override: the profile whose shape it has."""
 
 
 class PolicyCollector:
@@ -70,8 +72,11 @@ class PolicyCollector:
             self._take(source, other, is_stored=are_stored)
         return len(policies)
 
-    def cluster(self, override_profile: OverrideProfile) -> Cluster:
-        """Return the policies together, and note what is wrong with them."""
+    def cluster(self, override_profile: OverrideProfile | None = None) -> Cluster:
+        """Return the policies together, and note what is wrong with them.
+
+        Without a profile, the shape of an override tells of which generation it is.
+        """
         cluster = Cluster(
             policies=self._policies(override_profile),
             namespaces=tuple(each.policy for each in self._found.values() if isinstance(each.policy, Namespace)),
@@ -94,7 +99,7 @@ class PolicyCollector:
         first = self._found.get(key)
         self._knows_all_namespaces |= is_stored and isinstance(policy, Namespace)
         if first is None:
-            self._found[key] = _Found(policy, source, other.place, read.path, is_stored)
+            self._found[key] = _Found(policy, source, other.place, read.path, is_stored, read.generation)
         elif is_stored and not first.is_stored:
             self._found[key] = replace(first, policy=_replacing(policy, first.policy))
         else:
@@ -102,8 +107,9 @@ class PolicyCollector:
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
             self.problems.append(source.problem(other.place, (), f"{key[0]} {key[2]} is given twice", fix))
 
-    def _policies(self, override_profile: OverrideProfile) -> Policies:
+    def _policies(self, override_profile: OverrideProfile | None) -> Policies:
         policies = [each.policy for each in self._found.values()]
+        generation = next((each.generation for each in self._found.values() if each.generation), CURRENT.name)
         given = tuple(each for each in policies if isinstance(each, PriorityClass))
         names = {each.metadata.name for each in given}
         return Policies(
@@ -112,7 +118,7 @@ class PolicyCollector:
             priority_classes=(*(each for each in SYSTEM_CLASSES if each.metadata.name not in names), *given),
             runtime_classes=tuple(each for each in policies if isinstance(each, RuntimeClass)),
             override=next((each for each in policies if isinstance(each, ClusterResourceOverride)), None),
-            override_profile=override_profile,
+            override_profile=override_profile or PROFILES[generation],
         )
 
     def _located(self, error: PolicyError) -> Problem:

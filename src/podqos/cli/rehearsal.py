@@ -41,7 +41,6 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.curve import Clock, Curve
 from podqos.sim.demand import ContainerDemand
-from podqos.sim.node_settings import eviction_settings
 from podqos.sim.scenario import NodeSpec, Scenario
 
 _SECOND_US = 1_000_000
@@ -162,7 +161,6 @@ class Rehearsal:
             cgroup_root=f"podqos-rehearsal-{os.getpid()}",
             memory_bytes=self._spec.memory_bytes,
             configuration=self._spec.config,
-            eviction=eviction_settings(self._spec.config),
             fast_path=self._fast_path,
             policy=self._scenario.policy,
             profile=self._scenario.profile,

@@ -13,18 +13,18 @@ from difflib import get_close_matches
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.resource_override import CURRENT
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.cli.inputs import STDIN, find_files, read_bytes
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError
-from podqos.manifest.documents import plain_documents
+from podqos.eviction.kubelet_file import read_kubelet
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
-from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.report.admission_words import exempt
 from podqos.sim.samples import Series, read_samples
 from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
@@ -125,7 +125,7 @@ class _Fetched:
         for source in sources:
             self.problems += source.reading.problems
             policies.take(source)
-        cluster = policies.cluster(CURRENT)
+        cluster = policies.cluster()
         self.problems += policies.problems
         admissions = Admissions(cluster, self._profile())
         workloads = []
@@ -160,6 +160,11 @@ class _Fetched:
             return LATEST  # reported when the scenario is put together
 
     def _admitted(self, admission: WorkloadAdmission, source: Source, place: Place) -> ScenarioWorkload | None:
+        override = admission.first.override
+        if override is not None and override.exempt is not None:
+            warning = source.problem(place, (), f"ClusterResourceOverride {exempt(override, override.exempt)}")
+            if all(problem.what != warning.what for problem in self.problems):
+                self.problems.append(replace(warning, severity=Severity.WARNING))
         if admission.refusal is not None:
             refused = admission.pods - admission.admitted
             what = f"the API server refuses {refused} of {admission.pods} pods: {admission.refusal.message}"
@@ -177,10 +182,14 @@ class _Fetched:
                 continue
             path = self._path(name)
             try:
-                configs[name] = _kubelet(path)
+                settings = read_kubelet(path, read_bytes(path))
             except InputError as error:
                 where = error.where.removesuffix(":") or path
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
+                continue
+            configs[name] = settings.configuration
+            if settings.ignored:
+                self.problems.append(Problem(path, 0, 0, Severity.WARNING, "kubeletArguments", settings.note))
         return configs
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
@@ -197,13 +206,6 @@ def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioW
         replicas=replicas,
         recreate=workload.kind not in _NOT_RECREATED,
     )
-
-
-def _kubelet(path: str) -> KubeletConfiguration:
-    documents = plain_documents(path, read_bytes(path))
-    if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise InputError("must hold one KubeletConfiguration", where=path, fix="one document, no list")
-    return kubelet_configuration(documents[0].value, path)
 
 
 def _in_namespace(workload: Workload, namespace: str) -> Workload:

@@ -7,14 +7,13 @@ holds the overlays of several clusters, and whoever wants one of them checks its
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.resource_override import CURRENT
 from podqos.advice.bundle import FoundKubelet, Surroundings
 from podqos.advice.finding import Subject
 from podqos.cli.policies import PolicyCollector
@@ -23,13 +22,10 @@ from podqos.errors import InputError
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination
-from podqos.manifest.kinds import group_of, is_policy
+from podqos.manifest.kinds import group_of, is_kubelet, is_policy
 from podqos.manifest.plain import parse_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.disruption import PodDisruptionBudget
-from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
-from podqos.model.kubelet_config import KIND as KUBELET_KIND
-from podqos.model.kubelet_config import kubelet_configuration
 from podqos.model.node import Node
 from podqos.model.service import Service
 
@@ -49,7 +45,7 @@ def surrounds(other: Other) -> bool:
     return (
         is_policy(other.kind, other.api_version)
         or (group_of(other.api_version), other.kind) in _MODELS
-        or (other.api_version, other.kind) == (KUBELET_API_VERSION, KUBELET_KIND)
+        or is_kubelet(other.kind, other.api_version)
     )
 
 
@@ -72,14 +68,14 @@ class SurroundingsCollector:
                 continue
             subject = self._subject(source.path, other)
             self._subjects.append(subject)
-            if other.kind == KUBELET_KIND:
+            if is_kubelet(other.kind, other.api_version):
                 self._take_kubelet(source, other, subject)
             elif (model := _MODELS.get((group_of(other.api_version), other.kind))) is not None:
                 self._take_typed(source, other, model)
 
     def surroundings(self) -> Surroundings:
         """Return everything together."""
-        cluster = self._policies.cluster(CURRENT)
+        cluster = self._policies.cluster()
         return Surroundings(
             cluster=cluster,
             services=self._of(Service),
@@ -121,10 +117,15 @@ class SurroundingsCollector:
         self._typed.setdefault(model, []).append(item)
 
     def _take_kubelet(self, source: Source, other: Other, subject: Subject) -> None:
-        value = source.lookup.plain(other.place)
-        assert isinstance(value, Mapping)
+        from podqos.manifest.kubelet import kubelet_settings
+
         try:
-            self._kubelets.append(FoundKubelet(kubelet_configuration(value, ""), subject))
+            settings = kubelet_settings(source.lookup.plain(other.place))
         except InputError as error:
-            field = parse_path(error.where.removeprefix(": "))
-            self._problems.append(source.problem(other.place, field, error.what, error.fix))
+            self._problems.append(source.problem(other.place, parse_path(error.where), error.what, error.fix))
+            return
+        assert settings is not None
+        self._kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
+        if settings.ignored:
+            ignored = source.problem(other.place, settings.notation.value, settings.note)
+            self._problems.append(replace(ignored, severity=Severity.WARNING))

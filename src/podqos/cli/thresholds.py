@@ -1,25 +1,25 @@
-"""Explain a kubelet's eviction thresholds: what each means on this node, who acts first, what is wrong with them.
+"""Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, who acts first, what's wrong.
 
-The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, or a node configuration of OKD with
-kubeletArguments), or from the kubelet's flags. Without either, the defaults are explained.
+The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, OpenShift's KubeletConfig, or a node
+configuration of OKD with kubeletArguments), or from the kubelet's flags. Without either, the defaults are explained.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
+from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings, settings_from_flags
 from podqos.cli.options import (
     add_layout_option,
     add_schema_option,
     add_version_option,
     amount_option,
+    cpu_option,
     node_memory_option,
 )
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
-from podqos.eviction.settings import EvictionSettings, settings_from_kubelet_arguments
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
@@ -28,6 +28,8 @@ from podqos.survival.exhaustion import Exhaustion, exhaustion
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
+    "kube-reserved": "cpu=200m,memory=512Mi",
+    "system-reserved": "cpu=200m,memory=512Mi",
     "eviction-hard": "memory.available<100Mi,nodefs.available<10%%",
     "eviction-soft": "memory.available<500Mi",
     "eviction-soft-grace-period": "memory.available=2m",
@@ -57,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
     node.add_argument("--node-memory", metavar="QUANTITY", help="its memory (default: this machine's)")
+    node.add_argument("--node-cpu", metavar="QUANTITY", help="its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         node.add_argument(f"--{name}", metavar="QUANTITY", help=f"{what}, for example {example}")
     add_layout_option(node)
@@ -89,19 +92,20 @@ def _facts(arguments: argparse.Namespace, profile: Profile) -> Exhaustion:
     layout = Layout(arguments.layout)
     capacities = _capacities(arguments, layout)
     try:
-        settings, config = _settings(arguments)
-        allocatable = None if config is None else memory_allocatable(config, capacities)
-        return exhaustion(settings, capacities, layout=layout, allocatable=allocatable, profile=profile)
+        config = _settings(arguments)
+        cpu = None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu")
+        allocatable = memory_allocatable(config, capacities, cpu)
     except InvalidConfiguration as error:
-        where = ": ".join(part for part in (arguments.file, error.where) if part)
+        where = error.where or arguments.file or ""
         raise InvalidConfiguration(error.what, where=where, fix=error.fix) from error
+    return exhaustion(config, capacities, layout=layout, allocatable=allocatable, profile=profile)
 
 
-def _settings(arguments: argparse.Namespace) -> tuple[EvictionSettings, KubeletConfiguration | None]:
-    """Return the settings about eviction, and all settings where they are known."""
+def _settings(arguments: argparse.Namespace) -> KubeletConfiguration:
+    """Return the settings of the file, or of the flags."""
     flags = {name: value for name in _FLAGS if (value := getattr(arguments, name.replace("-", "_"))) is not None}
     if arguments.file is None:
-        return settings_from_kubelet_arguments(flags), None
+        return settings_from_flags(flags)
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} exclude each other", fix=fix)

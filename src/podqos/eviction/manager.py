@@ -41,7 +41,6 @@ from podqos.eviction.messages import Shortage, disruption_condition, local_stora
 from podqos.eviction.observation import Observation, SignalObservation, available_quantity
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, can_rank, rank
 from podqos.eviction.reclaim import clean_up_for, is_relieved
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import SIGNALS, Layout, NodeCondition, Signal
 from podqos.eviction.thresholds import (
     Threshold,
@@ -49,6 +48,7 @@ from podqos.eviction.thresholds import (
     parse_thresholds,
     pressure_transition_period_ns,
 )
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 
@@ -108,7 +108,7 @@ class Pass(Struct, frozen=True, gc=False):
 
 
 def configure(
-    settings: EvictionSettings, *, layout: Layout, policy: Policy | None = None, profile: Profile = LATEST
+    settings: KubeletConfiguration, *, layout: Layout, policy: Policy | None = None, profile: Profile = LATEST
 ) -> ManagerConfig:
     """Set a manager up from a kubelet's settings."""
     return ManagerConfig(
@@ -116,7 +116,7 @@ def configure(
         pressure_transition_period_ns=pressure_transition_period_ns(settings),
         max_pod_grace_seconds=settings.eviction_max_pod_grace_period,
         layout=layout,
-        local_storage_capacity_isolation=settings.local_storage_capacity_isolation is not False,
+        local_storage_capacity_isolation=settings.local_storage_capacity_isolation,
         policy=policy,
         profile=profile,
     )

@@ -12,9 +12,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold, parse_thresholds
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 
@@ -49,7 +49,7 @@ class ThresholdWarning(Struct, frozen=True, gc=False):
 
 
 def threshold_warnings(
-    settings: EvictionSettings, capacities: Mapping[Signal, int] | None = None, profile: Profile = LATEST
+    settings: KubeletConfiguration, capacities: Mapping[Signal, int] | None = None, profile: Profile = LATEST
 ) -> tuple[ThresholdWarning, ...]:
     """Return what looks wrong, by kind, then in the order of the settings.
 
@@ -87,10 +87,10 @@ def _comparable(one: Threshold, other: Threshold, capacity: int | None) -> tuple
     return one.amount(capacity), other.amount(capacity)
 
 
-def _about_grace_periods(settings: EvictionSettings, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
-    soft = settings.eviction_soft or {}
+def _about_grace_periods(settings: KubeletConfiguration, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
+    soft = settings.eviction_soft
     lasting = {threshold.signal for threshold in thresholds if not threshold.is_hard}
-    for name in settings.eviction_soft_grace_period or {}:
+    for name in settings.eviction_soft_grace_period:
         if name not in soft:
             yield ThresholdWarning(WarningKind.UNUSED_GRACE_PERIOD, Signal(name))
         elif Signal(name) not in lasting and soft[name] not in {"0%", "100%"}:
@@ -106,9 +106,8 @@ def _without_effect(thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
             yield ThresholdWarning(WarningKind.NEVER_MET, threshold.signal)
 
 
-def _about_memory(settings: EvictionSettings, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
+def _about_memory(settings: KubeletConfiguration, thresholds: list[Threshold]) -> Iterator[ThresholdWarning]:
     if not any(threshold.signal is Signal.MEMORY and threshold.is_hard for threshold in thresholds):
         yield ThresholdWarning(WarningKind.MEMORY_UNWATCHED, Signal.MEMORY)
-    behavior = settings.memory_swap.swap_behavior if settings.memory_swap is not None else ""
-    if settings.fail_swap_on is False and behavior != "NoSwap":
+    if not settings.fail_swap_on and settings.memory_swap.swap_behavior != "NoSwap":
         yield ThresholdWarning(WarningKind.SWAP_HIDES_PRESSURE, Signal.MEMORY)

@@ -17,9 +17,9 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from podqos.errors import InvalidConfiguration, InvalidQuantity
-from podqos.eviction.settings import DEFAULT_PRESSURE_TRANSITION_PERIOD, EvictionSettings
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.model.go_text import divide_float32, parse_duration_ns, parse_float32
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 
@@ -90,12 +90,12 @@ def default_eviction_hard(profile: Profile = LATEST) -> dict[str, str]:
     return defaults
 
 
-def parse_thresholds(settings: EvictionSettings, profile: Profile = LATEST) -> tuple[Threshold, ...]:
+def parse_thresholds(settings: KubeletConfiguration, profile: Profile = LATEST) -> tuple[Threshold, ...]:
     """Return the thresholds in the order: hard, soft, and the copies for allocatable memory."""
     hard = _parse_section("evictionHard", effective_eviction_hard(settings, profile))
-    soft = _parse_section("evictionSoft", settings.eviction_soft or {})
-    grace_periods = _parse_grace_periods(settings.eviction_soft_grace_period or {})
-    min_reclaims = _parse_min_reclaims(settings.eviction_minimum_reclaim or {})
+    soft = _parse_section("evictionSoft", settings.eviction_soft)
+    grace_periods = _parse_grace_periods(settings.eviction_soft_grace_period)
+    min_reclaims = _parse_min_reclaims(settings.eviction_minimum_reclaim)
 
     parsed = [Threshold(signal, value, 0, min_reclaims.get(signal)) for signal, value in hard]
     for signal, value in soft:
@@ -106,8 +106,7 @@ def parse_thresholds(settings: EvictionSettings, profile: Profile = LATEST) -> t
                 fix=f"add {signal} to evictionSoftGracePeriod; without it the kubelet does not start",
             )
         parsed.append(Threshold(signal, value, grace_periods[signal], min_reclaims.get(signal)))
-    enforced = ("pods",) if settings.enforce_node_allocatable is None else settings.enforce_node_allocatable
-    if "pods" in enforced:
+    if "pods" in settings.enforce_node_allocatable:
         parsed += [
             Threshold(Signal.ALLOCATABLE_MEMORY, threshold.value, 0, threshold.min_reclaim)
             for threshold in parsed
@@ -116,7 +115,7 @@ def parse_thresholds(settings: EvictionSettings, profile: Profile = LATEST) -> t
     return tuple(parsed)
 
 
-def effective_eviction_hard(settings: EvictionSettings, profile: Profile = LATEST) -> dict[str, str]:
+def effective_eviction_hard(settings: KubeletConfiguration, profile: Profile = LATEST) -> dict[str, str]:
     """Return the hard statements that count: naming one drops all defaults, unless they are to be merged."""
     defaults = default_eviction_hard(profile)
     if settings.eviction_hard is None:
@@ -126,12 +125,9 @@ def effective_eviction_hard(settings: EvictionSettings, profile: Profile = LATES
     return settings.eviction_hard
 
 
-def pressure_transition_period_ns(settings: EvictionSettings) -> int:
+def pressure_transition_period_ns(settings: KubeletConfiguration) -> int:
     """Return how long a condition outlasts its cause."""
-    text = settings.eviction_pressure_transition_period
-    return _parse_duration(
-        "evictionPressureTransitionPeriod", DEFAULT_PRESSURE_TRANSITION_PERIOD if text is None else text
-    )
+    return _parse_duration("evictionPressureTransitionPeriod", settings.eviction_pressure_transition_period)
 
 
 def derive_containerfs(thresholds: Iterable[Threshold], layout: Layout) -> ContainerFsThresholds:

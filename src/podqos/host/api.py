@@ -146,7 +146,7 @@ class Api:
     def _configuration(self) -> Document:
         """Return the configuration in force, with the thresholds that were not written but hold."""
         settings = self._node.settings
-        hard = effective_eviction_hard(settings.eviction, settings.profile)
+        hard = effective_eviction_hard(settings.configuration, settings.profile)
         return {
             "kind": KIND,
             "apiVersion": API_VERSION,

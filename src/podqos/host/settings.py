@@ -6,24 +6,23 @@ The capacity is the machine's, except for memory when the node is confined to a 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
 from podqos.agent.state import AgentConfig
-from podqos.errors import HostError, InputError, InvalidConfiguration
+from podqos.errors import HostError, InvalidConfiguration
+from podqos.eviction.kubelet_file import read_kubelet
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
-from podqos.eviction.settings import EvictionSettings, settings_from_configuration
 from podqos.eviction.signals import Layout
 from podqos.host.cgroupfs import Cgroups
 from podqos.host.disk import filesystem
 from podqos.host.procfs import Procfs
 from podqos.host.world import LogPolicy
-from podqos.manifest.documents import plain_documents
+from podqos.manifest.kubelet import KubeletSettings
 from podqos.model.go_text import parse_duration_ns
-from podqos.model.kubelet_config import PID, KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import PID, KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
@@ -44,7 +43,6 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     """Confine the node to so much; None: it has the whole machine."""
     configuration: KubeletConfiguration = KubeletConfiguration()
-    eviction: EvictionSettings = EvictionSettings()
     logs: LogPolicy = LogPolicy()
     shadow: bool = False
     realtime: bool = False
@@ -63,22 +61,18 @@ class KubeletFile(Struct, frozen=True):
     """A kubelet's configuration file."""
 
     configuration: KubeletConfiguration = KubeletConfiguration()
-    eviction: EvictionSettings = EvictionSettings()
     logs: LogPolicy = LogPolicy()
+    note: str = ""
+    """What to tell about settings that count for nothing."""
 
 
 def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
-    """Read a ``KubeletConfiguration``; ``source`` is the name to report it under."""
-    documents = plain_documents(source, data)
-    if len(documents) != 1:
-        raise InputError(f"{len(documents)} documents", where=source, fix="one KubeletConfiguration")
-    value = documents[0].value
-    if not isinstance(value, Mapping):
-        raise InputError("not a KubeletConfiguration", where=source, fix="kind: KubeletConfiguration")
-    configuration = kubelet_configuration(value, source)
-    if not configuration.cgroups_per_qos:
-        raise InvalidConfiguration("this node needs QoS cgroups", where=f"{source}: cgroupsPerQOS", fix="leave it out")
-    return KubeletFile(configuration, settings_from_configuration(value), _logs(value, source))
+    """Read a kubelet's settings in any of their notations; ``source`` is the name to report them under."""
+    settings = read_kubelet(source, data)
+    if not settings.configuration.cgroups_per_qos:
+        where = f"{source}: {settings.notation.place('cgroupsPerQOS')}"
+        raise InvalidConfiguration("this node needs QoS cgroups", where=where, fix="leave it out")
+    return KubeletFile(settings.configuration, _logs(settings, source), settings.note)
 
 
 def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
@@ -91,7 +85,7 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
     return AgentConfig(
         node=settings.node,
         cgroups=_cgroup_settings(settings, cgroups, capacity, divided.enforced),
-        eviction=configure(settings.eviction, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
+        eviction=configure(configuration, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
         allocatable=divided.allocatable,
         max_pods=configuration.max_pods,
         shadow=settings.shadow,
@@ -155,8 +149,9 @@ def _accounts_swap(cgroups: Cgroups, own: str) -> bool:
     return cgroups.read(own, file) is not None
 
 
-def _logs(value: Mapping[str, object], source: str) -> LogPolicy:
-    size, files = value.get("containerLogMaxSize", "10Mi"), value.get("containerLogMaxFiles", 5)
+def _logs(settings: KubeletSettings, source: str) -> LogPolicy:
+    fields, place = settings.fields, settings.notation.place
+    size, files = fields.get("containerLogMaxSize", "10Mi"), fields.get("containerLogMaxFiles", 5)
     if not isinstance(files, int) or files < 2:
-        raise InvalidConfiguration(f"{files!r}", where=f"{source}: containerLogMaxFiles", fix="2 or more")
+        raise InvalidConfiguration(f"{files!r}", where=f"{source}: {place('containerLogMaxFiles')}", fix="2 or more")
     return LogPolicy(Quantity.parse(str(size)).value, files)

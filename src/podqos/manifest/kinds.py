@@ -1,10 +1,12 @@
-"""Which kinds of objects hold a pod, and where; which kinds are policies.
+"""Which kinds of objects hold a pod, and where; which kinds are policies, and which hold a kubelet's settings.
 
 Adding a kind is adding a line to the table. A kind belongs to an API group; a custom resource that only shares the
 name (``batch.volcano.sh`` has a Job, too) is somebody else's.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -67,6 +69,18 @@ POLICY_GROUPS = {
 }
 """The kinds that decide about pods, and the API group of each."""
 
+_KUBELETS = {
+    ("kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"),
+    ("v1", "NodeConfig"),  # of OpenShift 3
+    ("machineconfiguration.openshift.io/v1", "KubeletConfig"),  # of OpenShift 4
+}
+# Files without a kind that are known by a field, and what they are: OpenShift's documentation shows node-config.yaml
+# without its kind, and a kubelet's /configz has none.
+_KNOWN_BY_FIELD = {
+    "kubeletArguments": ("NodeConfig", "v1"),
+    "kubeletconfig": ("KubeletConfiguration", "kubelet.config.k8s.io/v1beta1"),
+}
+
 _POLICIES_BY_LOWER_CASE = {kind.lower(): kind for kind in POLICY_GROUPS}
 _BY_LOWER_CASE = {kind.lower(): holder for kind, holder in POD_HOLDERS.items()}
 
@@ -96,6 +110,16 @@ def is_policy(kind: str, api_version: str) -> bool:
     meant = meant_policy(kind)
     group = group_of(api_version)
     return meant is not None and (group == POLICY_GROUPS[meant] or not is_custom_group(group))
+
+
+def is_kubelet(kind: str, api_version: str) -> bool:
+    """Whether an object holds the settings of a kubelet."""
+    return (api_version, kind) in _KUBELETS
+
+
+def type_by_field(value: Iterable[str]) -> tuple[str, str]:
+    """Return kind and apiVersion of a document that does not state them but is known by one of its fields."""
+    return next((_KNOWN_BY_FIELD[name] for name in value if name in _KNOWN_BY_FIELD), ("", ""))
 
 
 def item_type(list_kind: str, api_version: str) -> tuple[str, str]:

@@ -24,10 +24,14 @@ from podqos.manifest.kinds import (
     is_custom_group,
     item_type,
     meant_holder,
+    type_by_field,
 )
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding, Severity
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
+
+_MASTER_SECTIONS = frozenset({"admissionConfig", "kubernetesMasterConfig"})
+_OVERRIDE_PLUGIN = ("admissionConfig", "pluginConfig", "ClusterResourceOverride")
 
 
 class KubernetesObject(Struct, frozen=True):
@@ -56,6 +60,11 @@ def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: 
         own_kind, own_version = value.get("kind"), value.get("apiVersion")
         kind = own_kind if isinstance(own_kind, str) and own_kind else kind
         api_version = own_version if isinstance(own_version, str) and own_version else api_version
+        if not kind:
+            kind, api_version = type_by_field(value)
+        if kind in {"", "MasterConfig"} and not _MASTER_SECTIONS.isdisjoint(value):
+            yield from _master_config(value, path)
+            return
     is_ours = kind in POD_HOLDERS or kind in POLICY_GROUPS
     if not isinstance(value, dict) or not kind or not (api_version or is_ours):
         yield KubernetesObject(path, "", "", {})
@@ -65,6 +74,27 @@ def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: 
             yield from objects_in(item, (*path, "items", index), *item_type(kind, api_version))
     else:
         yield KubernetesObject(path, kind, api_version, value)
+
+
+def _master_config(value: dict[str, Plain], path: FieldPath) -> Iterator[KubernetesObject]:
+    """Yield the override in an OpenShift 3 master's configuration, or the file itself where it has none."""
+    found = False
+    for outer in ((), ("kubernetesMasterConfig",)):
+        way: FieldPath = (*outer, *_OVERRIDE_PLUGIN)
+        plugin = _nested(value, way)
+        if isinstance(plugin, dict):
+            # Without it, the plug-in names another file; that is for whoever reads the policy to say.
+            way = (*way, "configuration") if "configuration" in plugin else way
+            yield from objects_in(_nested(value, way), (*path, *way), "ClusterResourceOverrideConfig", "v1")
+            found = True
+    if not found:
+        yield KubernetesObject(path, "MasterConfig", "v1", value)
+
+
+def _nested(value: Plain, path: FieldPath) -> Plain:
+    for step in path:
+        value = value.get(str(step)) if isinstance(value, dict) else None
+    return value
 
 
 def is_list(kind: str, value: Container[str]) -> bool:

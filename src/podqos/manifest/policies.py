@@ -4,9 +4,10 @@ These are the objects an administrator lays down: namespaces, limit ranges, quot
 override. They are few and small, so each is examined field by field. Whether one makes sense (a minimum above its
 maximum, two defaults) is for ``admission`` to say.
 
-The override comes in two shapes: as the operator's object, and as the configuration that OKD 3.9's plug-in and the
-webhook read (openshift/cluster-resource-override-admission, pkg/clusterresourceoverride/config.go), with or without
-``spec``.
+The override comes in three shapes, and the shape tells its generation: OpenShift 4's operator has an object, its
+webhook a configuration with ``spec`` (openshift/cluster-resource-override-admission,
+pkg/clusterresourceoverride/config.go), and OKD 3.9's plug-in the same configuration without
+(openshift/origin, pkg/quota/admission/clusterresourceoverride), by itself or in the master's ``pluginConfig``.
 """
 
 from __future__ import annotations
@@ -81,6 +82,8 @@ class PolicyReading(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     path: FieldPath = ()
     """From the object to what the policy was made of; findings of ``admission`` count from there."""
+    generation: str = ""
+    """Of an override: the name of the profile whose shape it has, ``okd-3.9`` or ``current``."""
 
 
 def read_policy(kind: str, api_version: str, value: Plain) -> PolicyReading:
@@ -133,10 +136,16 @@ def _read_override(kind: str, value: Plain) -> PolicyReading:
             return PolicyReading(None, tuple(examination.findings))
         value = value[step]
     if isinstance(value, dict):
+        if "location" in value:
+            # A plug-in of the master may name a file in place of its configuration.
+            what, fix = "the override is in another file", f"give {value['location']} as well, in place of this"
+            examination.report((*path, "location"), what, fix)
+            return PolicyReading(None, tuple(examination.findings))
         if value.get(_NOT_MODELLED):
             examination.report((*path, _NOT_MODELLED), "podqos does not model this percentage", "remove it")
         value = {name: inner for name, inner in value.items() if name not in {*_BESIDE_OVERRIDE, _NOT_MODELLED}}
     cleaned = examination.clean(value, ClusterResourceOverride, path)
     if examination.findings:
         return PolicyReading(None, tuple(examination.findings))
-    return PolicyReading(convert(cleaned, ClusterResourceOverride), path=path)
+    generation = "current" if path else "okd-3.9"
+    return PolicyReading(convert(cleaned, ClusterResourceOverride), path=path, generation=generation)

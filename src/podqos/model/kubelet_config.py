@@ -106,8 +106,14 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
         return {**_without_cpu(self.system_reserved), "cpu": cores}
 
 
-def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> KubeletConfiguration:
-    """Return the configuration in a decoded document; ``where`` names its origin in errors."""
+def kubelet_configuration(
+    document: Mapping[str, object], where: str = KIND, *, is_defaulted: bool = True
+) -> KubeletConfiguration:
+    """Return the configuration in a decoded document; ``where`` names its origin in errors.
+
+    ``is_defaulted``: zero counts as not set where the kubelet's defaulting says so. It comes before flags, so that
+    what a flag sets to zero is zero.
+    """
     _check_identity(document, where)
     settings = {name: value for name, value in document.items() if value is not None}
     for name in settings:
@@ -115,9 +121,8 @@ def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> 
             close = difflib.get_close_matches(name, KNOWN_FIELDS, n=1)
             fix = f"did you mean {close[0]}?" if close else "it is not a field of KubeletConfiguration v1beta1"
             raise InvalidConfiguration(f"unknown field {name!r}", where=where, fix=fix)
-    # Zero counts as not set where the kubelet's defaulting says so.
-    for name in _ZERO_MEANS_DEFAULT:
-        if settings.get(name) in (0, "", "0s", "0"):
+    for name in _ZERO_MEANS_DEFAULT if is_defaulted else ():
+        if _is_zero(settings.get(name)):
             del settings[name]
     try:
         config = msgspec.convert(settings, KubeletConfiguration)
@@ -125,9 +130,20 @@ def kubelet_configuration(document: Mapping[str, object], where: str = KIND) -> 
         text, _, path = str(error).partition(" - at ")
         place = path.strip("`").removeprefix("$.").removesuffix("[...]") or KIND
         fix = "put the value in quotes" if text.startswith("Expected `str`") else ""
-        raise InvalidConfiguration(text, where=f"{where}: {place}", fix=fix) from None
+        raise InvalidConfiguration(text, where=_at(where, place), fix=fix) from None
     _check_values(config, where)
     return config
+
+
+def _at(where: str, field: str) -> str:
+    return f"{where}: {field}" if where else field
+
+
+def _is_zero(value: object) -> bool:
+    try:
+        return value in (0, "") or (isinstance(value, str) and parse_duration_ns(value) == 0)
+    except ValueError:
+        return False  # a text, or reported when it is checked
 
 
 def cpu_set(text: str) -> frozenset[int]:
@@ -154,7 +170,7 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
 def _check_values(config: KubeletConfiguration, where: str) -> None:
     """Parse every amount and duration once, so that nobody meets a bad one later."""
     for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
-        _check_reserved(reserved, f"{where}: {name}")
+        _check_reserved(reserved, _at(where, name))
     durations = {
         "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
         "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
@@ -165,15 +181,15 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
             parse_duration_ns(text)
         except ValueError as error:
             fix = "write a number with its unit, such as 30s or 1m30s"
-            raise InvalidConfiguration(str(error), where=f"{where}: {name}", fix=fix) from None
+            raise InvalidConfiguration(str(error), where=_at(where, name), fix=fix) from None
     for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
         if number < 0:
-            raise InvalidConfiguration(f"{number} is negative", where=f"{where}: {name}", fix="use 0 or more")
+            raise InvalidConfiguration(f"{number} is negative", where=_at(where, name), fix="use 0 or more")
     if config.reserved_system_cpus:
         try:
             cpu_set(config.reserved_system_cpus)
         except InputError as error:
-            raise InvalidConfiguration(error.what, where=f"{where}: reservedSystemCPUs", fix=error.fix) from None
+            raise InvalidConfiguration(error.what, where=_at(where, "reservedSystemCPUs"), fix=error.fix) from None
 
 
 def _check_reserved(reserved: Mapping[str, str], where: str) -> None:

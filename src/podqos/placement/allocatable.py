@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.eviction.settings import EvictionSettings
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold, parse_thresholds
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -22,6 +21,19 @@ from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_h
 
 # The only two signals whose thresholds are withheld from scheduling, and of what they are thresholds.
 _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
+
+
+class Division(Struct, frozen=True, gc=False):
+    """How allocatable comes about, for one resource: the first amount less all others, never below zero."""
+
+    resource: str
+    capacity: Quantity
+    kube_reserved: Quantity
+    system_reserved: Quantity
+    hard_eviction: Quantity
+    hugepages: Quantity
+    """Of memory: what the kernel has set aside."""
+    allocatable: Quantity
 
 
 class SoftCoverage(Struct, frozen=True, gc=False):
@@ -39,6 +51,7 @@ class SoftCoverage(Struct, frozen=True, gc=False):
     soft: Quantity
     allocatable: Quantity
     usable_before_soft: Quantity
+    used_by_daemons: Quantity = ZERO
 
     @property
     def is_covered(self) -> bool:
@@ -58,6 +71,8 @@ class Allocatable(Struct, frozen=True):
     over_reserved: tuple[str, ...]
     """Resources of which more is withheld than there is; with any, the kubelet refuses to start."""
     soft_coverage: tuple[SoftCoverage, ...]
+    divisions: tuple[Division, ...] = ()
+    """How each amount of allocatable comes about; the number of pods has no such thing."""
 
 
 def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
@@ -78,19 +93,32 @@ def node_allocatable(capacity: ResourceList, config: KubeletConfiguration) -> Al
         enforced=enforced,
         over_reserved=tuple(sorted(name for name, amount in reservation.items() if amount > capacity[name])),
         soft_coverage=_soft_coverage(capacity, allocatable, config),
+        divisions=tuple(
+            Division(
+                resource=name,
+                capacity=amount,
+                kube_reserved=_of(kube, name),
+                system_reserved=_of(system, name),
+                hard_eviction=_of(hard, name),
+                hugepages=_hugepages(capacity) if name == MEMORY else ZERO,
+                allocatable=allocatable[name],
+            )
+            for name, amount in reported.items()
+            if name != PODS
+        ),
     )
 
 
 def _hard_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
     """Return those of ``evictionHard`` alone: a soft one without grace acts at once, too, but withholds nothing."""
-    settings = EvictionSettings(
+    settings = KubeletConfiguration(
         eviction_hard=config.eviction_hard, merge_default_eviction_settings=config.merge_default_eviction_settings
     )
     return parse_thresholds(settings)
 
 
 def _soft_thresholds(config: KubeletConfiguration) -> tuple[Threshold, ...]:
-    settings = EvictionSettings(
+    settings = KubeletConfiguration(
         eviction_hard={},
         eviction_soft=config.eviction_soft,
         eviction_soft_grace_period=config.eviction_soft_grace_period,
@@ -129,6 +157,10 @@ def _without_hugepages(memory: Quantity, capacity: ResourceList) -> Quantity:
     return memory
 
 
+def _hugepages(capacity: ResourceList) -> Quantity:
+    return sum((amount for name, amount in capacity.items() if is_hugepages(name)), start=ZERO)
+
+
 def _soft_coverage(
     capacity: ResourceList, allocatable: ResourceList, config: KubeletConfiguration
 ) -> tuple[SoftCoverage, ...]:
@@ -149,6 +181,7 @@ def _soft_coverage(
                 soft=soft,
                 allocatable=allocatable[resource],
                 usable_before_soft=_at_least_zero(capacity[resource] - soft - used_by_daemons),
+                used_by_daemons=used_by_daemons,
             )
         )
     return tuple(coverage)

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.admission.chain import Step, StepResult
+from podqos.admission.chain import Admission, Step, StepResult
 from podqos.admission.changes import Change, FieldChange
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
@@ -108,6 +108,15 @@ class ContainerReport(Struct, frozen=True, rename="camel"):
     limits: dict[str, str]
 
 
+class OverrideReport(Struct, frozen=True, rename="camel"):
+    """What a ClusterResourceOverride means for the pods."""
+
+    profile: str
+    """Which generation of it: ``okd-3.9`` or ``current``."""
+    applied: bool
+    message: str
+
+
 class AdmissionReport(Struct, frozen=True, rename="camel"):
     """The pods of one workload on their way through the API server."""
 
@@ -133,6 +142,8 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     warnings: tuple[WarningReport, ...]
     containers: tuple[ContainerReport, ...]
     priority: int | None
+    override: OverrideReport | None = None
+    """Null where there is no override, or its step was not reached."""
 
     @property
     def is_finding(self) -> bool:
@@ -178,6 +189,7 @@ def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> Admission
             for kind, container in typed_containers(first.pod)
         ),
         priority=first.pod.spec.priority,
+        override=_override(first),
     )
 
 
@@ -227,6 +239,19 @@ def _container_names(pod: Pod) -> dict[str, str]:
         for field, containers in lists
         for index, container in enumerate(containers)
     }
+
+
+def _override(admission: Admission) -> OverrideReport | None:
+    use = admission.override
+    if use is None:
+        return None
+    if use.exempt is not None:
+        return OverrideReport(use.profile.name, applied=False, message=words.exempt(use, use.exempt))
+    step = next((each for each in admission.steps if each.step is Step.CLUSTER_RESOURCE_OVERRIDE), None)
+    if step is None:
+        return None
+    message = words.applied(use, changes=bool(step.changes))
+    return OverrideReport(use.profile.name, applied=True, message=message)
 
 
 def _step(result: StepResult, names: dict[str, str]) -> StepReport:

@@ -11,6 +11,7 @@ from podqos.admission.chain import Step, StepResult
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.refusal import Code, Missing, Refusal
+from podqos.admission.resource_override import Exempt, OverrideUse
 
 _STATUS = {
     Code.BAD_REQUEST: "Bad Request",
@@ -78,6 +79,23 @@ def conflict(conflicting: ConflictingDefaults) -> str:
         f"several LimitRanges default the {conflicting.resource} {side} ({offers}): "
         "which one a pod gets is not defined, the next API server may choose another"
     )
+
+
+def exempt(use: OverrideUse, why: Exempt) -> str:
+    """Return why an override leaves the pods of a namespace alone."""
+    profile = use.profile
+    reasons = {
+        Exempt.SYSTEM_NAMESPACE: "namespaces of the system are exempt",
+        Exempt.NOT_OPTED_IN: f"it lacks the label {profile.opt_in_label}=true",
+        Exempt.OPTED_OUT: f"it opts out by the annotation {profile.opt_out_annotation}",
+    }
+    return f"not applied to namespace {use.namespace}: {reasons[why]} (profile {profile.name})"
+
+
+def applied(use: OverrideUse, *, changes: bool) -> str:
+    """Return that an override counts, and for whom it does nothing."""
+    rest = "" if changes else ", but changes nothing: it works from limits, and they are missing or followed already"
+    return f"applied to namespace {use.namespace} (profile {use.profile.name}){rest}"
 
 
 def hint(refusal: Refusal) -> str:

@@ -31,6 +31,8 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
     """Return a block of lines: each step with what it changed, and the outcome."""
     lines = [f"{style.strong(_title(item))}  {_classes(item, style)}"]
     lines += _steps(item, style)
+    if item.override is not None:
+        lines += _labelled("override", [item.override.message], style)
     if item.refusal is not None:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:

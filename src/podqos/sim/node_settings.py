@@ -10,7 +10,6 @@ from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
-from podqos.eviction.settings import EvictionSettings, MemorySwap
 from podqos.eviction.signals import Layout, layout_of
 from podqos.kernel.memory import Machine, machine
 from podqos.model.go_text import parse_duration_ns
@@ -56,7 +55,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
     agent = AgentConfig(
         node=spec.name,
         cgroups=cgroups,
-        eviction=configure(eviction_settings(config), layout=layout, policy=policy, profile=profile),
+        eviction=configure(config, layout=layout, policy=policy, profile=profile),
         allocatable=for_pods,
         max_pods=allocatable.allocatable[PODS].value,
         longest_back_off_seconds=_longest_back_off_seconds(config, profile),
@@ -75,23 +74,6 @@ def capacity_of(spec: NodeSpec) -> ResourceList:
         EPHEMERAL_STORAGE: Quantity.of_units(spec.nodefs.capacity_bytes, "BinarySI"),
         PID: Quantity.of_units(spec.max_pids),
     }
-
-
-def eviction_settings(config: KubeletConfiguration) -> EvictionSettings:
-    """Return what of a kubelet's configuration eviction reads."""
-    return EvictionSettings(
-        eviction_hard=config.eviction_hard,
-        eviction_soft=config.eviction_soft,
-        eviction_soft_grace_period=config.eviction_soft_grace_period,
-        eviction_minimum_reclaim=config.eviction_minimum_reclaim,
-        merge_default_eviction_settings=config.merge_default_eviction_settings,
-        eviction_pressure_transition_period=config.eviction_pressure_transition_period,
-        eviction_max_pod_grace_period=config.eviction_max_pod_grace_period,
-        enforce_node_allocatable=config.enforce_node_allocatable,
-        local_storage_capacity_isolation=config.local_storage_capacity_isolation,
-        fail_swap_on=config.fail_swap_on,
-        memory_swap=MemorySwap(config.memory_swap.swap_behavior),
-    )
 
 
 def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:

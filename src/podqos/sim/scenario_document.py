@@ -12,10 +12,12 @@ from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.manifest.examine import Examination
 from podqos.manifest.fields import suggestion
-from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.kubelet import kubelet_settings
+from podqos.manifest.plain import FieldPath, Plain, parse_path
+from podqos.manifest.problems import Severity
 from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
 from podqos.model.kubelet_config import KIND as KUBELET_KIND
-from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.shape_document import Duration, Shape, converted, read_duration, read_shape
@@ -285,11 +287,14 @@ def _read_kubelet(examination: Examination, value: Plain, path: FieldPath) -> Ku
     # In its place here, what it is need not be said.
     identity: dict[str, Plain] = {"apiVersion": KUBELET_API_VERSION, "kind": KUBELET_KIND}
     try:
-        return KubeletPart(config=kubelet_configuration({**identity, **value}, ""))
+        settings = kubelet_settings(value) or kubelet_settings({**identity, **value})
     except InputError as error:
-        inner = error.where.removeprefix(": ")
-        examination.report((*path, *inner.split(".")) if inner else path, error.what, error.fix)
+        examination.report((*path, *parse_path(error.where)), error.what, error.fix)
         return KubeletPart()
+    assert settings is not None
+    if settings.ignored:
+        examination.report(path, settings.note, severity=Severity.WARNING)
+    return KubeletPart(config=settings.configuration)
 
 
 def _read_volume(examination: Examination, value: Plain, path: FieldPath) -> VolumePart:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-import msgspec
-
 from podqos.errors import InputError
-from podqos.eviction.settings import settings_from_configuration
 from podqos.eviction.thresholds import parse_thresholds
 from podqos.kernel.memory import Watermarks
 from podqos.manifest.plain import FieldPath
@@ -126,7 +123,7 @@ class NodeReader:
         kubelet = part.kubelet
         config = kubelet.config or self._kubelets.get(kubelet.path) or KubeletConfiguration()
         try:
-            parse_thresholds(settings_from_configuration(msgspec.to_builtins(config)), self._profile)
+            parse_thresholds(config, self._profile)
         except InputError as error:
             place = f"{error.where}: " if error.where else ""
             self._report(path, f"the kubelet would not start: {place}{error.what}", error.fix)

@@ -12,14 +12,20 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from podqos.eviction.settings import EvictionSettings
+from podqos.eviction.grace import PodGrace, hard_pod_grace, soft_pod_grace
 from podqos.eviction.signals import SIGNALS, Layout, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, threshold_warnings
-from podqos.eviction.thresholds import Threshold, derive_containerfs, parse_thresholds
+from podqos.eviction.thresholds import (
+    Threshold,
+    derive_containerfs,
+    parse_thresholds,
+    pressure_transition_period_ns,
+)
 from podqos.kernel.memory import Watermarks, machine
+from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
-from podqos.placement.allocatable import Allocatable, SoftCoverage
+from podqos.placement.allocatable import Allocatable, Division, SoftCoverage
 from podqos.survival.race import Race, winning_growth_bytes_per_second
 
 _NS_PER_US = 1000
@@ -72,8 +78,19 @@ class Exhaustion(Struct, frozen=True, gc=False):
     warnings: tuple[ThresholdWarning, ...]
     watermarks: Watermarks | None
     """The kernel's marks; None where the node's memory is not known."""
-    uncovered: tuple[SoftCoverage, ...] = ()
-    """Soft thresholds that pods within their allocatable can meet, because no reservation covers them."""
+    divisions: tuple[Division, ...] = ()
+    """How what pods may request comes about; empty where that was not asked for."""
+    coverage: tuple[SoftCoverage, ...] = ()
+    """Whether pods within their allocatable stay clear of the soft thresholds."""
+    pressure_transition_period_ns: int = 0
+    """How long the node reports pressure after it has ended."""
+    soft_grace: PodGrace = PodGrace()
+    hard_grace: PodGrace = PodGrace()
+
+    @property
+    def uncovered(self) -> tuple[SoftCoverage, ...]:
+        """Soft thresholds that pods within their allocatable can meet, because no reservation covers them."""
+        return tuple(each for each in self.coverage if not each.is_covered)
 
     @property
     def too_late(self) -> tuple[Threshold, ...]:
@@ -90,7 +107,7 @@ class Exhaustion(Struct, frozen=True, gc=False):
 
 
 def exhaustion(
-    settings: EvictionSettings,
+    settings: KubeletConfiguration,
     capacities: Mapping[Signal, int],
     *,
     layout: Layout = Layout.SINGLE,
@@ -112,13 +129,16 @@ def exhaustion(
         key=_acting_order,
     )
     steps = (*_threshold_steps(facts), *_kernel_steps(marks))
-    coverage = () if allocatable is None else allocatable.soft_coverage
     return Exhaustion(
         thresholds=tuple(facts),
         steps=tuple(sorted(steps, key=lambda step: (_ORDER[step.signal], -step.left, step.actor is not Actor.KSWAPD))),
         warnings=threshold_warnings(settings, capacities, profile),
         watermarks=marks,
-        uncovered=tuple(each for each in coverage if not each.is_covered),
+        divisions=() if allocatable is None else allocatable.divisions,
+        coverage=() if allocatable is None else allocatable.soft_coverage,
+        pressure_transition_period_ns=pressure_transition_period_ns(settings),
+        soft_grace=soft_pod_grace(settings.eviction_max_pod_grace_period, profile),
+        hard_grace=hard_pod_grace(profile),
     )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.settings import parse_pairs, settings_from_configuration
 from podqos.eviction.signals import layout_of
 from podqos.eviction.thresholds import Threshold, ThresholdValue, derive_containerfs, parse_thresholds
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.kubelet_flags import parse_pairs
 
 _SEPARATORS = {"flagLessThan": "<", "flagEquals": "="}
 
@@ -28,8 +29,12 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
 
 def configured_thresholds(fields: dict[str, object]) -> tuple[Threshold, ...]:
     """Read the threshold fields of a line. Unlike in a kubelet's configuration, nothing is enforced by default."""
-    enforced = fields.get("enforceNodeAllocatable") or ()
-    return parse_thresholds(settings_from_configuration({**fields, "enforceNodeAllocatable": enforced}))
+    given = {name: value for name, value in fields.items() if value is not None}
+    try:
+        settings = msgspec.convert({"enforceNodeAllocatable": (), **given}, KubeletConfiguration)
+    except msgspec.ValidationError as error:
+        raise InvalidConfiguration(str(error)) from error
+    return parse_thresholds(settings)
 
 
 def _answer(fields: dict[str, object], thresholds: tuple[Threshold, ...]) -> dict[str, object]:

@@ -1,0 +1,148 @@
+"""A kubelet's settings in the notations they come in, all read as one ``KubeletConfiguration``.
+
+``KubeletConfiguration`` is the kubelet's own file. Its ``/configz`` answers with the same fields below
+``kubeletconfig``. OpenShift 4 has them in a ``KubeletConfig``, and OpenShift 3 in a ``NodeConfig`` (node-config.yaml),
+as flags below ``kubeletArguments``. Where a field stands in each notation is known here too, for whoever has to point
+at it.
+
+Sources: openshift/origin 3.9 pkg/cmd/server/apis/config/v1/types.go (NodeConfig); openshift/api
+machineconfiguration/v1/types.go (KubeletConfig); Kubernetes pkg/kubelet/server (/configz).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+from msgspec import Struct
+
+from podqos.errors import InputError, InvalidConfiguration
+from podqos.manifest.kinds import is_kubelet
+from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
+from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_flags import arguments_from_words, fields_from_arguments, flag_of
+
+_HOW = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
+
+
+class Notation(Enum):
+    """How a kubelet's settings are written; the value is the way from the document to them."""
+
+    CONFIGURATION = ()
+    CONFIGZ = ("kubeletconfig",)
+    KUBELET_CONFIG = ("spec", "kubeletConfig")
+    ARGUMENTS = ("kubeletArguments",)
+
+    def place(self, field: str) -> str:
+        """Return where a field of the configuration stands in a document of this notation."""
+        path: FieldPath = parse_path(field.replace('"', ""))
+        if self is Notation.ARGUMENTS:
+            path = (flag_of(str(path[0])) or "",) if path else ()
+        return format_path(step for step in (*self.value, *path) if step != "")
+
+
+class KubeletSettings(Struct, frozen=True):
+    """A kubelet's settings and how they were written."""
+
+    configuration: KubeletConfiguration
+    notation: Notation = Notation.CONFIGURATION
+    fields: Mapping[str, object] = {}
+    """All of them, in the words of a ``KubeletConfiguration``, also those that the configuration does not hold."""
+    arguments: dict[str, list[str]] | None = None
+    """Where they are written as flags: the values of each, as they stand there; none where all are one text."""
+    ignored: tuple[str, ...] = ()
+    """Flags that decide nothing about pods."""
+
+    @property
+    def note(self) -> str:
+        """What to tell about flags that count for nothing; empty where all of them count."""
+        return f"ignored, they do not affect pods: {', '.join(self.ignored)}" if self.ignored else ""
+
+
+def kubelet_settings(value: Plain) -> KubeletSettings | None:
+    """Return the settings that a document holds; None where it holds none. Errors name the place in the document."""
+    notation = _notation(value) if isinstance(value, dict) else None
+    if notation is None:
+        return None
+    assert isinstance(value, dict)
+    return _read(value, notation)
+
+
+def kubelet_settings_in(source: str, data: bytes) -> KubeletSettings:
+    """Return the one kubelet's settings in a text; ``source`` is the name to report it under."""
+    from podqos.manifest.documents import plain_documents  # not wanted where only a notation is asked for
+
+    try:
+        found = [
+            settings
+            for document in plain_documents(source, data)
+            if (settings := kubelet_settings(document.value)) is not None
+        ]
+    except InvalidConfiguration as error:
+        where = ": ".join(filter(None, (source, error.where)))
+        raise InvalidConfiguration(error.what, where=where, fix=error.fix) from None
+    if not found:
+        raise InputError("no kubelet configuration in it", where=source, fix=_HOW)
+    if len(found) > 1:
+        raise InputError(f"holds {len(found)} kubelet configurations", where=source, fix="one per file")
+    return found[0]
+
+
+def _notation(value: Mapping[str, Plain]) -> Notation | None:
+    kind, version = value.get("kind"), str(value.get("apiVersion"))
+    if kind == KIND:
+        return Notation.CONFIGURATION
+    if kind == "KubeletConfig" and is_kubelet(kind, version):
+        return Notation.KUBELET_CONFIG
+    if "kubeletArguments" in value or (kind == "NodeConfig" and is_kubelet(kind, version)):
+        return Notation.ARGUMENTS
+    return Notation.CONFIGZ if "kubeletconfig" in value else None
+
+
+def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
+    value: Plain = document
+    for step in notation.value:
+        value = value.get(step) if isinstance(value, dict) else None
+    arguments = None
+    if notation is Notation.ARGUMENTS:
+        fields, ignored = _from_arguments(value)
+        given = value if isinstance(value, dict) else {}
+        arguments = {name: [str(each) for each in values] for name, values in given.items() if isinstance(values, list)}
+    elif isinstance(value, dict) or value is None:
+        fields, ignored = dict(value or {}), ()
+    else:
+        raise InvalidConfiguration("must be a mapping", where=format_path(notation.value), fix="write its fields below")
+    # Only the kubelet's own file says what it is.
+    identity = {} if notation is Notation.CONFIGURATION else {"apiVersion": API_VERSION, "kind": KIND}
+    try:
+        configuration = kubelet_configuration(
+            {**identity, **fields}, "", is_defaulted=notation is not Notation.ARGUMENTS
+        )
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(error.what, where=notation.place(error.where), fix=error.fix) from None
+    return KubeletSettings(configuration, notation, fields, arguments, ignored)
+
+
+def _from_arguments(value: Plain) -> tuple[dict[str, object], tuple[str, ...]]:
+    try:
+        given = fields_from_arguments(_arguments(value))
+    except InvalidConfiguration as error:
+        path = (*Notation.ARGUMENTS.value, *filter(None, (error.where,)))
+        raise InvalidConfiguration(error.what, where=format_path(path), fix=error.fix) from None
+    return given.fields, given.ignored
+
+
+def _arguments(value: Plain) -> Mapping[str, object]:
+    """Return the flags with their values, also from one text: ``eviction-pressure-transition-period="5m"``."""
+    if value is None:
+        return {}
+    if isinstance(value, dict):
+        return value
+    if not isinstance(value, str):
+        raise InvalidConfiguration("must be a mapping from flags to lists", fix='write name: ["value"] for each flag')
+    import shlex
+
+    try:
+        return arguments_from_words(shlex.split(value))
+    except ValueError:
+        raise InvalidConfiguration("a quotation mark is missing", fix="close it") from None
