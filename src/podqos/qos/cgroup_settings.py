@@ -79,6 +79,11 @@ class CgroupSettings(Struct, frozen=True, kw_only=True):
 
     cpu_cfs_quota: bool = True
     cpu_cfs_period_us: int = DEFAULT_PERIOD_US
+    static_cpu_manager: bool = False
+    """``cpuManagerPolicy: static``: whole CPUs that a Guaranteed container requests are its own."""
+    exclusive_cpu_quota: bool = False
+    """Whether a container with CPUs of its own has a quota as well: up to 1.32, and since then without the feature
+    gate DisableCPUQuotaWithExclusiveCPUs."""
     pod_pids_limit: int | None = None
     single_process_oom_kill: bool = False
     memory_qos: MemoryQoS | None = None

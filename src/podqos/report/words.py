@@ -68,6 +68,7 @@ _RULES = {
     Rule.NO_LIMIT: "no limit: {containers} has none",
     Rule.BEST_EFFORT: "BestEffort",
     Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
+    Rule.EXCLUSIVE_CPUS: "CPUs of its own (cpuManagerPolicy: static)",
     Rule.POD_PIDS_LIMIT: "podPidsLimit",
     Rule.NOT_REQUESTED_SIZE: "pages of this size are not requested",
     Rule.UNBOUNDED: "unbounded; the levels below decide",
