@@ -8,7 +8,7 @@ from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.profile import LATEST, profile_for
 from podqos.model.quantity import Quantity
 from podqos.placement.node_cgroups import cgroup_settings
-from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, MemoryQoS, SwapBehavior
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, MemoryQoS, SwapBehavior, stock_node
 
 CAPACITY = {"cpu": Quantity.parse("16"), "memory": Quantity.parse("64Gi")}
 
@@ -71,3 +71,7 @@ def test_what_is_reserved_is_taken_from_the_cgroup_of_all_pods():
 def test_exclusive_cpus_have_no_quota_since_1_33_unless_the_gate_is_off(version, gates, has_quota):
     found = settings(profile_for(version), cpuManagerPolicy="static", featureGates=gates)
     assert found.exclusive_cpu_quota is has_quota
+
+
+def test_a_stock_node_is_one_whose_kubelet_has_its_defaults():
+    assert stock_node(64 << 30, cores=16) == settings()

@@ -77,9 +77,10 @@ def test_best_effort_goes_first_then_the_smaller_request_and_guaranteed_last(adm
     ]
 
 
-# The flags of `docker help run`. `--cpu-percent` is Windows' own and no business of ours.
+# The flags of `docker help run`.
 
 DOCUMENTED_FLAGS = {
+    "--cpu-percent",
     "--cpu-period",
     "--cpu-quota",
     "--cpu-shares",

@@ -165,3 +165,13 @@ class TestExclusiveCores:
     def test_more_than_there_is_cannot_be_given_away(self):
         with pytest.raises(InputError, match=r"4 CPUs of their own .*, and pods have 3"):
             burst([pod("own", "cpu=4,memory=1Gi", "cpu=4,memory=1Gi")], 3, self.STATIC)
+
+
+def test_without_qos_cgroups_containers_compete_alone_and_classes_do_not_count():
+    flat = replace(SETTINGS, cgroups_per_qos=False, weight_conversion="linear")
+    two = pod_of("two", container("a", requests="cpu=1"), container("b", requests="cpu=1"))
+    pods = [two, pod("guaranteed", "cpu=1,memory=1Gi", "cpu=4,memory=1Gi"), pod("nothing")]
+    got = cores(pods, 3, flat)
+    assert got["two"] == pytest.approx(2 * got["guaranteed"], rel=1e-2)
+    assert got["nothing"] > cores(pods, 3)["nothing"]
+    assert sum(got.values()) == pytest.approx(3)

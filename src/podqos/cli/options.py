@@ -51,6 +51,20 @@ def add_layout_option(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_kubelet_option(
+    parser: argparse._ActionsContainer, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE"
+) -> None:
+    """Declare ``--kubelet-config``; ``other_names`` are spellings that a command has besides."""
+    parser.add_argument(
+        *other_names,
+        "--kubelet-config",
+        dest=dest,
+        metavar=metavar,
+        help="the kubelet's configuration: a KubeletConfiguration, the answer of its /configz, or OKD's "
+        "kubeletArguments (default: the kubelet's defaults)",
+    )
+
+
 def add_schema_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``--schema``."""
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
@@ -99,6 +113,13 @@ def node_memory_option(text: str | None) -> int:
     if memory is None:
         raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
     return memory
+
+
+def cores_option(text: str) -> int:
+    """Read a number of cores."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
+    return int(text)
 
 
 def described_node_memory(text: str | None, nodes: Iterable[Node]) -> int:

@@ -10,6 +10,7 @@ import argparse
 
 from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
 from podqos.cli.options import (
+    add_kubelet_option,
     add_layout_option,
     add_schema_option,
     add_version_option,
@@ -49,9 +50,7 @@ _CAPACITIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
-    parser.add_argument(
-        "-f", "--filename", dest="file", metavar="FILE|-", help="a KubeletConfiguration, or - for standard input"
-    )
+    add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
@@ -93,7 +92,7 @@ def _facts(arguments: argparse.Namespace, profile: Profile) -> Exhaustion:
         allocatable = None if config is None else memory_allocatable(config, capacities)
         return exhaustion(settings, capacities, layout=layout, allocatable=allocatable, profile=profile)
     except InvalidConfiguration as error:
-        where = ": ".join(part for part in (arguments.file, error.where) if part)
+        where = ": ".join(part for part in (arguments.file, error.where.removeprefix(": ")) if part)
         raise InvalidConfiguration(error.what, where=where, fix=error.fix) from error
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from podqos.model.resources import ResourceList
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.cpu import DEFAULT_PERIOD_US, WeightConversion
 
 
@@ -92,3 +93,23 @@ class CgroupSettings(Struct, frozen=True, kw_only=True):
     swap_behavior: SwapBehavior = SwapBehavior.NO_SWAP
     swap_controller: bool = True
     """Whether the kernel accounts swap per cgroup; without it nothing is written about swap."""
+
+
+def stock_node(
+    memory_bytes: int,
+    *,
+    cores: int | None = None,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+) -> CgroupSettings:
+    """Return a node whose kubelet has its defaults: nothing is reserved, and pods are limited to what there is."""
+    capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
+    if cores is not None:
+        capacity[CPU] = Quantity.of_units(cores)
+    return CgroupSettings(
+        node_memory_bytes=memory_bytes,
+        node_swap_bytes=swap_bytes,
+        node_capacity=capacity,
+        node_allocatable=capacity,
+        cgroup_version=cgroup_version,
+    )

@@ -90,7 +90,7 @@ def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Pr
         path = f"{_TIERS[qos_class]}/{index}"
         own = pod_cpu(pod, requests, qos_class, settings, profile)
         exclusive = _exclusive(pod, qos_class, settings, profile)
-        if _is_one_container(pod) and not any(exclusive):
+        if settings.cgroups_per_qos and _is_one_container(pod) and not any(exclusive):
             below = [own]
         else:
             below = [
@@ -98,13 +98,16 @@ def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Pr
                 for container, count in zip(pod.running_containers, exclusive, strict=True)
                 if not count
             ]
-        weight = _weight(own.shares, settings, "linear")
-        plans.append(_Plan(pod, qos_class, weight, _groups(path, own, below, settings, shared_cores), exclusive))
-    groups = [CpuGroup(_PODS), *_tiers(burstable_milli, settings)]
+        if settings.cgroups_per_qos:
+            groups = _groups(path, own, below, settings, shared_cores) if below else []
+        else:
+            groups = list(_container_groups(f"{_PODS}/{index}.", below, settings, shared_cores))
+        plans.append(_Plan(pod, qos_class, _weight(own.shares, settings, "linear"), groups, exclusive))
+    groups = [CpuGroup(_PODS), *(_tiers(burstable_milli, settings) if settings.cgroups_per_qos else ())]
     for plan in plans:
         groups += plan.groups
     shares = cpu_shares(groups, shared_cores)
-    return Burst(cores, tuple(_pod_cpu(plan, shares) for plan in plans))
+    return Burst(cores, tuple(_pod_cpu(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans))
 
 
 def _is_one_container(pod: Pod) -> bool:
@@ -123,13 +126,15 @@ _TIERS = {
 
 
 class _Plan(Struct, gc=False):
-    """The groups of one pod: its own, and those of its containers if there are several."""
+    """The groups of one pod: its own, and those of its containers if there are several.
+
+    Without QoS cgroups those of its containers alone. None where every container has cores of its own.
+    """
 
     pod: Pod
     qos_class: QOSClass
     weight: int
     groups: list[CpuGroup]
-    """Empty where every container has cores of its own."""
     exclusive: Sequence[int]
     """How many cores are its own, for each container."""
 
@@ -154,26 +159,22 @@ def _exclusive_cores(pods: Iterable[Pod], cores: int, settings: CgroupSettings, 
 
 def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupSettings, cores: int) -> list[CpuGroup]:
     """Return a pod's groups. A container without others beside it is one with its pod: it gets all the pod gets."""
-    if not below:
-        return []
     weight = _weight(own.shares, settings, "linear")
     quota_us, period_us = own.quota_us.amount, own.period_us or DEFAULT_PERIOD_USEC
     if len(below) == 1:
         return [CpuGroup(path, weight, quota_us, period_us, _wanted_nano(below[0], cores))]
-    pod = CpuGroup(path, weight, quota_us, period_us)
-    return [
-        pod,
-        *(
-            CpuGroup(
-                f"{path}/{number}",
-                _weight(values.shares, settings, settings.weight_conversion),
-                values.quota_us.amount,
-                values.period_us or DEFAULT_PERIOD_USEC,
-                _wanted_nano(values, cores),
-            )
-            for number, values in enumerate(below)
-        ),
-    ]
+    return [CpuGroup(path, weight, quota_us, period_us), *_container_groups(f"{path}/", below, settings, cores)]
+
+
+def _container_groups(prefix: str, below: list[CpuValues], settings: CgroupSettings, cores: int) -> Iterator[CpuGroup]:
+    for number, values in enumerate(below):
+        yield CpuGroup(
+            f"{prefix}{number}",
+            _weight(values.shares, settings, settings.weight_conversion),
+            values.quota_us.amount,
+            values.period_us or DEFAULT_PERIOD_USEC,
+            _wanted_nano(values, cores),
+        )
 
 
 def _wanted_nano(values: CpuValues, cores: int) -> int:
@@ -184,9 +185,10 @@ def _wanted_nano(values: CpuValues, cores: int) -> int:
     return min(cores * CORE_NANO, quota_us * CORE_NANO // period_us)
 
 
-def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare]) -> PodCpu:
-    own = shares[plan.groups[0].path] if plan.groups else CpuShare("", 0, 0)
-    below = iter([shares[group.path] for group in plan.groups[1:]] or [own])
+def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> PodCpu:
+    found = [shares[group.path] for group in plan.groups]
+    own = found[0] if found and per_qos else _together(found)
+    below = iter((found[1:] if per_qos else found) or [own])
     containers = tuple(
         ContainerCpu(container.name, _own_cores(count) if count else next(below))
         for container, count in zip(plan.pod.running_containers, plan.exclusive, strict=True)
@@ -195,6 +197,16 @@ def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare]) -> PodCpu:
     if exclusive_nano:
         own = replace(own, demand_nano=own.demand_nano + exclusive_nano, granted_nano=own.granted_nano + exclusive_nano)
     return PodCpu(plan.pod, plan.qos_class, plan.weight, own, containers)
+
+
+def _together(shares: Sequence[CpuShare]) -> CpuShare:
+    """Return what containers get that have no cgroup in common."""
+    return CpuShare(
+        "",
+        sum(share.demand_nano for share in shares),
+        sum(share.granted_nano for share in shares),
+        next((share.bound for share in shares if share.bound is not None), None),
+    )
 
 
 def _own_cores(count: int) -> CpuShare:
