@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from podqos.model.node import Node
 
 _DEFAULT_NODE_MEMORY_BYTES = 64 << 30
+LEAST_NODE_BYTES = 1 << 20
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -108,7 +109,11 @@ def amount_option(text: str, option: str, example: str = "64Gi") -> int:
 def node_memory_option(text: str | None) -> int:
     """Return the node's memory: as given, or this machine's."""
     if text is not None:
-        return amount_option(text, "--node-memory")
+        given = amount_option(text, "--node-memory")
+        if given < LEAST_NODE_BYTES:
+            what = f"{given} bytes are not the memory of a node"
+            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+        return given
     memory = machine_memory_bytes()
     if memory is None:
         raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")

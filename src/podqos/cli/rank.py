@@ -41,8 +41,6 @@ from podqos.report.words import mebibytes
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 
-_LEAST_NODE_BYTES = 1 << 20
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rank``."""

@@ -100,7 +100,8 @@ def _assumption(pods: PodSet, settings: Settings) -> str:
     if pods.pods == 1:
         return f"one pod alone on a {node}"
     elsewhere = f" (they run on {len(pods.nodes)})" if len(pods.nodes) > 1 else ""
-    return f"all {pods.pods} pods on one {node}{elsewhere}, one of each workload"
+    count = f"all {pods.pods}" if pods.pods else "no"
+    return f"{count} pods on one {node}{elsewhere}, one of each workload"
 
 
 def _reasons(cgroup: CgroupExplanation) -> str:
