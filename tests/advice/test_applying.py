@@ -9,9 +9,11 @@ from podqos.advice.effect import Advised, effect
 from podqos.advice.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
 from podqos.advice.sizing import MIB, Usage
 from podqos.model.pod import ObjectMeta, QOSClass
+from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
 from podqos.survival.drift import Identity, Order, Status
 
+NODE = CgroupSettings(node_memory_bytes=64 << 30)
 GUARANTEED = recommend(Description(True, RestartCost.HIGH))
 BURSTABLE = recommend(Description(False, RestartCost.LOW))
 BEST_EFFORT = recommend(Description(False, RestartCost.NONE))
@@ -92,14 +94,14 @@ def test_the_effect_is_told_as_a_change_of_both_orders():
         Advised(identity, _named(old, identity), _named(new, identity))
         for identity, old, new in ((web, before, after), (batch, before, before))
     ]
-    found = effect(named, 64 << 30)
+    found = effect(named, NODE)
     assert found[web].status is Status.UPGRADED
     assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, batch)]
 
 
 def test_a_workload_that_does_not_exist_yet_is_added():
     identity = Identity("prod", "Deployment", "new")
-    (found,) = effect([Advised(identity, None, _named(pod(FULL), identity))], 64 << 30).values()
+    (found,) = effect([Advised(identity, None, _named(pod(FULL), identity))], NODE).values()
     assert found.status is Status.ADDED
 
 

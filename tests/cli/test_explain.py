@@ -85,6 +85,11 @@ def test_json_and_yaml_say_the_same(capsys, good):
     assert [container["oomScoreIdle"] for container in item["containers"]] == [1291, 1332]
 
 
+def test_so_little_memory_is_no_node(capsys, good):
+    assert main(["explain", "-f", str(good), "--node-memory", "1"]) == 2
+    assert capsys.readouterr().err.endswith("--node-memory: 1 bytes are not the memory of a node (for example 64Gi)\n")
+
+
 def test_the_published_schema_is_the_one_of_the_output(capsys):
     main(["explain", "--schema"])
     published = Path(__file__).parents[2] / "docs" / "schema" / "explain.json"

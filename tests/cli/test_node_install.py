@@ -27,7 +27,7 @@ def test_the_unit_is_printed_with_the_options_of_run(tmp_path, capsys, monkeypat
     service = _unit(capsys.readouterr().out)["Service"]
     command = service["ExecStart"]
     assert f" node run --manifests {tmp_path}/pods" in command
-    assert f'--config "{tmp_path}/my kubelet.yaml" --memory 4Gi --node-name "50%%" --shadow' in command
+    assert f'--kubelet-config "{tmp_path}/my kubelet.yaml" --memory 4Gi --node-name "50%%" --shadow' in command
     assert command.startswith("/")
     assert service["KillMode"] == "process"
     assert service["OOMScoreAdjust"] == "-999"

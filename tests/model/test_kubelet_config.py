@@ -93,6 +93,28 @@ def test_cores_reserved_by_number_take_the_place_of_both_cpu_reservations():
             "kubelet.yaml: reservedSystemCPUs: '3-1' is not a list of cores (write it as 0-3,8)",
         ),
         (
+            {"cgroupDriver": "systemdd"},
+            "kubelet.yaml: cgroupDriver: 'systemdd' is not known (write cgroupfs or systemd)",
+        ),
+        (
+            {"cpuManagerPolicy": "dynamic"},
+            "kubelet.yaml: cpuManagerPolicy: 'dynamic' is not known (write none or static)",
+        ),
+        (
+            {"memorySwap": {"swapBehavior": "UnlimitedSwap"}},
+            "kubelet.yaml: memorySwap.swapBehavior: 'UnlimitedSwap' is not known (write NoSwap or LimitedSwap)",
+        ),
+        (
+            {"memoryReservationPolicy": "All"},
+            "kubelet.yaml: memoryReservationPolicy: 'All' is not known (write None or TieredReservation)",
+        ),
+        ({"oomScoreAdj": -1001}, "kubelet.yaml: oomScoreAdj: -1001 is out of range (-1000 to 1000)"),
+        (
+            {"memoryThrottlingFactor": 0},
+            "kubelet.yaml: memoryThrottlingFactor: 0.0 is out of range (more than 0, up to 1)",
+        ),
+        ({"cpuCFSQuotaPeriod": "2s"}, "kubelet.yaml: cpuCFSQuotaPeriod: 2s is out of range (1ms to 1s)"),
+        (
             {"cpuCFSQuotaPeriod": "100"},
             (
                 'kubelet.yaml: cpuCFSQuotaPeriod: time: missing unit in duration "100" '

@@ -241,3 +241,49 @@ def test_the_recorded_class_wins_over_the_resources():
     found = pod_values(pod(container()), QOSClass.GUARANTEED, NODE)
     assert decided(found.memory_limit_bytes) == (None, Rule.POD_LIMIT)
     assert found.memory_limit_bytes.because.containers == ()
+
+
+class TestExclusiveCPUs:
+    """``cpuManagerPolicy: static``."""
+
+    STATIC = replace(NODE, static_cpu_manager=True)
+    WHOLE = pod(container(requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"))
+
+    def test_a_whole_request_of_a_guaranteed_pod_has_cpus_of_its_own_and_no_quota(self):
+        values = first(self.WHOLE, self.STATIC)
+        assert decided(values.exclusive_cpus) == (2, Rule.EXCLUSIVE_CPUS)
+        assert decided(values.cpu_quota_us) == (None, Rule.EXCLUSIVE_CPUS)
+        assert decided(values_of(self.WHOLE, self.STATIC).cpu_quota_us) == (None, Rule.EXCLUSIVE_CPUS)
+
+    def test_the_quota_stays_up_to_1_32(self):
+        values = first(self.WHOLE, replace(self.STATIC, exclusive_cpu_quota=True))
+        assert decided(values.exclusive_cpus) == (2, Rule.EXCLUSIVE_CPUS)
+        assert decided(values.cpu_quota_us) == (200_000, Rule.LIMIT)
+
+    @pytest.mark.parametrize(
+        "given_pod",
+        [
+            pytest.param(pod(container(requests="cpu=1500m,memory=1Gi", limits="cpu=1500m,memory=1Gi")), id="fraction"),
+            pytest.param(pod(container(requests="cpu=2,memory=1Gi", limits="cpu=2,memory=2Gi")), id="Burstable"),
+            pytest.param(
+                pod(
+                    container(requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"),
+                    resources=resources("cpu=2,memory=1Gi", "cpu=2,memory=1Gi"),
+                ),
+                id="pod-level resources",
+            ),
+        ],
+    )
+    def test_others_share_the_pool(self, given_pod):
+        values = first(given_pod, self.STATIC)
+        assert values == first(given_pod)
+        assert values.exclusive_cpus is None
+
+    def test_one_container_with_cpus_of_its_own_frees_the_pod_of_its_quota_but_not_the_other_container(self):
+        both = pod(
+            container("a", requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"),
+            container("b", requests="cpu=500m,memory=1Gi", limits="cpu=500m,memory=1Gi"),
+        )
+        other = container_values(both, both.spec.containers[1], QOSClass.GUARANTEED, self.STATIC)
+        assert decided(values_of(both, self.STATIC).cpu_quota_us) == (None, Rule.EXCLUSIVE_CPUS)
+        assert decided(other.cpu_quota_us) == (50_000, Rule.LIMIT)

@@ -33,6 +33,7 @@ FLAGS = [
     "--cpu-quota",
     "--cpuset-cpus",
     "--cpuset-mems",
+    "--cpu-percent",
     "--oom-kill-disable",
     "--kernel-memory",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from podqos.cli.main import main
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -77,9 +78,10 @@ def test_best_effort_goes_first_then_the_smaller_request_and_guaranteed_last(adm
     ]
 
 
-# The flags of `docker help run`. `--cpu-percent` is Windows' own and no business of ours.
+# The flags of `docker help run`.
 
 DOCUMENTED_FLAGS = {
+    "--cpu-percent",
     "--cpu-period",
     "--cpu-quota",
     "--cpu-shares",
@@ -116,3 +118,126 @@ def test_kubernetes_never_disables_the_oom_killer(flags):
 
 def test_limits_become_memory_and_quota(flags):
     assert (flags["--memory"], flags["--cpu-period"], flags["--cpu-quota"]) == ("2147483648", "100000", "50000")
+
+
+# The same through the commands.
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: example}
+spec:
+  containers:
+    - name: app
+      image: app
+      resources:
+        requests: {memory: 1Gi}
+        limits: {cpu: 500m, memory: 2Gi}
+"""
+
+
+@pytest.fixture
+def verbose(tmp_path, capsys):
+    """Return what ``explain -v`` says about a pod, line by line."""
+
+    def of(*options: str) -> list[str]:
+        (tmp_path / "pod.yaml").write_text(POD)
+        assert main(["explain", "-v", "-f", str(tmp_path / "pod.yaml"), "--node-memory", "10Gi", *options]) == 0
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--cpu-percent – Windows only",
+        "--cpu-period 100000 limit 500m",
+        "--cpu-quota 50000 limit 500m",
+        "--cpu-shares 512 request 500m",
+        "--cpuset-cpus – no Kubernetes counterpart: it shares the CPUs that no container has to itself",
+        "--cpuset-mems – no Kubernetes counterpart: all NUMA nodes may be used",
+        "--oom-kill-disable – Kubernetes counts on the OOM killer; gone since cgroup v2, which has no such file",
+        "--oom-score-adj 900 the container's oom_score_adj",
+        "--kernel-memory – gone since Linux 5.16, Docker 23.0, podman 4.0",
+        "--memory 2147483648 limit 2Gi",
+        "--memory-reservation – no Kubernetes counterpart: requests reach the kernel only with MemoryQoS",
+        "--memory-swap 2147483648 no swap",
+        (
+            "--memory-swappiness – the kubelet leaves the node's swappiness alone; "
+            "gone since cgroup v2, which has no such file"
+        ),
+    ],
+    ids=lambda line: line.partition(" ")[0],
+)
+def test_explain_verbose_says_what_became_of(verbose, line):
+    assert line in verbose()
+
+
+@pytest.mark.parametrize("engine", ["docker", "podman"])
+def test_explain_verbose_lists_every_documented_flag_once(verbose, engine):
+    listed = [line.partition(" ")[0] for line in verbose("--engine", engine) if line.startswith("--")]
+    assert sorted(listed) == sorted(DOCUMENTED_FLAGS)
+
+
+def test_without_verbose_the_flags_are_one_line(verbose, capsys, tmp_path):
+    verbose()
+    main(["explain", "-f", str(tmp_path / "pod.yaml"), "--node-memory", "10Gi"])
+    out = capsys.readouterr().out
+    assert "--cpu-percent" not in out
+    assert "kube-proxy" not in out
+
+
+COMPONENT_LINES = [
+    "kubelet -999 1 oomScoreAdj of its configuration",
+    "kube-proxy -999 1 oomScoreAdj of its configuration",
+    "container runtime -999 1 OOMScoreAdjust of its systemd unit",
+    "pod sandbox -998 2 the container runtime",
+]
+
+
+@pytest.mark.parametrize("line", COMPONENT_LINES, ids=lambda line: line.partition(" -")[0])
+def test_explain_verbose_and_rank_have_the_fixed_value_of(verbose, ranked, line):
+    assert line in verbose()
+    assert line in ranked()
+
+
+@pytest.fixture
+def ranked(tmp_path, capsys):
+    """Return what ``rank`` says about the pod with 1Gi in use on a node of 10Gi, line by line."""
+
+    def of(*options: str) -> list[str]:
+        (tmp_path / "pod.yaml").write_text(POD)
+        (tmp_path / "usage.csv").write_text("pod,memory\nexample,1Gi\n")
+        files = ["-f", str(tmp_path / "pod.yaml"), "--usage", str(tmp_path / "usage.csv")]
+        assert main(["rank", *files, "--node-memory", "10Gi", *options]) == 0
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    return of
+
+
+def test_rank_shows_what_proc_pid_oom_score_would(ranked):
+    """A tenth of the node in use and an adjustment of 900: the whole node, less what the kernel rounds off."""
+    headers, row = _table(ranked(), "CONTAINER CLASS USES ADJ BADNESS SCORE")
+    assert "SCORE" in headers
+    assert "900 10.0Gi 1332" in row
+
+
+def test_the_shown_score_is_of_the_machine_also_where_the_pods_cgroup_runs_out(ranked):
+    """``oom_score`` in /proc knows no cgroups; only the badness at the kill is of the limit that was hit."""
+    _, row = _table(ranked("--pods-memory", "5Gi"), "CONTAINER CLASS USES ADJ BADNESS SCORE")
+    assert "900 5.5Gi 1332" in row
+
+
+def _table(lines: list[str], headers: str) -> tuple[str, str]:
+    """Return the headers and the first row of a table."""
+    start = next(index for index, line in enumerate(lines) if headers in line)
+    return lines[start], lines[start + 1]
+
+
+def test_the_kubelets_own_score_is_what_its_configuration_says(ranked, verbose, tmp_path):
+    file = tmp_path / "kubelet.yaml"
+    file.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\noomScoreAdj: -500\n")
+    for lines in (ranked("--kubelet-config", str(file)), verbose("--kubelet-config", str(file))):
+        assert "kubelet -500 334 oomScoreAdj of its configuration" in lines
+        assert "kube-proxy -999 1 oomScoreAdj of its configuration" in lines

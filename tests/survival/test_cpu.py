@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from admission.pods import container
 from eviction.nodes import pod, pod_of
+from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, cpu_shares
 from podqos.model.effective import pod_limits
 from podqos.model.pod import ObjectMeta, Pod
@@ -130,3 +131,47 @@ def _group(cgroup: Cgroup, count: int) -> CpuGroup:
         return CpuGroup(cgroup.path, weight, demand_nano=count * CORE_NANO)
     wanted = min(count * CORE_NANO, int(quota) * CORE_NANO // int(period))
     return CpuGroup(cgroup.path, weight, int(quota), int(period), wanted)
+
+
+class TestExclusiveCores:
+    """What a static CPU manager changes."""
+
+    STATIC = replace(SETTINGS, static_cpu_manager=True)
+
+    def test_cores_of_its_own_are_not_shared_out(self):
+        pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=6"), pod("b", "cpu=2")]
+        assert cores(pods, 4)["own"] < 2
+        assert cores(pods, 4, self.STATIC) == pytest.approx({"own": 2, "a": 1.5, "b": 0.5}, rel=1e-2)
+
+    def test_a_fraction_of_a_core_stays_in_the_shared_pool(self):
+        pods = [pod("own", "cpu=1500m,memory=1Gi", "cpu=1500m,memory=1Gi"), pod("a", "cpu=1500m")]
+        assert cores(pods, 2, self.STATIC) == cores(pods, 2)
+
+    def test_containers_of_one_pod_are_told_apart(self):
+        mixed = pod_of(
+            "mixed",
+            container("whole", requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"),
+            container("part", requests="cpu=500m,memory=1Gi", limits="cpu=500m,memory=1Gi"),
+        )
+        (entry,) = burst([mixed], 4, self.STATIC).pods
+        got = {each.name: each.share.granted_nano / CORE_NANO for each in entry.containers}
+        assert got == {"whole": 2, "part": 0.5}
+        assert entry.share.granted_nano == 2.5 * CORE_NANO
+
+    def test_all_cores_can_be_taken_and_then_nothing_is_left(self):
+        pods = [pod("own", "cpu=2,memory=1Gi", "cpu=2,memory=1Gi"), pod("a", "cpu=1")]
+        assert cores(pods, 2, self.STATIC) == {"own": 2, "a": 0}
+
+    def test_more_than_there_is_cannot_be_given_away(self):
+        with pytest.raises(InputError, match=r"4 CPUs of their own .*, and pods have 3"):
+            burst([pod("own", "cpu=4,memory=1Gi", "cpu=4,memory=1Gi")], 3, self.STATIC)
+
+
+def test_without_qos_cgroups_containers_compete_alone_and_classes_do_not_count():
+    flat = replace(SETTINGS, cgroups_per_qos=False, weight_conversion="linear")
+    two = pod_of("two", container("a", requests="cpu=1"), container("b", requests="cpu=1"))
+    pods = [two, pod("guaranteed", "cpu=1,memory=1Gi", "cpu=4,memory=1Gi"), pod("nothing")]
+    got = cores(pods, 3, flat)
+    assert got["two"] == pytest.approx(2 * got["guaranteed"], rel=1e-2)
+    assert got["nothing"] > cores(pods, 3)["nothing"]
+    assert sum(got.values()) == pytest.approx(3)

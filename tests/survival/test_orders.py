@@ -57,7 +57,7 @@ def test_badness_is_what_the_kernel_would_compute():
     used = (6 * GI - 8 * MI) // 2 // PAGE_BYTES + 4 * MI // 2 // PAGE_BYTES + 8 * MI // 2 // PAGE_BYTES
     assert place.worst.used_pages == used
     assert place.worst.points == used + 937 * (PAGES_OF_64GI // 1000)
-    assert place.shown_score == (1000 + place.worst.points * 1000 // PAGES_OF_64GI) * 2 // 3
+    assert place.shown_score(64 << 30) == (1000 + place.worst.points * 1000 // PAGES_OF_64GI) * 2 // 3
 
 
 NEIGHBOURS = {

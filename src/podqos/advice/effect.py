@@ -33,12 +33,12 @@ class Advised(Struct, frozen=True):
 
 
 def effect(
-    workloads: Sequence[Advised], node_memory_bytes: int, profile: Profile = LATEST
+    workloads: Sequence[Advised], settings: CgroupSettings, profile: Profile = LATEST
 ) -> dict[Identity, WorkloadDrift]:
     """Compare both states of all workloads on one node."""
+    node_memory_bytes = settings.node_memory_bytes
     old = _version(workloads, node_memory_bytes, is_after=False)
     new = _version(workloads, node_memory_bytes, is_after=True)
-    settings = CgroupSettings(node_memory_bytes=node_memory_bytes)
     return {each.identity: each for each in drift(old, new, Ranking(Signal.MEMORY, profile=profile), settings)}
 
 

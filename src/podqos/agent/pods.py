@@ -28,7 +28,6 @@ from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
 from podqos.qos.cgroup import Cgroup, Level, located
 from podqos.qos.cgroup_paths import cgroup_uid
-from podqos.qos.cgroup_tiers import TierRequests
 
 # Of a pod that does not say (pkg/apis/core/v1/defaults.go).
 _DEFAULT_GRACE_SECONDS = 30
@@ -153,17 +152,9 @@ def _count(turn: Turn, record: PodRecord, sign: int) -> None:
     requested = dict(state.requested)
     for name, amount in record.requests.items():
         requested[name] = requested.get(name, 0) + sign * amount
-    before, after = state.tiers, _sum(state.tiers, record.tier, sign)
+    before, after = state.tiers, state.tiers.plus(record.tier, sign)
     turn.change(requested=requested, tiers=after)
     if before == after:
         return
     written = zip(turn.config.tier_cgroups(before), turn.config.tier_cgroups(after), strict=True)
     turn.ask(*(UpdateCgroup(new) for old, new in written if new != old))
-
-
-def _sum(tiers: TierRequests, tier: TierRequests, sign: int) -> TierRequests:
-    return TierRequests(
-        tiers.burstable_cpu_milli + sign * tier.burstable_cpu_milli,
-        tiers.burstable_memory_bytes + sign * tier.burstable_memory_bytes,
-        tiers.guaranteed_memory_bytes + sign * tier.guaranteed_memory_bytes,
-    )

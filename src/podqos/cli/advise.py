@@ -28,9 +28,16 @@ from podqos.advice.sizing import percentile
 from podqos.cli.admitting import NamespacePolicies
 from podqos.cli.advise_node import add_node_options, run_for_node
 from podqos.cli.advise_subjects import Subject, identity_of, print_problems, read_subjects
+from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
 from podqos.cli.node_pods import latest_workloads
 from podqos.cli.objects import Objects
-from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, described_node_memory
+from podqos.cli.options import (
+    add_filename_option,
+    add_kubelet_option,
+    add_schema_option,
+    add_version_option,
+    described_node_memory,
+)
 from podqos.cli.output import print_documents, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.model.node import Node
@@ -59,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         help="memory of the node (default: that of a Node in the files, or 64Gi; with --node this machine's)",
     )
+    add_kubelet_option(parser)
     add_node_options(parser)
     add_version_option(parser)
     parser.add_argument(
@@ -114,7 +122,9 @@ class _Advising:
         results = [self._advise(subject) for subject in self._subjects]
         memory_bytes = described_node_memory(self._arguments.node_memory, self._objects.of(Node))
         advised = [*map(_advised, results), *self._untouched(results)]
-        drifts = effect(advised, memory_bytes, self._profile)
+        kubelet = kubelet_of(self._arguments.kubelet_config)
+        settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=self._profile)
+        drifts = effect(advised, settings, self._profile)
         reports = tuple(_report(each, drifts[each.subject.identity]) for each in results)
         classes = tuple(priority_class_report(tier) for tier in self._to_create.values())
         self._print(AdviceReport(version, memory_bytes, reports, classes), results)

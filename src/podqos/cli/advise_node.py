@@ -43,6 +43,7 @@ def run_for_node(arguments: argparse.Namespace, version: str) -> int:
         "--describe": arguments.describe,
         "--usage": arguments.usage,
         "--ask": arguments.ask,
+        "--kubelet-config": arguments.kubelet_config,
     }
     for option, value in given.items():
         if value:

@@ -5,7 +5,7 @@ or evicted. The nodes come from a scenario as it is at its beginning, or are one
 `podqos rank`:
 
   podqos blast race
-  podqos blast -f manifests/ --usage usage.csv --node-memory 64Gi --config kubelet.yaml
+  podqos blast -f manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 
 from podqos.cli.fan_out import fan_out, in_copy, usable_cores
 from podqos.cli.kubelet_settings import read_kubelet_settings
-from podqos.cli.options import add_schema_option, add_version_option, rate_option
+from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.scenario_files import load_scenario
 from podqos.cli.snapshots import add_snapshot_options, read_snapshot
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos blast``."""
     parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
     add_snapshot_options(parser)
-    parser.add_argument("--config", metavar="FILE", help="the kubelet's configuration (default: its default settings)")
+    add_kubelet_option(parser, "--config", dest="config")
     parser.add_argument("--slow", metavar="QUANTITY/s", default="4Mi/s", help="the slow rate (default: 4Mi/s)")
     parser.add_argument("--fast", metavar="QUANTITY/s", default="1Gi/s", help="the fast rate (default: 1Gi/s)")
     parser.add_argument("--policy", choices=list(Policy), help="how the kubelet ranks (default: as the version does)")
@@ -103,7 +103,7 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
         node, errors = _node(arguments, profile)
         return profile, policy, (node,), errors
     if any(figures):
-        raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --config exclude each other")
+        raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config exclude each other")
     scenario = load_scenario(arguments.scenario)
     # What it takes to find out where everybody is goes with the copy: every leak is a fork of this process.
     nodes = in_copy(partial(nodes_now, scenario))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from podqos.cli.options import add_filename_option, add_schema_option
+from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option
 from podqos.cli.terminal import add_colour_option, style_for
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
         help="add what a sidecar injector adds to every pod: istio, linkerd or vault; may be repeated",
     )
     cluster.add_argument("--node-memory", metavar="QUANTITY", help="memory of a node, where no Node is given")
+    add_kubelet_option(cluster)
     newest = ".".join(map(str, NEWEST))
     cluster.add_argument("--kubernetes-version", metavar="X.Y", help=f"whose rules to use (default: {newest})")
 

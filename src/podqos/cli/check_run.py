@@ -20,6 +20,7 @@ from podqos.cli.check_baseline import read_baseline, write_baseline
 from podqos.cli.check_config import FILE_NAME, checks_named, configuration_for
 from podqos.cli.check_files import Checked, Checking, Inputs
 from podqos.cli.inputs import STDIN
+from podqos.cli.kubelet_node import kubelet_of
 from podqos.cli.options import amount_option, existing_files, manifest_files
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
@@ -48,6 +49,11 @@ class CheckRun:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
         given = [*arguments.paths, *(arguments.files or ())]
+        kubelet = arguments.kubelet_config
+        if kubelet is not None:
+            if kubelet != STDIN:
+                kubelet_of(kubelet)
+            given.append(kubelet)
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
         self._config = configuration_for(given, arguments.config_file)

@@ -9,13 +9,24 @@ from __future__ import annotations
 import argparse
 import os
 
+from podqos.cli.kubelet_node import kubelet_of
 from podqos.cli.node_pods import read_node_pods
-from podqos.cli.options import add_filename_option, add_schema_option, add_version_option, applied_files
+from podqos.cli.options import (
+    add_filename_option,
+    add_kubelet_option,
+    add_schema_option,
+    add_version_option,
+    applied_files,
+    cores_option,
+)
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import InputError, InvalidOption
+from podqos.errors import InputError
 from podqos.model.profile import parse_version
-from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.cpu_report import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
 from podqos.survival.cpu import burst
 
@@ -26,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", metavar="N", help="cores that are left for pods (default: those of this machine)")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
+    add_kubelet_option(parser)
     add_version_option(parser)
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "yaml", "csv"), default="table", help="(default: table)"
@@ -40,13 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
         print_schema(CpuReport)
         return 0
     profile = parse_version(arguments.kubernetes_version)
-    cores = _cores(arguments.cores)
+    cores = cores_option(arguments.cores) if arguments.cores is not None else os.cpu_count() or 1
     files = applied_files(arguments.files, "divide the CPU among")
     pods, errors = read_node_pods(files, node=arguments.node, profile=profile)
     if not pods:
         raise InputError("there are no pods", fix="name manifests that hold some")
+    kubelet = kubelet_of(arguments.kubelet_config)
     # Memory plays no part in the division.
-    settings = CgroupSettings(node_memory_bytes=1, cgroup_version=CgroupVersion(arguments.cgroup))
+    capacity = {CPU: Quantity.of_units(cores), MEMORY: Quantity.of_units(1)}
+    version = CgroupVersion(arguments.cgroup)
+    settings = cgroup_settings(kubelet.config, capacity, cgroup_version=version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
     report = cpu_report(result, ".".join(map(str, profile.version)))
     if arguments.output == "table":
@@ -56,11 +71,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print_value(report, arguments.output)
     return 2 if errors else 0
-
-
-def _cores(text: str | None) -> int:
-    if text is None:
-        return os.cpu_count() or 1
-    if not text.isdecimal() or not int(text):
-        raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
-    return int(text)

@@ -62,7 +62,7 @@ CHAPTERS = {
         "--usage",
         "content-platform/usage.csv",
         *_NODE,
-        "--config",
+        "--kubelet-config",
         "content-platform/node/kubelet.yaml",
         "--growing",
         "log-collector",

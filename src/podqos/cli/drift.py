@@ -19,7 +19,8 @@ from collections.abc import Iterator, Sequence
 from podqos.cli.drift_usage import measured, standing_in
 from podqos.cli.injecting import add_inject_option, read_injectors
 from podqos.cli.inputs import read_bytes
-from podqos.cli.options import add_schema_option, add_version_option, described_node_memory
+from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
+from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, described_node_memory
 from podqos.cli.output import print_schema, print_value
 from podqos.cli.revisions import read_version
 from podqos.cli.terminal import add_colour_option, style_for
@@ -30,7 +31,6 @@ from podqos.eviction.signals import Signal
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.profile import parse_version
 from podqos.model.snapshot import NodeUsage
-from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.report.drift import Allowed, DriftReport, workload_reports
 from podqos.survival.drift import drift
 from podqos.survival.usage_file import read_usage
@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         help="memory of the node (default: that of a Node in the manifests, or 64Gi)",
     )
+    add_kubelet_option(parser)
     parser.add_argument(
         "--allow",
         metavar="NAME",
@@ -106,7 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not old.entries and not new.entries:
         raise InputError("no workloads in either version", fix="name files or directories with manifests")
     node = NodeUsage(described_node_memory(arguments.node_memory, new.nodes or old.nodes))
-    settings = CgroupSettings(node_memory_bytes=node.memory_bytes)
+    kubelet = kubelet_of(arguments.kubelet_config)
+    settings = judged_cgroups(kubelet, memory_bytes=node.memory_bytes, profile=profile)
     versions = measured(rows, old, new, node) if arguments.usage is not None else standing_in(old, new, node)
     found = drift(*versions, Ranking(Signal.MEMORY, profile=profile), settings)
     allowed = Allowed(frozenset(_known(arguments.allow, old, new)), shifted=arguments.allow_shifted)

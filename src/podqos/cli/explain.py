@@ -13,18 +13,22 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import validate_resources
 from podqos.cli.inputs import STDIN, read_bytes, total_bytes
 from podqos.cli.options import (
     add_filename_option,
+    add_kubelet_option,
     add_schema_option,
     add_version_option,
+    amount_option,
+    cores_option,
     manifest_files,
     node_memory_option,
 )
@@ -35,13 +39,14 @@ from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import parse_version
-from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, Runtime
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.report.decision import Decision, Settings, decide
 
 if TYPE_CHECKING:
     from podqos.cli.large_list import Part
+    from podqos.report.explain_node import PodSets
     from podqos.report.explanation import Explanation
-    from podqos.report.style import Style
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -65,10 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         help="memory of the node, which enters Burstable's oom score (default: this machine's)",
     )
+    parser.add_argument("--node-swap", metavar="QUANTITY", help="swap of the node (default: none)")
+    parser.add_argument(
+        "--cores", metavar="N", help="cores of the node, for the CPU share of all pods (default: not known)"
+    )
+    add_kubelet_option(parser)
     add_version_option(parser)
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     parser.add_argument(
-        "--driver", choices=list(CgroupDriver), default="systemd", help="cgroup driver (default: systemd)"
+        "--driver", choices=list(CgroupDriver), help="cgroup driver (default: that of --kubelet-config, or systemd)"
     )
     parser.add_argument(
         "--runtime", choices=list(Runtime), default="containerd", help="container runtime (default: containerd)"
@@ -81,6 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CLASS",
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
         help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="with -o text: every run flag with what became of it, and the oom scores of the node's own processes",
     )
     add_schema_option(parser)
     add_colour_option(parser)
@@ -100,9 +116,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "csv":
         _print_csv(outcomes)
     elif arguments.output == "text":
-        _print_text(outcomes, style_for(arguments.color))
+        _print_text(outcomes, settings, arguments)
     else:
-        _print_whole([item for outcome in outcomes for item in outcome.explanations], arguments, settings)
+        _print_whole(outcomes, arguments, settings)
     return tally.close(arguments)
 
 
@@ -119,6 +135,8 @@ class Outcome(Struct):
     problems: list[Problem] = []
     others: int = 0
     """Objects that hold no pod, and documents that are no Kubernetes objects."""
+    pods: PodSets | None = None
+    """For the outputs that tell of the node as well."""
 
 
 def _outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Outcome]:
@@ -167,6 +185,10 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
         outcome.explanations = [
             explain(workload, decision, path, settings) for workload, decision in zip(accepted, decisions, strict=True)
         ]
+        if output not in {"table", "wide"}:
+            from podqos.report.explain_node import pod_sets
+
+            outcome.pods = pod_sets(accepted, decisions, settings)
     return outcome
 
 
@@ -239,15 +261,37 @@ def _quoted_rows(decisions: Sequence[Decision]) -> str:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
+    profile = parse_version(arguments.kubernetes_version)
+    memory_bytes = node_memory_option(arguments.node_memory)
+    cores = None if arguments.cores is None else cores_option(arguments.cores)
+    swap_bytes = 0 if arguments.node_swap is None else amount_option(arguments.node_swap, "--node-swap", "8Gi")
+    version = CgroupVersion(arguments.cgroup)
+    score = KUBELET_OOM_SCORE_ADJ
+    if arguments.kubelet_config is None:
+        cgroups = stock_node(memory_bytes, cores=cores, swap_bytes=swap_bytes, cgroup_version=version)
+    else:
+        # What reads a configuration takes longer to load than a pod to explain.
+        from podqos.cli.kubelet_node import cgroups_of, kubelet_of
+
+        kubelet = kubelet_of(arguments.kubelet_config)
+        score = kubelet.config.oom_score_adj
+        cgroups = cgroups_of(
+            kubelet,
+            memory_bytes=memory_bytes,
+            cores=cores,
+            swap_bytes=swap_bytes,
+            cgroup_version=version,
+            profile=profile,
+        )
     return Settings(
-        cgroups=CgroupSettings(
-            node_memory_bytes=node_memory_option(arguments.node_memory),
-            cgroup_version=CgroupVersion(arguments.cgroup),
-            cgroup_driver=CgroupDriver(arguments.driver),
+        cgroups=replace(
+            cgroups,
+            cgroup_driver=CgroupDriver(arguments.driver or cgroups.cgroup_driver),
             runtime=Runtime(arguments.runtime),
         ),
-        profile=parse_version(arguments.kubernetes_version),
+        profile=profile,
         engine=arguments.engine,
+        kubelet_oom_score_adj=score,
     )
 
 
@@ -260,16 +304,24 @@ def _print_csv(outcomes: Iterable[Outcome]) -> None:
         sys.stdout.write(outcome.rows)
 
 
-def _print_text(outcomes: Iterable[Outcome], style: Style) -> None:
+def _print_text(outcomes: Iterable[Outcome], settings: Settings, arguments: argparse.Namespace) -> None:
     from podqos.report.explain import text
+    from podqos.report.explain_node import PodSets, explain_node, node_text
 
+    style = style_for(arguments.color)
+    pods = PodSets()
     for outcome in outcomes:
+        pods = pods.plus(outcome.pods or PodSets())
         for item in outcome.explanations:
-            print("\n".join(text(item, style)))
+            print("\n".join(text(item, style, verbose=arguments.verbose)))
+    if pods.counted.pods:
+        print("\n".join(node_text(explain_node(pods.counted, settings), style, verbose=arguments.verbose)))
 
 
-def _print_whole(items: list[Explanation], arguments: argparse.Namespace, settings: Settings) -> None:
+def _print_whole(outcomes: Iterable[Outcome], arguments: argparse.Namespace, settings: Settings) -> None:
     """Print a format that needs everything at once: tables for their widths, JSON and YAML for their brackets."""
+    found = list(outcomes)
+    items = [item for outcome in found for item in outcome.explanations]
     if arguments.output in {"table", "wide"}:
         from podqos.report import explain as lines
 
@@ -277,10 +329,13 @@ def _print_whole(items: list[Explanation], arguments: argparse.Namespace, settin
         print("\n".join(render(items, style_for(arguments.color))))
         return
     from podqos.cli.output import print_value
+    from podqos.report.explain_node import PodSets, explain_node
     from podqos.report.explanation import ExplanationList
 
     version = ".".join(map(str, settings.profile.version))
-    print_value(ExplanationList(tuple(items), version, settings.node_memory_bytes), arguments.output)
+    pods = reduce(PodSets.plus, (outcome.pods for outcome in found if outcome.pods is not None), PodSets())
+    node = explain_node(pods.counted, settings)
+    print_value(ExplanationList(tuple(items), version, settings.node_memory_bytes, node), arguments.output)
 
 
 class Tally:

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from fractions import Fraction
 
+from podqos.cli.kubelet_node import Kubelet, judged_cgroups
 from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings
-from podqos.cli.options import add_schema_option, add_version_option, rate_option
+from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.snapshots import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"how fast, also per m or h; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
     )
-    parser.add_argument("--config", metavar="FILE", help="the kubelet's configuration (default: its default settings)")
+    add_kubelet_option(parser, "--config", dest="config")
     parser.add_argument(
         "--win", metavar="PERCENT", default="99", help="how often the kubelet is to be first (default: 99)"
     )
@@ -121,18 +122,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _node(arguments: argparse.Namespace, snapshot: Snapshot, profile: Profile) -> tuple[CgroupSettings, Watch]:
     capacities = {Signal.MEMORY: snapshot.node.memory_bytes}
-    given = None if arguments.config is None else read_kubelet_settings(arguments.config)
-    divided = None if given is None else memory_allocatable(given, capacities)
-    enforced = given is not None and "pods" in given.enforce_node_allocatable
-    allocatable = divided.enforced if divided is not None and enforced else {}
-    settings = CgroupSettings(
-        node_memory_bytes=snapshot.node.memory_bytes,
-        node_swap_bytes=snapshot.node.swap_bytes,
-        node_allocatable=allocatable,
+    config = None if arguments.config is None else read_kubelet_settings(arguments.config)
+    divided = None if config is None else memory_allocatable(config, capacities)
+    settings = judged_cgroups(
+        Kubelet() if config is None else Kubelet(config, arguments.config),
+        memory_bytes=snapshot.node.memory_bytes,
+        swap_bytes=snapshot.node.swap_bytes,
         cgroup_version=CgroupVersion(arguments.cgroup),
+        profile=profile,
     )
+    allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}
     watch = Watch(
-        exhaustion(given or KubeletConfiguration(), capacities, allocatable=divided, profile=profile),
+        exhaustion(config or KubeletConfiguration(), capacities, allocatable=divided, profile=profile),
         allocatable[MEMORY].value if MEMORY in allocatable else None,
         interval_us=_time(arguments.interval, "--interval", least=1),
         statistics_age_us=_time(arguments.statistics_age, "--statistics-age"),

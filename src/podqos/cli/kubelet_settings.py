@@ -13,7 +13,7 @@ from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.placement.allocatable import Allocatable, node_allocatable
 
 
@@ -54,9 +54,14 @@ def memory_allocatable(
         capacity = {CPU: cpu, **capacity}
     if Signal.NODEFS in capacities:
         capacity[EPHEMERAL_STORAGE] = Quantity.of_units(capacities[Signal.NODEFS], "BinarySI")
+    return divided(capacity, config)
+
+
+def divided(capacity: ResourceList, config: KubeletConfiguration) -> Allocatable:
+    """Divide a node as this kubelet does; it must not reserve more than there is."""
     allocatable = node_allocatable(capacity, config)
     for resource in allocatable.over_reserved:
         withheld, there = allocatable.reservation[resource], capacity[resource]
         what = f"{withheld} of {resource} are withheld from pods, and there are {there}: the kubelet does not start"
-        raise InvalidConfiguration(what, fix="reserve less, or give the node's own --node-memory and --nodefs-capacity")
+        raise InvalidConfiguration(what, fix="reserve less, or describe the node as it is, for example --node-memory")
     return allocatable

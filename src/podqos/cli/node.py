@@ -14,7 +14,7 @@ from importlib import import_module
 
 from podqos.cli.inputs import read_bytes
 from podqos.cli.node_runtime import add_runtime_options, runtime_choice
-from podqos.cli.options import amount_option
+from podqos.cli.options import add_kubelet_option, amount_option
 from podqos.errors import HostError, InvalidOption
 
 _STATE_DIR = "/var/lib/podqos"
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_run_options(run_parser: argparse.ArgumentParser) -> None:
     """Declare what a node is started with."""
     run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
-    run_parser.add_argument("--config", metavar="FILE", help="a KubeletConfiguration (default: the kubelet's defaults)")
+    add_kubelet_option(run_parser, "--config", dest="config")
     run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
     run_parser.add_argument("--node-name", metavar="NAME", help="the node's name (default: this machine's)")
     run_parser.add_argument(

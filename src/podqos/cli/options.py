@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from podqos.model.node import Node
 
 _DEFAULT_NODE_MEMORY_BYTES = 64 << 30
+LEAST_NODE_BYTES = 1 << 20
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -48,6 +49,20 @@ def add_layout_option(parser: argparse._ActionsContainer) -> None:
         choices=list(Layout),
         default=Layout.SINGLE.value,
         help="which filesystems are apart: of images and containers (dedicated), of images (split) (default: single)",
+    )
+
+
+def add_kubelet_option(
+    parser: argparse._ActionsContainer, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE"
+) -> None:
+    """Declare ``--kubelet-config``; ``other_names`` are spellings that a command has besides."""
+    parser.add_argument(
+        *other_names,
+        "--kubelet-config",
+        dest=dest,
+        metavar=metavar,
+        help="the kubelet's configuration: a KubeletConfiguration, the answer of its /configz, or OKD's "
+        "kubeletArguments (default: the kubelet's defaults)",
     )
 
 
@@ -105,11 +120,22 @@ def cpu_option(text: str, option: str) -> Quantity:
 def node_memory_option(text: str | None) -> int:
     """Return the node's memory: as given, or this machine's."""
     if text is not None:
-        return amount_option(text, "--node-memory")
+        given = amount_option(text, "--node-memory")
+        if given < LEAST_NODE_BYTES:
+            what = f"{given} bytes are not the memory of a node"
+            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+        return given
     memory = machine_memory_bytes()
     if memory is None:
         raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
     return memory
+
+
+def cores_option(text: str) -> int:
+    """Read a number of cores."""
+    if not text.isdecimal() or not int(text):
+        raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
+    return int(text)
 
 
 def described_node_memory(text: str | None, nodes: Iterable[Node]) -> int:

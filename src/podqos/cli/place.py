@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from podqos.cli.admitting import NamespacePolicies, admitted_pod
 from podqos.cli.inputs import find_files
 from podqos.cli.objects import Objects, read_objects
-from podqos.cli.options import add_filename_option, add_schema_option, add_version_option
+from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option, add_version_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidConfiguration, InvalidManifest, InvalidOption, InvalidQuantity
 from podqos.manifest.problems import Severity
@@ -58,11 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nodes", type=int, metavar="N", help="so many nodes of --node-capacity, besides any manifests"
     )
     parser.add_argument("--node-capacity", metavar="cpu=16,memory=64Gi,pods=110", help="what each of --nodes has")
-    parser.add_argument(
-        "--kubelet-config",
-        metavar="FILE",
-        help="a KubeletConfiguration: allocatable is worked out from it and the capacity of every node",
-    )
+    add_kubelet_option(parser)
     parser.add_argument(
         "--order",
         choices=list(QueueOrder),

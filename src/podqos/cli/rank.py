@@ -14,7 +14,11 @@ from __future__ import annotations
 
 import argparse
 
+from msgspec.structs import replace
+
+from podqos.cli.kubelet_node import Kubelet, judged_cgroups, kubelet_of
 from podqos.cli.options import (
+    add_kubelet_option,
     add_layout_option,
     add_schema_option,
     add_version_option,
@@ -26,17 +30,16 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
-from podqos.model.profile import parse_version
+from podqos.model.profile import Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
+from podqos.qos.oom import component_scores
 from podqos.report.ranking import RankReport, rank_report
 from podqos.report.words import mebibytes
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
-
-_LEAST_NODE_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--soft", action="store_true", help="the threshold met is a soft one (default: a hard one)")
     add_layout_option(parser)
+    add_kubelet_option(parser)
     parser.add_argument(
         "--pods-memory",
         metavar="QUANTITY",
-        help="memory limit of the cgroup of all pods, where enforceNodeAllocatable has pods (default: no limit)",
+        help="memory limit of the cgroup of all pods, where enforceNodeAllocatable has pods (default: what "
+        "--kubelet-config leaves to pods, or no limit)",
     )
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     add_version_option(parser)
@@ -86,25 +91,32 @@ def run(arguments: argparse.Namespace) -> int:
         what = f"Kubernetes {arguments.kubernetes_version} evicts nobody for {arguments.signal}"
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
     snapshot, errors = read_snapshot(arguments, profile)
-    settings = _settings(arguments, snapshot)
+    kubelet = kubelet_of(arguments.kubelet_config)
+    settings = _settings(arguments, kubelet, snapshot, profile)
     seen = outlook(snapshot, settings, profile)
     if seen.available_bytes < 0 and arguments.stats is None:
         node = snapshot.node
         what = f"the pods use {mebibytes(node.memory_bytes - seen.available_bytes)}, the node has "
         raise InputError(f"{what}{mebibytes(node.memory_bytes)}", fix="give the node's memory with --node-memory")
-    report = rank_report(snapshot, both_orders(snapshot, ranking, settings, seen.domain), seen)
+    components = component_scores(kubelet.config.oom_score_adj)
+    report = rank_report(snapshot, both_orders(snapshot, ranking, settings, seen.domain), seen, components)
     _print(report, arguments)
     return 2 if errors else 0
 
 
-def _settings(arguments: argparse.Namespace, snapshot: Snapshot) -> CgroupSettings:
-    limit = None if arguments.pods_memory is None else amount_option(arguments.pods_memory, "--pods-memory")
-    return CgroupSettings(
-        node_memory_bytes=snapshot.node.memory_bytes,
-        node_swap_bytes=snapshot.node.swap_bytes,
-        node_allocatable={} if limit is None else {MEMORY: Quantity.of_units(limit, "BinarySI")},
+def _settings(arguments: argparse.Namespace, kubelet: Kubelet, snapshot: Snapshot, profile: Profile) -> CgroupSettings:
+    settings = judged_cgroups(
+        kubelet,
+        memory_bytes=snapshot.node.memory_bytes,
+        swap_bytes=snapshot.node.swap_bytes,
         cgroup_version=CgroupVersion(arguments.cgroup),
+        profile=profile,
     )
+    if arguments.pods_memory is None:
+        return settings
+    limit = Quantity.of_units(amount_option(arguments.pods_memory, "--pods-memory"), "BinarySI")
+    allocatable = {**settings.node_allocatable, MEMORY: limit}
+    return replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)
 
 
 def _print(report: RankReport, arguments: argparse.Namespace) -> None:

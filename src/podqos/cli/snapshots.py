@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podqos.cli.inputs import read_bytes
 from podqos.cli.node_pods import read_node_pods
-from podqos.cli.options import add_filename_option, amount_option, applied_files, node_memory_option
+from podqos.cli.options import LEAST_NODE_BYTES, add_filename_option, amount_option, applied_files, node_memory_option
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
 from podqos.manifest.documents import plain_documents
@@ -18,8 +18,6 @@ from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import read_usage
-
-_LEAST_NODE_BYTES = 1 << 20
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +41,7 @@ def read_snapshot(arguments: argparse.Namespace, profile: Profile) -> tuple[Snap
     snapshot, errors = _read(arguments, profile)
     if not snapshot.pods:
         raise InputError("there are no pods", fix="give manifests or the kubelet's /pods")
-    if snapshot.node.memory_bytes < _LEAST_NODE_BYTES:
+    if snapshot.node.memory_bytes < LEAST_NODE_BYTES:
         what = f"{snapshot.node.memory_bytes} bytes are not the memory of a node"
         raise InputError(what, fix="for example --node-memory 64Gi")
     return snapshot, errors

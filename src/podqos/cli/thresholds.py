@@ -10,6 +10,7 @@ import argparse
 
 from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings, settings_from_flags
 from podqos.cli.options import (
+    add_kubelet_option,
     add_layout_option,
     add_schema_option,
     add_version_option,
@@ -51,9 +52,7 @@ _CAPACITIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
-    parser.add_argument(
-        "-f", "--filename", dest="file", metavar="FILE|-", help="a KubeletConfiguration, or - for standard input"
-    )
+    add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.state import AgentConfig
 from podqos.errors import HostError, InvalidConfiguration
@@ -21,13 +22,13 @@ from podqos.host.disk import filesystem
 from podqos.host.procfs import Procfs
 from podqos.host.world import LogPolicy
 from podqos.manifest.kubelet import KubeletSettings
-from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import PID, KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.placement.allocatable import node_allocatable
-from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, MemoryQoS, SwapBehavior
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
@@ -84,7 +85,7 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
         raise HostError(f"more is reserved than there is: {', '.join(divided.over_reserved)}")
     return AgentConfig(
         node=settings.node,
-        cgroups=_cgroup_settings(settings, cgroups, capacity, divided.enforced),
+        cgroups=_cgroup_settings(settings, cgroups, capacity),
         eviction=configure(configuration, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
         allocatable=divided.allocatable,
         max_pods=configuration.max_pods,
@@ -106,42 +107,24 @@ def machine_capacity(settings: NodeSettings, procfs: Procfs) -> ResourceList:
     return capacity
 
 
-def _cgroup_settings(
-    settings: NodeSettings, cgroups: Cgroups, capacity: ResourceList, enforced: ResourceList
-) -> CgroupSettings:
+def _cgroup_settings(settings: NodeSettings, cgroups: Cgroups, capacity: ResourceList) -> CgroupSettings:
     configuration = settings.configuration
-    is_v2 = cgroups.version is CgroupVersion.V2
+    planned = cgroup_settings(configuration, capacity, cgroup_version=cgroups.version, profile=settings.profile)
+    enforced = planned.node_allocatable
     pids = configuration.reserved_for_kube.get(PID), configuration.reserved_for_system.get(PID)
     most = Procfs().max_pids()
     if any(pids) and most is not None:
         left = most - sum(amount.value for amount in pids if amount is not None)
         enforced = {**enforced, PID: Quantity.of_units(left)}
-    swap = configuration.memory_swap.swap_behavior
-    return CgroupSettings(
-        node_memory_bytes=capacity[MEMORY].value,
-        node_swap_bytes=0,
-        node_capacity=capacity,
+    return replace(
+        planned,
         node_allocatable=enforced,
-        enforce_node_allocatable="pods" in configuration.enforce_node_allocatable,
-        cgroup_version=cgroups.version,
         cgroup_driver=CgroupDriver.CGROUPFS,
         cgroup_root=settings.own,
-        cpu_cfs_quota=configuration.cpu_cfs_quota,
-        cpu_cfs_period_us=parse_duration_ns(configuration.cpu_cfs_quota_period) // 1000,
-        pod_pids_limit=configuration.pod_pids_limit if configuration.pod_pids_limit > 0 else None,
-        single_process_oom_kill=bool(configuration.single_process_oom_kill),
-        memory_qos=_memory_qos(configuration, enforced) if is_v2 else None,
-        swap_behavior=SwapBehavior(swap) if swap else SwapBehavior.NO_SWAP,
+        # This node pins nobody to a core: quotas have to stay.
+        static_cpu_manager=False,
         swap_controller=_accounts_swap(cgroups, settings.own),
     )
-
-
-def _memory_qos(configuration: KubeletConfiguration, enforced: ResourceList) -> MemoryQoS | None:
-    if not configuration.feature_gates.get("MemoryQoS"):
-        return None
-    policy = "TieredReservation" if configuration.memory_reservation_policy == "TieredReservation" else "None"
-    factor = configuration.memory_throttling_factor
-    return MemoryQoS(0.9 if factor is None else factor, policy, enforced[MEMORY].value)  # type: ignore[arg-type] # one of two texts
 
 
 def _accounts_swap(cgroups: Cgroups, own: str) -> bool:

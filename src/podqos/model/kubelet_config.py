@@ -72,7 +72,8 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     local_storage_capacity_isolation: bool = True
 
     cgroup_root: str = ""
-    cgroup_driver: str = "cgroupfs"
+    cgroup_driver: str = ""
+    """Absent means what the runtime says (1.34), and cgroupfs where it says nothing."""
     cgroups_per_qos: bool = field(default=True, name="cgroupsPerQOS")
     cpu_cfs_quota: bool = field(default=True, name="cpuCFSQuota")
     cpu_cfs_quota_period: str = field(default="100ms", name="cpuCFSQuotaPeriod")
@@ -185,11 +186,39 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
     for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
         if number < 0:
             raise InvalidConfiguration(f"{number} is negative", where=_at(where, name), fix="use 0 or more")
+    _check_choices(config, where)
     if config.reserved_system_cpus:
         try:
             cpu_set(config.reserved_system_cpus)
         except InputError as error:
             raise InvalidConfiguration(error.what, where=_at(where, "reservedSystemCPUs"), fix=error.fix) from None
+
+
+def _check_choices(config: KubeletConfiguration, where: str) -> None:
+    """Refuse what the kubelet would not start with (pkg/kubelet/apis/config/validation)."""
+    choices = {
+        "cgroupDriver": (config.cgroup_driver, ("", "cgroupfs", "systemd")),
+        "cpuManagerPolicy": (config.cpu_manager_policy, ("", "none", "static")),
+        "memorySwap.swapBehavior": (config.memory_swap.swap_behavior, ("", "NoSwap", "LimitedSwap")),
+        "memoryReservationPolicy": (config.memory_reservation_policy, ("None", "TieredReservation")),
+    }
+    for name, (text, known) in choices.items():
+        if text not in known:
+            fix = f"write {' or '.join(each for each in known if each)}"
+            raise InvalidConfiguration(f"{text!r} is not known", where=_at(where, name), fix=fix)
+    factor = config.memory_throttling_factor
+    numbers = {
+        "oomScoreAdj": (config.oom_score_adj, -1000 <= config.oom_score_adj <= 1000, "-1000 to 1000"),
+        "memoryThrottlingFactor": (factor, factor is None or 0 < factor <= 1, "more than 0, up to 1"),
+        "cpuCFSQuotaPeriod": (
+            config.cpu_cfs_quota_period,
+            10**6 <= parse_duration_ns(config.cpu_cfs_quota_period) <= 10**9,
+            "1ms to 1s",
+        ),
+    }
+    for name, (number, is_within, fix) in numbers.items():
+        if not is_within:
+            raise InvalidConfiguration(f"{number} is out of range", where=_at(where, name), fix=fix)
 
 
 def _check_reserved(reserved: Mapping[str, str], where: str) -> None:

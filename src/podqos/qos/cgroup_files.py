@@ -44,6 +44,7 @@ def _files_v1(values: CgroupValues) -> Iterator[CgroupFile]:
         yield from _plain("cpu.cfs_quota_us", quota)
         yield from _plain("cpu.cfs_period_us", Value(values.cpu_period_us, quota.because))
     memory, swap = values.memory_limit_bytes, values.memory_swap_bytes
+    yield from _own_cpus(values)
     yield from _plain("memory.limit_in_bytes", memory)
     if memory is not None and swap is not None:
         both = None if memory.amount is None or swap.amount is None else memory.amount + swap.amount
@@ -62,6 +63,7 @@ def _files_v2(values: CgroupValues, conversion: WeightConversion) -> Iterator[Cg
         period_us = values.cpu_period_us
         text = None if period_us is None else f"{'max' if quota.amount is None else quota.amount} {period_us}"
         yield CgroupFile("cpu.max", text, quota.because)
+    yield from _own_cpus(values)
     yield from _plain("memory.min", values.memory_min_bytes)
     yield from _plain("memory.low", values.memory_low_bytes)
     yield from _plain("memory.high", values.memory_high_bytes)
@@ -76,6 +78,13 @@ def _files_v2(values: CgroupValues, conversion: WeightConversion) -> Iterator[Cg
 def _plain(name: str, value: Value | None) -> Iterator[CgroupFile]:
     if value is not None:
         yield CgroupFile(name, None if value.amount is None else str(value.amount), value.because)
+
+
+def _own_cpus(values: CgroupValues) -> Iterator[CgroupFile]:
+    """Yield the CPUs a container has to itself; their numbers are not known before the pod is on a node."""
+    own = values.exclusive_cpus
+    if own is not None:
+        yield CgroupFile("cpuset.cpus", f"<{own.amount} of its own>", own.because)
 
 
 def _page_size(limit: HugepageLimit) -> str:

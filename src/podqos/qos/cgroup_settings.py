@@ -11,7 +11,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from podqos.model.resources import ResourceList
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.cpu import DEFAULT_PERIOD_US, WeightConversion
 
 
@@ -79,6 +80,11 @@ class CgroupSettings(Struct, frozen=True, kw_only=True):
 
     cpu_cfs_quota: bool = True
     cpu_cfs_period_us: int = DEFAULT_PERIOD_US
+    static_cpu_manager: bool = False
+    """``cpuManagerPolicy: static``: whole CPUs that a Guaranteed container requests are its own."""
+    exclusive_cpu_quota: bool = False
+    """Whether a container with CPUs of its own has a quota as well: up to 1.32, and since then without the feature
+    gate DisableCPUQuotaWithExclusiveCPUs."""
     pod_pids_limit: int | None = None
     single_process_oom_kill: bool = False
     memory_qos: MemoryQoS | None = None
@@ -87,3 +93,23 @@ class CgroupSettings(Struct, frozen=True, kw_only=True):
     swap_behavior: SwapBehavior = SwapBehavior.NO_SWAP
     swap_controller: bool = True
     """Whether the kernel accounts swap per cgroup; without it nothing is written about swap."""
+
+
+def stock_node(
+    memory_bytes: int,
+    *,
+    cores: int | None = None,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+) -> CgroupSettings:
+    """Return a node whose kubelet has its defaults: nothing is reserved, and pods are limited to what there is."""
+    capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
+    if cores is not None:
+        capacity[CPU] = Quantity.of_units(cores)
+    return CgroupSettings(
+        node_memory_bytes=memory_bytes,
+        node_swap_bytes=swap_bytes,
+        node_capacity=capacity,
+        node_allocatable=capacity,
+        cgroup_version=cgroup_version,
+    )

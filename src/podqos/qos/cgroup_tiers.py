@@ -45,6 +45,14 @@ class TierRequests(Struct, frozen=True, gc=False):
     burstable_memory_bytes: int = 0
     guaranteed_memory_bytes: int = 0
 
+    def plus(self, other: TierRequests, times: int = 1) -> TierRequests:
+        """Return both together; ``times`` −1 takes the other away."""
+        return TierRequests(
+            self.burstable_cpu_milli + times * other.burstable_cpu_milli,
+            self.burstable_memory_bytes + times * other.burstable_memory_bytes,
+            self.guaranteed_memory_bytes + times * other.guaranteed_memory_bytes,
+        )
+
 
 def tier_requests(pods: Iterable[Pod], profile: Profile = LATEST) -> TierRequests:
     """Add up the effective requests of all pods on a node."""

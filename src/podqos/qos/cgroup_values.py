@@ -51,6 +51,8 @@ class Rule(StrEnum):
     """BestEffort pods get the least cpu share and no limits."""
     QUOTA_DISABLED = "QuotaDisabled"
     """``cpuCFSQuota: false``: cpu limits are not enforced."""
+    EXCLUSIVE_CPUS = "ExclusiveCPUs"
+    """``cpuManagerPolicy: static``: the CPUs are the container's own, and no quota holds it back on them."""
 
     POD_PIDS_LIMIT = "PodPidsLimit"
     """``podPidsLimit`` of the kubelet."""
@@ -142,6 +144,8 @@ class CgroupValues(Struct, frozen=True, gc=False, kw_only=True):
     cpu_shares: Value | None = None
     cpu_quota_us: Value | None = None
     cpu_period_us: int | None = None
+    exclusive_cpus: Value | None = None
+    """How many CPUs are the container's own; which ones, the CPU manager picks when the pod is admitted."""
     memory_limit_bytes: Value | None = None
     memory_swap_bytes: Value | None = None
     """Swap on top of memory."""
@@ -175,13 +179,15 @@ def container_values(
     pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
 ) -> CgroupValues:
     """Return what the kubelet asks the runtime to set for one container."""
-    cpu = container_cpu(pod, container, settings, profile)
+    cpu = container_cpu(pod, container, qos_class, settings, profile)
+    own_cpus = exclusive_cpus(pod, container, qos_class, settings, profile)
     memory_limit = _container_limit(pod, container, MEMORY, profile)
     memory_min, memory_low = _container_protection(container, qos_class, settings)
     return CgroupValues(
         cpu_shares=cpu.shares,
         cpu_quota_us=cpu.quota_us,
         cpu_period_us=cpu.period_us,
+        exclusive_cpus=Value(own_cpus, Because(Rule.EXCLUSIVE_CPUS)) if own_cpus else None,
         memory_limit_bytes=_limit_value(memory_limit),
         memory_swap_bytes=_swap(pod, container, qos_class, settings),
         memory_min_bytes=memory_min,
@@ -198,14 +204,40 @@ def pod_cpu(
     """Return the part of ``pod_values`` about CPU; ``requests`` are the pod's effective ones."""
     limit = _pod_limit(pod, CPU, qos_class, profile)
     period_us = settings.cpu_cfs_period_us if limit.amount is not None else None
-    return CpuValues(_pod_shares(requests, qos_class), _quota(limit, settings), period_us)
+    own = settings.static_cpu_manager and any(
+        exclusive_cpus(pod, container, qos_class, settings, profile)
+        for container in (*pod.spec.containers, *pod.spec.init_containers)
+    )
+    return CpuValues(_pod_shares(requests, qos_class), _quota(limit, settings, has_own_cpus=own), period_us)
 
 
-def container_cpu(pod: Pod, container: Container, settings: CgroupSettings, profile: Profile = LATEST) -> CpuValues:
+def container_cpu(
+    pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
+) -> CpuValues:
     """Return the part of ``container_values`` about CPU."""
     limit = _container_limit(pod, container, CPU, profile)
     period_us = settings.cpu_cfs_period_us if settings.cpu_cfs_quota else None
-    return CpuValues(_container_shares(container, limit), _quota(limit, settings), period_us)
+    own = bool(exclusive_cpus(pod, container, qos_class, settings, profile))
+    return CpuValues(_container_shares(container, limit), _quota(limit, settings, has_own_cpus=own), period_us)
+
+
+def exclusive_cpus(
+    pod: Pod, container: Container, qos_class: QOSClass, settings: CgroupSettings, profile: Profile = LATEST
+) -> int:
+    """Return how many CPUs a static CPU manager gives a container alone: all of a whole request, or none.
+
+    Only in Guaranteed pods, and in none whose resources are stated for the pod. An ephemeral container has no request.
+    Source: Kubernetes v1.36 pkg/kubelet/cm/cpumanager/policy_static.go.
+    """
+    if not settings.static_cpu_manager or qos_class is not QOSClass.GUARANTEED:
+        return 0
+    return 0 if profile.pod_level_resources and pod_level_is_set(pod) else whole_cpus(container)
+
+
+def whole_cpus(container: Container) -> int:
+    """Return how many CPUs a container requests, 0 where that is not a whole number."""
+    milli = container.resources.requests.get(CPU, ZERO).milli_value
+    return 0 if milli % 1000 else milli // 1000
 
 
 def hugepage_limits(amounts: ResourceList, rule: Rule, sizes_bytes: tuple[int, ...]) -> tuple[HugepageLimit, ...]:
@@ -297,11 +329,13 @@ def _limit_value(limit: Because) -> Value:
     return Value(limit.amount.value or None if limit.amount is not None else None, limit)
 
 
-def _quota(limit: Because, settings: CgroupSettings) -> Value:
+def _quota(limit: Because, settings: CgroupSettings, *, has_own_cpus: bool) -> Value:
     if limit.amount is None:
         return Value(None, limit)
     if not settings.cpu_cfs_quota:
         return Value(None, Because(Rule.QUOTA_DISABLED, limit.amount))
+    if has_own_cpus and not settings.exclusive_cpu_quota:
+        return Value(None, Because(Rule.EXCLUSIVE_CPUS, limit.amount))
     period_us = settings.cpu_cfs_period_us
     quota_us = quota_from_milli(limit.amount.milli_value, period_us)
     clamped = quota_us is not None and quota_us != limit.amount.milli_value * period_us // 1000

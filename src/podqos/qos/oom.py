@@ -20,14 +20,28 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import MEMORY
 
 BEST_EFFORT_OOM_SCORE_ADJ = 1000
+KUBELET_OOM_SCORE_ADJ = -999
 
 # Fixed values, by who sets them. The sandbox ("pause") process is the runtime's own.
 COMPONENT_OOM_SCORE_ADJ = {
-    "kubelet": -999,
+    "kubelet": KUBELET_OOM_SCORE_ADJ,
     "kube-proxy": -999,
     "container runtime": -999,
     "pod sandbox": -998,
 }
+
+
+class ComponentScore(Struct, frozen=True, gc=False):
+    """The adjustment of a process of the node itself, which no class decides."""
+
+    component: str
+    value: int
+
+
+def component_scores(kubelet: int = KUBELET_OOM_SCORE_ADJ) -> tuple[ComponentScore, ...]:
+    """Return the fixed values; only the kubelet's own is a setting of its (``oomScoreAdj``)."""
+    values = {**COMPONENT_OOM_SCORE_ADJ, "kubelet": kubelet}
+    return tuple(ComponentScore(name, value) for name, value in values.items())
 
 
 class OOMRule(StrEnum):

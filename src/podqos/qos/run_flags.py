@@ -17,10 +17,8 @@ from msgspec import Struct
 
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import ZERO
-from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.qos.cgroup_values import Because, CgroupValues, Value, container_values
+from podqos.qos.cgroup_values import Because, CgroupValues, Value, container_values, whole_cpus
 from podqos.qos.oom import OOMScore, oom_scores
 
 Engine = Literal["docker", "podman"]
@@ -38,6 +36,8 @@ class Status(StrEnum):
     """Nothing in a pod says it."""
     GONE = "Gone"
     """It no longer does anything."""
+    WINDOWS_ONLY = "WindowsOnly"
+    """It does nothing on Linux."""
 
 
 class Note(StrEnum):
@@ -63,7 +63,9 @@ class Note(StrEnum):
     CPU_MANAGER = "CPUManager"
     """A static CPU manager would pick whole CPUs for this container when it starts; the pod does not say which."""
     SHARED_CPUS = "SharedCPUs"
-    """The container shares the CPUs that nobody has to himself."""
+    """The container shares the CPUs that no container has to itself."""
+    OWN_CPUS = "OwnCPUs"
+    """The static CPU manager picks the container's own CPUs when the pod is admitted."""
     MEMORY_MANAGER = "MemoryManager"
     """A static memory manager would pick NUMA nodes for this container when it starts."""
     SHARED_MEMORY_NODES = "SharedMemoryNodes"
@@ -74,6 +76,8 @@ class Note(StrEnum):
     """cgroup v2 has no such file: docker drops the flag with a warning, podman does not start the container."""
     KERNEL_MEMORY = "KernelMemory"
     """Linux stopped limiting kernel memory apart in 5.16, Docker removed the flag in 23.0, podman in 4.0."""
+    WINDOWS_ONLY = "WindowsOnly"
+    """A share of all processors, for Windows containers; podman has no such flag."""
 
 
 class Flag(Struct, frozen=True, gc=False):
@@ -123,7 +127,8 @@ def run_flags(
                     _cgroup_v1_only("--memory-swappiness", Note.SWAPPINESS, settings),
                     _plan_flag("--cpu-shares", values.cpu_shares),
                     *_cpu_quota(values),
-                    *_cpusets(container, qos_class),
+                    *_cpusets(container, values, qos_class),
+                    Flag("--cpu-percent", Status.WINDOWS_ONLY, None, Note.WINDOWS_ONLY),
                     _cgroup_v1_only("--oom-kill-disable", Note.OOM_KILLER_STAYS, settings),
                     Flag("--kernel-memory", Status.GONE, None, Note.KERNEL_MEMORY),
                 ),
@@ -168,13 +173,15 @@ def _cpu_quota(values: CgroupValues) -> tuple[Flag, Flag]:
     return _plan_flag("--cpu-period", Value(period_us, quota.because)), _plan_flag("--cpu-quota", quota)
 
 
-def _cpusets(container: Container, qos_class: QOSClass) -> tuple[Flag, Flag]:
+def _cpusets(container: Container, values: CgroupValues, qos_class: QOSClass) -> tuple[Flag, Flag]:
     """Return the two flags that only a static CPU or memory manager would fill, and only for Guaranteed pods."""
     guaranteed = qos_class is QOSClass.GUARANTEED
-    cpu = container.resources.requests.get(CPU, ZERO)
-    whole = guaranteed and cpu.milli_value > 0 and cpu.milli_value % 1000 == 0
+    cpus = Note.CPU_MANAGER if guaranteed and whole_cpus(container) else Note.SHARED_CPUS
+    own = values.exclusive_cpus is not None
     return (
-        Flag("--cpuset-cpus", Status.NO_COUNTERPART, None, Note.CPU_MANAGER if whole else Note.SHARED_CPUS),
+        Flag("--cpuset-cpus", Status.FOLLOWS, None, Note.OWN_CPUS)
+        if own
+        else Flag("--cpuset-cpus", Status.NO_COUNTERPART, None, cpus),
         Flag(
             "--cpuset-mems",
             Status.NO_COUNTERPART,

@@ -14,7 +14,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import Classification, classify
-from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ, OOMScore, oom_scores, pod_qos_class
 
 if TYPE_CHECKING:
     from podqos.qos.run_flags import Engine
@@ -26,11 +26,17 @@ class Settings(Struct, frozen=True):
     cgroups: CgroupSettings
     profile: Profile = LATEST
     engine: Engine = "docker"
+    kubelet_oom_score_adj: int = KUBELET_OOM_SCORE_ADJ
 
     @property
     def node_memory_bytes(self) -> int:
         """The node's memory, which enters Burstable's oom score."""
         return self.cgroups.node_memory_bytes
+
+    @property
+    def machine_bytes(self) -> int:
+        """Memory and swap, which ``/proc/PID/oom_score`` is a share of."""
+        return self.cgroups.node_memory_bytes + self.cgroups.node_swap_bytes
 
 
 class Decision(Struct, frozen=True, gc=False):

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 
 from podqos.report.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.style import Style, columns, wrapped
+from podqos.report.words import flag_fate
 
 _LABEL = 8  # columns of a label, such as "why", within a block
 
 
-def text(item: Explanation, style: Style) -> list[str]:
-    """Return a block of lines that explains one pod."""
+def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
+    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with what became of it."""
     lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
     lines += _labelled("why", [item.reason], style)
     if item.qos_class_as_written != item.qos_class_computed:
@@ -29,6 +30,8 @@ def text(item: Explanation, style: Style) -> list[str]:
     for container in item.containers:
         flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
         lines += _labelled("run", [f"{container.name}: {flags}"], style)
+        if verbose:
+            lines += ["", *_flag_table(container, style), ""]
     lines.append("")
     return lines
 
@@ -63,7 +66,7 @@ def wide(items: Sequence[Explanation], style: Style) -> list[str]:
                 asked(container, "cpu"),
                 asked(container, "memory"),
                 str(container.oom_score_adj),
-                _files(cgroups[container.name]),
+                files_text(cgroups[container.name]),
                 cgroups[container.name].path or "–",
             )
             for container in item.containers
@@ -113,6 +116,13 @@ def _container_table(containers: Sequence[ContainerExplanation], style: Style) -
     return columns(headers, rows, style, indent="  ")
 
 
+def _flag_table(container: ContainerExplanation, style: Style) -> list[str]:
+    rows = [
+        (flag.name, flag.value or "–", flag_fate(flag.status, flag.value, flag.reason)) for flag in container.run_flags
+    ]
+    return columns((f"FLAG FOR {container.name}", "VALUE", "WHAT BECAME OF IT"), rows, style, indent="  ")
+
+
 def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
     lines = []
     parent = ""
@@ -122,15 +132,16 @@ def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
         path = cgroup.path or "(refused by the runtime)"
         if cgroup.level == "pod":
             parent = path
-            lines += _labelled("cgroup", [path, f"  {_files(cgroup)}"], style)
+            lines += _labelled("cgroup", [path, f"  {files_text(cgroup)}"], style)
         else:
             shown = path.removeprefix(f"{parent}/") if parent else path
             lines += wrapped(f"{cgroup.container}: {shown}", style, " " * (2 + _LABEL))
-            lines += wrapped(_files(cgroup), style, " " * (4 + _LABEL))
+            lines += wrapped(files_text(cgroup), style, " " * (4 + _LABEL))
     return lines
 
 
-def _files(cgroup: CgroupExplanation) -> str:
+def files_text(cgroup: CgroupExplanation) -> str:
+    """Return what is written into a cgroup, in a line."""
     return ", ".join(f"{file.name}={file.value}" for file in cgroup.files if file.value is not None) or "nothing set"
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.kernel.build import PAGE_BYTES
-from podqos.kernel.oom import Process, badness, shown_oom_score
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -17,6 +15,7 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report import words
+from podqos.report.components import ComponentReport, idle_score
 from podqos.report.containers import amounts, typed_containers
 from podqos.report.decision import Decision, Settings
 
@@ -57,10 +56,10 @@ class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
 
 
 class CgroupExplanation(Struct, frozen=True, rename="camel"):
-    """One directory of the pod."""
+    """One directory of the pod, or above all pods."""
 
     level: str
-    """``pod``, ``sandbox`` or ``container``."""
+    """``node``, ``qos``, ``pod``, ``sandbox`` or ``container``."""
     container: str
     path: str | None
     oci_path: str
@@ -96,12 +95,25 @@ class Explanation(Struct, frozen=True, rename="camel"):
     cgroups: tuple[CgroupExplanation, ...]
 
 
+class NodeExplanation(Struct, frozen=True, rename="camel"):
+    """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
+
+    pods: int
+    """How many of the pods count, all taken to be on one node: one replica of each workload, none that has ended."""
+    assumption: str
+    """The same in words."""
+    cgroups: tuple[CgroupExplanation, ...]
+    """``kubepods`` and the classes; empty with ``cgroupsPerQOS: false``."""
+    components: tuple[ComponentReport, ...]
+
+
 class ExplanationList(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos explain -o json``."""
 
     items: tuple[Explanation, ...]
     kubernetes_version: str
     node_memory_bytes: int
+    node: NodeExplanation
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ExplanationList"
 
@@ -137,7 +149,7 @@ def explain(workload: Workload, decision: Decision, source: str, settings: Setti
             )
         ),
         cgroups=tuple(
-            _cgroup(cgroup) for cgroup in pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
+            map(cgroup_explanation, pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile))
         ),
     )
 
@@ -152,7 +164,7 @@ def _container(
         limits=amounts(container.resources.limits),
         qos_class_per_resource=class_per_resource(container.resources),
         oom_score_adj=score.value,
-        oom_score_idle=_idle_score(score.value, settings),
+        oom_score_idle=idle_score(score.value, settings.machine_bytes),
         oom_rule=score.rule,
         oom_reason=words.oom_rule(score, settings.node_memory_bytes),
         run_flags=tuple(
@@ -161,13 +173,8 @@ def _container(
     )
 
 
-def _idle_score(oom_score_adj: int, settings: Settings) -> int:
-    total_pages = (settings.node_memory_bytes + settings.cgroups.node_swap_bytes) // PAGE_BYTES
-    idle = Process(pid=2, cgroup="/", rss_pages=0, oom_score_adj=oom_score_adj)
-    return shown_oom_score(badness(idle, total_pages), total_pages)
-
-
-def _cgroup(cgroup: Cgroup) -> CgroupExplanation:
+def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
+    """Return one directory in the documented shape."""
     return CgroupExplanation(
         level=cgroup.level,
         container=cgroup.container,

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.report.components import component_table
 from podqos.report.ranking import RankReport, amount
 from podqos.report.style import Style, columns, wrapped
 from podqos.report.words import mebibytes
+
+_BECAUSE = "BEFORE THE NEXT BECAUSE"
 
 CSV_COLUMNS = (
     "pod",
@@ -37,6 +40,8 @@ def table(report: RankReport, style: Style) -> list[str]:
         "",
         style.strong(f"Killed by the kernel, first to last, when {where} is out of memory"),
         *_kills(report, style),
+        "",
+        *component_table(report.components, style),
         "",
         *(line for text in _remarks(report) for line in wrapped(text, style, "")),
     ]
@@ -77,9 +82,7 @@ def _evictions(report: RankReport, style: Style) -> list[str]:
         )
         for place in report.eviction_order
     ]
-    return columns(
-        ("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", "BEFORE THE NEXT BECAUSE"), rows, style
-    )
+    return columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", _BECAUSE), rows, style)
 
 
 def _kills(report: RankReport, style: Style) -> list[str]:
@@ -92,12 +95,13 @@ def _kills(report: RankReport, style: Style) -> list[str]:
             ("" if kill.processes == 1 else f"{kill.processes} × ") + _used(kill.used_bytes, kill.is_measured),
             str(kill.oom_score_adj),
             _signed(kill.badness_bytes),
+            str(kill.oom_score),
             str(kill.eviction_place),
             kill.reason,
         )
         for kill in report.kill_order
     ]
-    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", "ADJ", "BADNESS", "KUBELET'S #", "BEFORE THE NEXT BECAUSE")
+    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", "ADJ", "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
     return columns(headers, rows, style)
 
 

@@ -6,6 +6,7 @@ added, never renamed or removed, and ``docs/schema/rank.json`` is made from thes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -17,6 +18,8 @@ from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
+from podqos.qos.oom import ComponentScore, component_scores
+from podqos.report.components import ComponentReport, component_reports
 from podqos.report.words import mebibytes, oom_rule
 from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
@@ -109,13 +112,18 @@ class RankReport(Struct, frozen=True, rename="camel"):
     disagreements: tuple[DisagreementReport, ...]
     reversed_pairs: int
     """How many pairs of pods stand the other way round, neighbours or not; 0 if the orders agree."""
+    components: tuple[ComponentReport, ...]
+    """The processes of the node itself, which are in neither order."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SurvivalOrders"
 
 
-def rank_report(snapshot: Snapshot, orders: Orders, outlook: Outlook) -> RankReport:
+def rank_report(
+    snapshot: Snapshot, orders: Orders, outlook: Outlook, components: Sequence[ComponentScore] = component_scores()
+) -> RankReport:
     """Render both orders into the documented shape."""
     ranking = orders.ranking
+    machine_bytes = snapshot.node.memory_bytes + snapshot.node.swap_bytes
     return RankReport(
         kubernetes_version=".".join(map(str, ranking.profile.version)),
         signal=ranking.signal,
@@ -132,12 +140,13 @@ def rank_report(snapshot: Snapshot, orders: Orders, outlook: Outlook) -> RankRep
             oom_total_bytes=orders.domain.total_bytes,
         ),
         eviction_order=_eviction_order(orders),
-        kill_order=_kill_order(orders, snapshot.node.memory_bytes),
+        kill_order=_kill_order(orders, snapshot.node.memory_bytes, machine_bytes),
         disagreements=tuple(
             DisagreementReport(each.evicted_first, each.killed_first, each.killed_by, each.evicted_by, each.spared)
             for each in orders.disagreements
         ),
         reversed_pairs=orders.reversed_pairs,
+        components=component_reports(components, machine_bytes),
     )
 
 
@@ -165,7 +174,7 @@ def _eviction_order(orders: Orders) -> tuple[EvictionPlace, ...]:
     )
 
 
-def _kill_order(orders: Orders, node_memory_bytes: int) -> tuple[KillPlace, ...]:
+def _kill_order(orders: Orders, node_memory_bytes: int, machine_bytes: int) -> tuple[KillPlace, ...]:
     eviction_places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
     reasons = [_why_killed_first(one, other) for one, other in pairwise(orders.kernel)]
     return tuple(
@@ -180,7 +189,7 @@ def _kill_order(orders: Orders, node_memory_bytes: int) -> tuple[KillPlace, ...]
             oom_score_adj=killed.score.value,
             oom_reason=oom_rule(killed.score, node_memory_bytes),
             badness_bytes=killed.worst.points * PAGE_BYTES,
-            oom_score=killed.shown_score,
+            oom_score=killed.shown_score(machine_bytes),
             eviction_place=eviction_places[killed.pod.metadata.uid],
             before_next_by=killed.before_next_by,
             margin_bytes=killed.margin_bytes,

@@ -10,7 +10,7 @@ from podqos.qos.cgroup_values import Because, Rule
 from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
-from podqos.qos.run_flags import Flag, Note
+from podqos.qos.run_flags import Flag, Note, Status
 
 
 def why_class(classification: Classification) -> str:
@@ -68,6 +68,7 @@ _RULES = {
     Rule.NO_LIMIT: "no limit: {containers} has none",
     Rule.BEST_EFFORT: "BestEffort",
     Rule.QUOTA_DISABLED: "cpu limits are not enforced (cpuCFSQuota: false)",
+    Rule.EXCLUSIVE_CPUS: "CPUs of its own (cpuManagerPolicy: static)",
     Rule.POD_PIDS_LIMIT: "podPidsLimit",
     Rule.NOT_REQUESTED_SIZE: "pages of this size are not requested",
     Rule.UNBOUNDED: "unbounded; the levels below decide",
@@ -110,12 +111,14 @@ _NOTES = {
     Note.SWAP_UNKNOWN: "the kernel does not account swap",
     Note.SWAPPINESS: "the kubelet leaves the node's swappiness alone",
     Note.CPU_MANAGER: "a static CPU manager would choose whole CPUs when the container starts",
-    Note.SHARED_CPUS: "it shares the CPUs that nobody has to himself",
+    Note.SHARED_CPUS: "it shares the CPUs that no container has to itself",
+    Note.OWN_CPUS: "the static CPU manager picks CPUs of its own when the pod is admitted",
     Note.MEMORY_MANAGER: "a static memory manager would choose NUMA nodes when the container starts",
     Note.SHARED_MEMORY_NODES: "all NUMA nodes may be used",
     Note.OOM_KILLER_STAYS: "Kubernetes counts on the OOM killer",
-    Note.NOT_ON_CGROUP_V2: "cgroup v2 has no such file",
-    Note.KERNEL_MEMORY: "gone: Linux 5.16, Docker 23.0, podman 4.0",
+    Note.NOT_ON_CGROUP_V2: "gone since cgroup v2, which has no such file",
+    Note.KERNEL_MEMORY: "gone since Linux 5.16, Docker 23.0, podman 4.0",
+    Note.WINDOWS_ONLY: "Windows only",
 }
 
 
@@ -125,6 +128,14 @@ def flag_reason(flag: Flag) -> str:
     if flag.also is not None:
         parts.append(_NOTES[flag.also])
     return "; ".join(parts)
+
+
+_FATES = {Status.FOLLOWS: "left out: ", Status.NO_COUNTERPART: "no Kubernetes counterpart: "}
+
+
+def flag_fate(status: str, value: str | None, reason: str) -> str:
+    """Return what became of a flag, in a sentence."""
+    return reason if value is not None else f"{_FATES.get(Status(status), '')}{reason}"
 
 
 def mebibytes(count: int) -> str:

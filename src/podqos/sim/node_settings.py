@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
@@ -19,13 +20,8 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.placement.allocatable import Allocatable, node_allocatable
-from podqos.qos.cgroup_settings import (
-    CgroupDriver,
-    CgroupSettings,
-    CgroupVersion,
-    MemoryQoS,
-    SwapBehavior,
-)
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 from podqos.sim.cgroup_readings import CgroupReadings
 from podqos.sim.scenario import NodeSpec
 
@@ -50,7 +46,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
-    cgroups = _cgroups(spec, allocatable)
+    cgroups = _cgroups(spec, profile)
     for_pods = {name: amount for name, amount in allocatable.allocatable.items() if name != PID}
     agent = AgentConfig(
         node=spec.name,
@@ -90,35 +86,15 @@ def _machine(spec: NodeSpec) -> Machine:
     return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
 
 
-def _cgroups(spec: NodeSpec, allocatable: Allocatable) -> CgroupSettings:
-    config = spec.config
-    is_v1 = spec.cgroup_version == 1
-    return CgroupSettings(
-        node_memory_bytes=spec.memory_bytes,
-        node_swap_bytes=spec.swap_bytes,
-        node_capacity={name: amount for name, amount in capacity_of(spec).items() if name != EPHEMERAL_STORAGE},
-        node_allocatable={name: amount for name, amount in allocatable.enforced.items() if name != EPHEMERAL_STORAGE},
-        enforce_node_allocatable="pods" in config.enforce_node_allocatable,
-        cgroup_version=CgroupVersion.V1 if is_v1 else CgroupVersion.V2,
-        cgroup_driver=CgroupDriver(config.cgroup_driver),
-        cgroup_root=config.cgroup_root or "/",
-        cgroups_per_qos=config.cgroups_per_qos,
-        cpu_cfs_quota=config.cpu_cfs_quota,
-        cpu_cfs_period_us=parse_duration_ns(config.cpu_cfs_quota_period) // _NS_PER_US,
-        pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
-        single_process_oom_kill=bool(config.single_process_oom_kill),
-        memory_qos=_memory_qos(config, allocatable),
-        swap_behavior=SwapBehavior(config.memory_swap.swap_behavior or SwapBehavior.NO_SWAP),
-        swap_controller=spec.swap_bytes > 0,
+def _cgroups(spec: NodeSpec, profile: Profile) -> CgroupSettings:
+    version = CgroupVersion.V1 if spec.cgroup_version == 1 else CgroupVersion.V2
+    settings = cgroup_settings(
+        spec.config, capacity_of(spec), swap_bytes=spec.swap_bytes, cgroup_version=version, profile=profile
     )
-
-
-def _memory_qos(config: KubeletConfiguration, allocatable: Allocatable) -> MemoryQoS | None:
-    if not config.feature_gates.get("MemoryQoS", False):
-        return None
-    tiered = config.memory_reservation_policy == "TieredReservation"
-    return MemoryQoS(
-        throttling_factor=0.9 if config.memory_throttling_factor is None else config.memory_throttling_factor,
-        reservation_policy="TieredReservation" if tiered else "None",
-        node_allocatable_bytes=allocatable.allocatable[MEMORY].value,
+    return replace(
+        settings,
+        cgroup_driver=CgroupDriver(spec.config.cgroup_driver or CgroupDriver.CGROUPFS),
+        # The model of the CPU pins nobody to a core: quotas have to stay.
+        static_cpu_manager=False,
+        swap_controller=spec.swap_bytes > 0,
     )

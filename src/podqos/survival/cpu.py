@@ -2,15 +2,18 @@
 
 Every container wants all that it may use: its limit, or all cores if it has none. Weights and quotas are those of the
 cgroup plan (``qos``), divided up as Linux does (``kernel.cpu``). CPU only makes slow; nobody is killed for it. What
-runs outside the pods' cgroup is left out: give the cores that are left for pods.
+runs outside the pods' cgroup is left out: give the cores that are left for pods. Cores that a static CPU manager gives
+a container alone are its own, and all others divide the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuGroup, CpuShare, cpu_shares
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
@@ -19,7 +22,7 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.cgroup_tiers import TierRequests, tier_values
-from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, pod_cpu
+from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, exclusive_cpus, pod_cpu
 from podqos.qos.classes import classify
 from podqos.qos.cpu import WeightConversion, weight_from_shares
 from podqos.qos.oom import pod_qos_class
@@ -71,9 +74,14 @@ class Burst(Struct, frozen=True, gc=False):
 
 
 def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile = LATEST) -> Burst:
-    """Divide ``cores`` among pods that all want as much as they may use, in the order given."""
+    """Divide ``cores`` among pods that all want as much as they may use, in the order given.
+
+    Raises InputError where more cores are to be exclusive than there are.
+    """
     plans: list[_Plan] = []
     burstable_milli = 0
+    pods = tuple(pods)
+    shared_cores = cores - _exclusive_cores(pods, cores, settings, profile)
     for index, pod in enumerate(pods):
         qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
         requests = pod_requests(pod, pod_level=profile.pod_level_resources)
@@ -81,16 +89,25 @@ def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Pr
             burstable_milli += requests.get(CPU, ZERO).milli_value
         path = f"{_TIERS[qos_class]}/{index}"
         own = pod_cpu(pod, requests, qos_class, settings, profile)
-        if _is_one_container(pod):
+        exclusive = _exclusive(pod, qos_class, settings, profile)
+        if settings.cgroups_per_qos and _is_one_container(pod) and not any(exclusive):
             below = [own]
         else:
-            below = [container_cpu(pod, container, settings, profile) for container in pod.running_containers]
-        plans.append(_Plan(pod, qos_class, _groups(path, own, below, settings, cores)))
-    groups = [CpuGroup(_PODS), *_tiers(burstable_milli, settings)]
+            below = [
+                container_cpu(pod, container, qos_class, settings, profile)
+                for container, count in zip(pod.running_containers, exclusive, strict=True)
+                if not count
+            ]
+        if settings.cgroups_per_qos:
+            groups = _groups(path, own, below, settings, shared_cores) if below else []
+        else:
+            groups = list(_container_groups(f"{_PODS}/{index}.", below, settings, shared_cores))
+        plans.append(_Plan(pod, qos_class, _weight(own.shares, settings, "linear"), groups, exclusive))
+    groups = [CpuGroup(_PODS), *(_tiers(burstable_milli, settings) if settings.cgroups_per_qos else ())]
     for plan in plans:
         groups += plan.groups
-    shares = cpu_shares(groups, cores)
-    return Burst(cores, tuple(_pod_cpu(plan, shares) for plan in plans))
+    shares = cpu_shares(groups, shared_cores)
+    return Burst(cores, tuple(_pod_cpu(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans))
 
 
 def _is_one_container(pod: Pod) -> bool:
@@ -109,11 +126,35 @@ _TIERS = {
 
 
 class _Plan(Struct, gc=False):
-    """The groups of one pod: its own, and those of its containers if there are several."""
+    """The groups of one pod: its own, and those of its containers if there are several.
+
+    Without QoS cgroups those of its containers alone. None where every container has cores of its own.
+    """
 
     pod: Pod
     qos_class: QOSClass
+    weight: int
     groups: list[CpuGroup]
+    exclusive: Sequence[int]
+    """How many cores are its own, for each container."""
+
+
+def _exclusive(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile: Profile) -> Sequence[int]:
+    containers = pod.running_containers
+    if not settings.static_cpu_manager:
+        return (0,) * len(containers)
+    return [exclusive_cpus(pod, container, qos_class, settings, profile) for container in containers]
+
+
+def _exclusive_cores(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile) -> int:
+    if not settings.static_cpu_manager:
+        return 0
+    classes = ((pod, pod_qos_class(pod, classify(pod, profile).qos_class)) for pod in pods)
+    total = sum(sum(_exclusive(pod, qos_class, settings, profile)) for pod, qos_class in classes)
+    if total > cores:
+        what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and pods have {cores}"
+        raise InputError(what, fix="give more with --cores")
+    return total
 
 
 def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupSettings, cores: int) -> list[CpuGroup]:
@@ -122,20 +163,18 @@ def _groups(path: str, own: CpuValues, below: list[CpuValues], settings: CgroupS
     quota_us, period_us = own.quota_us.amount, own.period_us or DEFAULT_PERIOD_USEC
     if len(below) == 1:
         return [CpuGroup(path, weight, quota_us, period_us, _wanted_nano(below[0], cores))]
-    pod = CpuGroup(path, weight, quota_us, period_us)
-    return [
-        pod,
-        *(
-            CpuGroup(
-                f"{path}/{number}",
-                _weight(values.shares, settings, settings.weight_conversion),
-                values.quota_us.amount,
-                values.period_us or DEFAULT_PERIOD_USEC,
-                _wanted_nano(values, cores),
-            )
-            for number, values in enumerate(below)
-        ),
-    ]
+    return [CpuGroup(path, weight, quota_us, period_us), *_container_groups(f"{path}/", below, settings, cores)]
+
+
+def _container_groups(prefix: str, below: list[CpuValues], settings: CgroupSettings, cores: int) -> Iterator[CpuGroup]:
+    for number, values in enumerate(below):
+        yield CpuGroup(
+            f"{prefix}{number}",
+            _weight(values.shares, settings, settings.weight_conversion),
+            values.quota_us.amount,
+            values.period_us or DEFAULT_PERIOD_USEC,
+            _wanted_nano(values, cores),
+        )
 
 
 def _wanted_nano(values: CpuValues, cores: int) -> int:
@@ -146,12 +185,32 @@ def _wanted_nano(values: CpuValues, cores: int) -> int:
     return min(cores * CORE_NANO, quota_us * CORE_NANO // period_us)
 
 
-def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare]) -> PodCpu:
-    own = shares[plan.groups[0].path]
-    below = [shares[group.path] for group in plan.groups[1:]] or [own]
-    names = [container.name for container in plan.pod.running_containers]
-    containers = tuple(map(ContainerCpu, names, below))
-    return PodCpu(plan.pod, plan.qos_class, plan.groups[0].weight, own, containers)
+def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> PodCpu:
+    found = [shares[group.path] for group in plan.groups]
+    own = found[0] if found and per_qos else _together(found)
+    below = iter((found[1:] if per_qos else found) or [own])
+    containers = tuple(
+        ContainerCpu(container.name, _own_cores(count) if count else next(below))
+        for container, count in zip(plan.pod.running_containers, plan.exclusive, strict=True)
+    )
+    exclusive_nano = sum(plan.exclusive) * CORE_NANO
+    if exclusive_nano:
+        own = replace(own, demand_nano=own.demand_nano + exclusive_nano, granted_nano=own.granted_nano + exclusive_nano)
+    return PodCpu(plan.pod, plan.qos_class, plan.weight, own, containers)
+
+
+def _together(shares: Sequence[CpuShare]) -> CpuShare:
+    """Return what containers get that have no cgroup in common."""
+    return CpuShare(
+        "",
+        sum(share.demand_nano for share in shares),
+        sum(share.granted_nano for share in shares),
+        next((share.bound for share in shares if share.bound is not None), None),
+    )
+
+
+def _own_cores(count: int) -> CpuShare:
+    return CpuShare("", count * CORE_NANO, count * CORE_NANO)
 
 
 def _tiers(burstable_milli: int, settings: CgroupSettings) -> Iterator[CpuGroup]:

@@ -25,6 +25,7 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
 from podqos.survival.differences import Difference, differences
 from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
+from podqos.survival.outlook import outlook
 
 _PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -192,7 +193,9 @@ class _Judged:
         self.pods = {workload.identity: workload for workload in version.workloads}
         self._memory_bytes = version.snapshot.node.memory_bytes
         owners = {uid: workload.identity for workload in version.workloads for uid in workload.uids}
-        orders = both_orders(version.snapshot, ranking, settings)
+        # Where pods are limited together, that limit can be what runs out.
+        domain = outlook(version.snapshot, settings, ranking.profile).domain if settings.node_allocatable else None
+        orders = both_orders(version.snapshot, ranking, settings, domain)
         self.evicted = _first_evicted(orders, owners)
         self.killed: dict[Identity, KilledContainer] = {}
         for killed in orders.kernel:

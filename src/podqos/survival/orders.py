@@ -22,7 +22,7 @@ from podqos.eviction.ranking import RankedPod, Ranking, Spared, rank, ranking_ke
 from podqos.eviction.signals import RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT
-from podqos.kernel.oom import Candidate, shown_oom_score
+from podqos.kernel.oom import Candidate, badness, shown_oom_score
 from podqos.kernel.oom import rank as rank_processes
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import ContainerUsage, Snapshot
@@ -60,11 +60,17 @@ class KilledContainer(Struct, frozen=True, gc=False):
     usage: ContainerUsage
     score: OOMScore
     worst: Candidate
-    shown_score: int
-    """What ``/proc/PID/oom_score`` shows for that process."""
     before_next_by: KillKey | None = None
     margin_bytes: int | None = None
     """How much more the next one would have to hold to be taken first; None for the last."""
+
+    def shown_score(self, machine_bytes: int) -> int:
+        """Return what ``/proc/PID/oom_score`` shows for that process.
+
+        That is always of the machine's RAM and swap, also where it is a cgroup that runs out of memory.
+        """
+        total_pages = machine_bytes // PAGE_BYTES
+        return shown_oom_score(badness(self.worst.process, total_pages), total_pages)
 
 
 class Disagreement(Struct, frozen=True, gc=False):
@@ -135,18 +141,17 @@ def kernel_order(containers: Sequence[ContainerProcesses], domain: OOMDomain) ->
     processes = (process for container in containers for process in container.processes)
     for candidate in rank_processes(processes, total_pages, domain.path):
         worst.setdefault(owners[candidate.process.pid], candidate)
-    killed = [_killed(containers[index], candidate, total_pages) for index, candidate in worst.items()]
+    killed = [_killed(containers[index], candidate) for index, candidate in worst.items()]
     return (*(_before(one, other) for one, other in pairwise(killed)), *killed[-1:])
 
 
-def _killed(container: ContainerProcesses, worst: Candidate, total_pages: int) -> KilledContainer:
+def _killed(container: ContainerProcesses, worst: Candidate) -> KilledContainer:
     return KilledContainer(
         pod=container.pod.pod,
         qos_class=container.qos_class,
         usage=container.usage,
         score=container.score,
         worst=worst,
-        shown_score=shown_oom_score(worst.points, total_pages),
     )
 
 

@@ -1,0 +1,95 @@
+"""The node that ``--kubelet-config`` and its neighbours describe, as the settings that cgroups are planned by."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.cli.kubelet_settings import divided, read_kubelet_settings
+from podqos.errors import InvalidConfiguration
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
+
+
+class Kubelet(Struct, frozen=True):
+    """A kubelet's configuration, and the file it is from, if any."""
+
+    config: KubeletConfiguration = KubeletConfiguration()
+    path: str | None = None
+
+
+def kubelet_of(path: str | None) -> Kubelet:
+    """Return the kubelet that a file describes, or one with its defaults where no file is named."""
+    if path is None:
+        return Kubelet()
+    return Kubelet(read_kubelet_settings(path), path)
+
+
+def cgroups_of(
+    kubelet: Kubelet,
+    *,
+    memory_bytes: int,
+    cores: int | None = None,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CgroupSettings:
+    """Return the settings of a node with this kubelet, which must be one that starts there.
+
+    ``cores`` are None where they are not known.
+    """
+    capacity = {MEMORY: Quantity.of_units(memory_bytes, "BinarySI")}
+    if cores is not None:
+        capacity[CPU] = Quantity.of_units(cores)
+    try:
+        _check_starts(kubelet.config, capacity, swap_bytes)
+    except InvalidConfiguration as error:
+        raise _located(kubelet.path, error) from error
+    return cgroup_settings(
+        kubelet.config, capacity, swap_bytes=swap_bytes, cgroup_version=cgroup_version, profile=profile
+    )
+
+
+def judged_cgroups(
+    kubelet: Kubelet,
+    *,
+    memory_bytes: int,
+    swap_bytes: int = 0,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CgroupSettings:
+    """Return the settings for commands that ask who dies; without a file pods have no limit but the machine."""
+    if kubelet.path is None:
+        return CgroupSettings(node_memory_bytes=memory_bytes, node_swap_bytes=swap_bytes, cgroup_version=cgroup_version)
+    settings = cgroups_of(
+        # That there is swap was measured: the kubelet did start.
+        replace(kubelet, config=replace(kubelet.config, fail_swap_on=False)),
+        memory_bytes=memory_bytes,
+        swap_bytes=swap_bytes,
+        cgroup_version=cgroup_version,
+        profile=profile,
+    )
+    # Only limits count here, and every container has to be somewhere (see ``cgroup_paths``).
+    return settings if settings.cgroups_per_qos else replace(settings, cgroup_driver=CgroupDriver.CGROUPFS)
+
+
+def _check_starts(config: KubeletConfiguration, capacity: ResourceList, swap_bytes: int) -> None:
+    """Refuse a configuration with which the kubelet does not start on such a node."""
+    if not config.cgroups_per_qos and config.enforce_node_allocatable:
+        what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
+        raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")
+    if swap_bytes and config.fail_swap_on:
+        what = "it is true, and the node has swap: the kubelet does not start"
+        raise InvalidConfiguration(what, where="failSwapOn", fix="write failSwapOn: false")
+    divided(capacity, config)
+
+
+def _located(path: str | None, error: InvalidConfiguration) -> InvalidConfiguration:
+    where = error.where.removeprefix(": ")
+    if path is not None and not where.startswith(path):
+        where = f"{path}: {where}" if where else path
+    return InvalidConfiguration(error.what, where=where, fix=error.fix)

@@ -1,0 +1,50 @@
+"""The processes of a node that belong to no pod, with the oom scores they always have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.oom import Process, badness, shown_oom_score
+from podqos.qos.oom import ComponentScore
+from podqos.report.style import Style, columns
+
+_SET_BY = {
+    "kubelet": "oomScoreAdj of its configuration",
+    "kube-proxy": "oomScoreAdj of its configuration",
+    "container runtime": "OOMScoreAdjust of its systemd unit",
+    "pod sandbox": "the container runtime",
+}
+
+
+class ComponentReport(Struct, frozen=True, rename="camel"):
+    """One of them."""
+
+    name: str
+    oom_score_adj: int
+    oom_score_idle: int
+    """What ``/proc/PID/oom_score`` shows on that node while it uses next to nothing."""
+    set_by: str
+
+
+def component_reports(scores: Sequence[ComponentScore], machine_bytes: int) -> tuple[ComponentReport, ...]:
+    """Return them on a machine with so much RAM and swap."""
+    return tuple(
+        ComponentReport(each.component, each.value, idle_score(each.value, machine_bytes), _SET_BY[each.component])
+        for each in scores
+    )
+
+
+def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
+    """Return a line per component."""
+    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
+    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
+
+
+def idle_score(oom_score_adj: int, machine_bytes: int) -> int:
+    """Return what ``/proc/PID/oom_score`` shows for a process that uses next to nothing."""
+    total_pages = machine_bytes // PAGE_BYTES
+    idle = Process(pid=2, cgroup="/", rss_pages=0, oom_score_adj=oom_score_adj)
+    return shown_oom_score(badness(idle, total_pages), total_pages)
