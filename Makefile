@@ -4,7 +4,6 @@ CLAIMED := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml |
 # `python3`, or where that is too old the newest beside it that is not.
 PYTHON ?= $(or $(shell for each in python3 $(CLAIMED:%=python%); do \
   $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done),python3)
-SYSTEM_PYTHON ?= /usr/bin/python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
@@ -32,6 +31,8 @@ fast: $(STAMP)
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 # Whoever has no other Python than the system's, perhaps an early patch release, gets the same answers.
+SYSTEM_PYTHON ?= /usr/bin/python3
+SYSTEM_VENV := .venv-system
 VERSION := -c 'import platform; print(platform.python_version())'
 check-system: $(STAMP)
 	@system=$$($(SYSTEM_PYTHON) $(VERSION) 2>/dev/null); \
@@ -42,7 +43,7 @@ check-system: $(STAMP)
 	elif ! $(SYSTEM_PYTHON) -c 'from ensurepip import version' 2>/dev/null && [ "$$(id -u)" != 0 ]; then \
 	  skipped "$$system cannot make virtual environments: sudo apt install python$${system%.*}-venv"; \
 	else echo "fast tests with $(SYSTEM_PYTHON) ($$system)"; \
-	  $(MAKE) --no-print-directory fast VENV=.venv-system PYTHON=$(SYSTEM_PYTHON); fi
+	  $(MAKE) --no-print-directory fast VENV=$(SYSTEM_VENV) PYTHON=$(SYSTEM_PYTHON); fi
 
 # Before a release: the fast tests with every version the package claims, and the system's.
 test-versions: check-system
