@@ -144,14 +144,20 @@ class TestTheOverride:
         ) in out
 
     def test_the_present_one_raises_to_the_minimum(self, capsys, file):
-        code, out, _ = admit(capsys, "-f", file("all.yaml", *self.OBJECTS))
+        code, out, _ = admit(capsys, "-f", file("all.yaml", *self.OBJECTS), "--override-profile", "current")
         assert code == 0
         assert "outcome                    allowed" in out
 
-    def test_the_profile_is_part_of_the_value(self, capsys, file):
-        path = file("all.yaml", *self.OBJECTS)
-        _, out, _ = admit(capsys, "-f", path, "-o", "json")
-        assert json.loads(out)["overrideProfile"] == "current"
+    @pytest.mark.parametrize(
+        ("percentages", "profile"),
+        [("cpuRequestToLimitPercent: 20", "okd-3.9"), ("spec: {cpuRequestToLimitPercent: 20}", "current")],
+    )
+    def test_the_profile_follows_from_the_shape_and_is_part_of_the_value(self, capsys, file, percentages, profile):
+        objects = [text.replace("cpuRequestToLimitPercent: 20", percentages) for text in self.OBJECTS]
+        _, out, _ = admit(capsys, "-f", file("all.yaml", *objects), "-o", "json")
+        whole = json.loads(out)
+        (item,) = whole["items"]
+        assert (whole["overrideProfile"], item["override"]["profile"]) == (profile, profile)
 
     def test_a_profile_without_an_override_is_a_mistake(self, capsys, file):
         code, out, err = admit(capsys, "-f", file("web.yaml", WEB), "--override-profile", "okd-3.9")

@@ -29,7 +29,7 @@ def test_the_content_platforms_kubelet_explained(capsys):
     code, out, err = thresholds(capsys, "-f", kubelet, "--nodefs-capacity", "200Gi")
     assert (code, err) == (0, "")
     assert "memory.available        100Mi       500Mi       2m     –        Memory\n" in out
-    assert "500Mi  soft threshold: pressure is reported, the kubelet evicts after 2 min" in out
+    assert "500Mi  soft threshold: reports pressure, evicts after 2 min" in out
     assert "nodefs.available        10%=20.0Gi  15%=30.0Gi  2m     –        Disk\n" in out
     order = [line.split("  ")[-1] for line in out.split("As memory.available falls")[1].splitlines()[1:5]]
     assert [line.split()[0] for line in order] == ["soft", "the", "the", "hard"]

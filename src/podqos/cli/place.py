@@ -132,10 +132,9 @@ def _files(arguments: argparse.Namespace) -> list[str]:
         if sys.stdin.isatty():
             raise InvalidOption("nothing to place", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
         given = ["-"]
-    files = list(find_files(given))
-    if arguments.kubelet_config:
-        files.append(arguments.kubelet_config)
-    if not files:
+    # One that is named by itself as well is not a second one.
+    files = [file for file in find_files(given) if file != arguments.kubelet_config]
+    if not files and not arguments.kubelet_config:
         raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
     return list(dict.fromkeys(files))
 
@@ -152,13 +151,14 @@ def _budget(arguments: argparse.Namespace, resource: str) -> Fraction:
 
 
 def _kubelet(objects: Objects, arguments: argparse.Namespace) -> KubeletConfiguration | None:
-    if len(objects.kubelets) > 1:
-        raise InvalidConfiguration(
-            f"{len(objects.kubelets)} kubelet configurations were given", fix="give one, for all nodes"
-        )
-    if arguments.kubelet_config and not objects.kubelets and not objects.problems:
-        raise InvalidConfiguration("no KubeletConfiguration there", where=arguments.kubelet_config, fix="name its file")
-    return objects.kubelets[0] if objects.kubelets else None
+    given = list(objects.kubelets)
+    if arguments.kubelet_config:
+        from podqos.cli.kubelet_settings import read_kubelet_settings
+
+        given.append(read_kubelet_settings(arguments.kubelet_config))
+    if len(given) > 1:
+        raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
+    return given[0] if given else None
 
 
 # ---- nodes -------------------------------------------------------------------------------------------------------

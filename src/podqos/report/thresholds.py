@@ -177,7 +177,7 @@ def _soft_line(soft: SoftCoverageReport, style: Style) -> str:
     usable, capacity, threshold, daemons, allocatable = _in_one_unit(soft.resource, *amounts)
     sign = "<" if not soft.covered else "=" if usable == allocatable else ">"
     verdict = "covered" if soft.covered else style.alarm("not covered")
-    return f"{usable} = {capacity} − {threshold} − {daemons} in use {sign} {allocatable}: {verdict}"
+    return f"{usable} = {capacity} − {threshold} − {daemons} {sign} {allocatable}: {verdict}"
 
 
 def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
@@ -207,7 +207,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
         "",
         f"{style.strong('Transition')}  pressure is reported until {transition} after it has ended",
         f"{style.strong('Pod grace')}   {_grace(report)}",
-        f"{style.strong('Scheduling')}  MemoryPressure keeps new BestEffort pods away; Disk- and PIDPressure all",
+        f"{style.strong('Scheduling')}  MemoryPressure keeps BestEffort pods away, Disk- and PIDPressure all",
     ]
 
 
@@ -215,7 +215,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
     """Return what happens as memory runs out, and up to which growth the kubelet is sure to come first."""
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
-    lines += [f"{_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
+    lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
     races = [each for each in report.thresholds if each.sure_growth_bytes_per_second is not None]
     if races:
         lines += ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
@@ -223,7 +223,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
         assert each.sure_growth_bytes_per_second is not None
         whose = " (of all pods together)" if each.signal is Signal.ALLOCATABLE_MEMORY else ""
         rate = f"{amount_of(each.sure_growth_bytes_per_second, MEMORY)}/s"
-        lines.append(f"{rate:>10}  {each.signal}, {each.type}{whose}")
+        lines.append(f"  {rate:>10}  {each.signal}, {each.type}{whose}")
     return lines
 
 
@@ -249,7 +249,7 @@ def _grace(report: ThresholdsReport) -> str:
     capped = (
         ", or the pod's own if shorter" if report.soft_pod_grace_is_capped and report.soft_pod_grace_seconds else ""
     )
-    return f"evicted by a soft threshold {soft}{capped}; by a hard one {hard}"
+    return f"soft: {soft}{capped}; hard: {hard}"
 
 
 def _in_one_unit(resource: str, *quantities: str) -> list[str]:
@@ -339,7 +339,7 @@ def _step_text(step: Step) -> str:
         case Actor.SOFT_THRESHOLD:
             assert step.threshold is not None
             grace = duration(step.threshold.grace_period_ns / _NS_PER_SECOND)
-            return f"soft threshold: pressure is reported, the kubelet evicts after {grace}"
+            return f"soft threshold: reports pressure, evicts after {grace}"
 
 
 _WARNINGS = {
