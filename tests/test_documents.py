@@ -37,6 +37,7 @@ def test_named_modules_and_tests_exist(document):
         ("docs/admission.md", "admit", 1),
         ("docs/forecast.md", "forecast", 0),
         ("docs/blast.md", "blast", 0),
+        ("docs/place.md", "place", 1),
     ],
 )
 def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch, document, command, code):

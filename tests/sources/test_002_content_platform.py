@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 
 import pytest
 import yaml
 
 from podqos.admission.defaulting import defaulted
+from podqos.cli.main import main
 from podqos.cli.scenarios import scenario_dir
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass
@@ -227,3 +231,72 @@ def test_pods_of_the_overcommit_examples_are_burstable(admitted, request_, limit
     fragment = _containers(f"{{requests: {{cpu: {request_}}}, limits: {{cpu: {limit}}}}}")
 
     assert classify(admitted(fragment)).qos_class is BURSTABLE
+
+
+# Overcommit, through the commands: 16 cores, 14 allocatable, 6 of them Guaranteed
+
+
+BURSTS = scenario_dir("cpu-burst")
+FOURTEEN = ("--nodes", "1", "--node-capacity", "cpu=14,memory=60Gi")
+
+
+def _told(capsys, *arguments: object) -> str:
+    main([*map(str, arguments), "--color", "never"])
+    return capsys.readouterr().out
+
+
+def _ratios(capsys, *files: object) -> tuple[str, list[str]]:
+    """Return the line of headings and the cells of the line about cpu."""
+    named = [word for file in files for word in ("-f", file)]
+    lines = _told(capsys, "place", *named, *FOURTEEN).splitlines()
+    at = next(index for index, line in enumerate(lines) if "ALLOCATABLE" in line)
+    assert max(map(len, lines[at : at + 4])) <= 80
+    return lines[at], re.split(r" {2,}", lines[at + 1])
+
+
+def _burstable_only(tmp_path, name: str):
+    """Write the eight Burstable pods of an example without the Guaranteed ones, as the document adds them up."""
+    documents = [d for d in yaml.safe_load_all((BURSTS / name).read_text()) if d["metadata"]["name"] != "serving"]
+    path = tmp_path / name
+    path.write_text(yaml.safe_dump_all(documents))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("example", "cpu"),
+    [
+        # 32 ÷ 14 = 2.29, 32 ÷ 6 = 5.33: four times 500m and four times 1 are 6, where the document says 8
+        pytest.param("wide.yaml", ["32", "2.29× > 2×", "5.33×", "2.29×", "–"], id="32 of 14: 2.3x"),
+        pytest.param("narrow.yaml", ["16", "1.14×", "2.00×", "1.14×", "–"], id="16 on 8 requested: 2x"),
+    ],
+)
+def test_place_shows_all_three_ratios_of_the_overcommit_examples(capsys, tmp_path, example, cpu):
+    heading, cells = _ratios(capsys, _burstable_only(tmp_path, example))
+
+    assert [name in heading for name in ("÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST")] == [True] * 3
+    assert cells == ["node-1", "cpu", *cpu]
+
+
+@pytest.mark.parametrize(("example", "ratio"), [("wide.yaml", "4.00×"), ("narrow.yaml", "2.00×")])
+def test_place_holds_what_bursts_against_the_8_cores_that_guaranteed_pods_leave(capsys, example, ratio):
+    """32 demanded, 8 available; and 16 demanded, 8 available."""
+    assert _ratios(capsys, BURSTS / example)[1][-2] == ratio
+
+
+def test_on_14_allocatable_cores_everyone_who_bursts_loses_half(capsys):
+    rows = csv.DictReader(
+        io.StringIO(_told(capsys, "cpu", "-f", BURSTS / "narrow.yaml", "--cores", 14, "-o", "csv")),
+    )
+
+    assert {(row["class"], row["denied_percent"]) for row in rows} == {("Burstable", "50.0"), ("Guaranteed", "0.0")}
+
+
+def test_the_cpu_burst_scenario_has_14_allocatable_cores_and_grants_half(capsys):
+    events = json.loads(_told(capsys, "simulate", "cpu-burst", "-o", "json"))["events"]
+    short = [event["text"] for event in events if event["kind"] == "Throttled" and event["node"] == "narrow"]
+
+    assert [text for text in short if "wants 2000m CPU, its share grants 1000m" in text] == short[:8]
+    scenario = yaml.safe_load((scenario_dir("cpu-burst").parent / "cpu-burst.yaml").read_text())["spec"]
+    for node in scenario["nodes"]:
+        reserved = [int(node["kubelet"][name]["cpu"]) for name in ("kubeReserved", "systemReserved")]
+        assert node["capacity"]["cpu"] - sum(reserved) == 14
