@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import shutil
 
 import pytest
 import yaml
@@ -300,3 +301,87 @@ def test_the_cpu_burst_scenario_has_14_allocatable_cores_and_grants_half(capsys)
     for node in scenario["nodes"]:
         reserved = [int(node["kubelet"][name]["cpu"]) for name in ("kubeReserved", "systemReserved")]
         assert node["capacity"]["cpu"] - sum(reserved) == 14
+
+
+# The degradation order, through the commands: logs, analytics, search indexing, and nothing that users wait for
+
+
+def _journal(capsys, scenario: object = "graceful-degradation") -> list[dict]:
+    return [json.loads(line) for line in _told(capsys, "simulate", scenario, "-o", "jsonl").splitlines()]
+
+
+def _evicted(journal: list[dict]) -> list[str]:
+    """Return whose pods were evicted, each workload once, in the order of their first eviction."""
+    taken = [entry["pod"].partition("/")[2] for entry in journal if entry["kind"] in {"Evicted", "OOMKilled"}]
+    services = ("article-service", "search-api", "cdn-origin", "search-indexer", "analytics-pipeline")
+    services += ("content-generator", "log-collector", "debug-tools")
+    return list(dict.fromkeys(next(name for name in services if pod.startswith(name)) for pod in taken))
+
+
+def test_logs_stop_before_analytics_before_search_indexing_before_anything_that_users_wait_for(capsys):
+    assert _evicted(_journal(capsys)) == ["log-collector", "debug-tools", "analytics-pipeline", "search-indexer"]
+
+
+def test_the_degradation_order_holds_with_all_eight_services_and_controllers_that_replace_what_is_lost(capsys):
+    text = (scenario_dir("cpu-burst").parent / "graceful-degradation.yaml").read_text()
+    assert "recreate" not in text
+    rows = list(csv.DictReader(io.StringIO(_told(capsys, "simulate", "graceful-degradation", "-o", "csv"))))
+
+    assert len(rows) == 8
+    by_tier = {row["workload"].partition("/")[2]: row for row in rows}
+    for service in ("article-service", "search-api", "cdn-origin"):
+        assert (by_tier[service]["class"], by_tier[service]["evictions"]) == ("Guaranteed", "0")
+    assert {row["oom_kills"] for row in rows} == {"0"}
+
+
+def test_the_log_collector_comes_back_under_pressure_and_is_evicted_again(capsys):
+    journal = _journal(capsys)
+    evictions = [entry for entry in journal if entry["kind"] == "Evicted" and "log-collector" in entry["pod"]]
+    begins = next(e["time_us"] for e in journal if e["kind"] == "ConditionChanged" and e["because"]["holds"])
+    ends = [e["time_us"] for e in journal if e["kind"] == "ConditionChanged" and not e["because"].get("holds")]
+
+    assert len(evictions) == 10
+    assert min(entry["time_us"] for entry in evictions) == begins
+    assert ends == []
+
+
+def test_the_flapping_is_told_in_one_line_and_counted_at_the_end(capsys):
+    out = _told(capsys, "simulate", "graceful-degradation")
+
+    assert "● log-collector-worker-1 came back and was evicted 7 more times" in out
+    assert "evicted again and again: monitoring/log-collector-worker-1 10 times, from 2 min to 8 min 11.0 s" in out
+    assert out.count("evicted by the kubelet (") == 6
+
+
+def test_check_names_the_flapping_and_the_role_of_the_toleration(capsys):
+    out = _told(capsys, "check", "-f", scenario_dir("content-platform") / "platform/log-collector.yaml")
+
+    assert "PQ103" in out
+    assert (
+        "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is "
+        "evicted again" in out
+    )
+    assert "resources.requests" in out
+
+
+@pytest.mark.parametrize(
+    ("request_", "findings", "evictions"),
+    [
+        pytest.param("64Mi", ["PQ118"], 10, id="too small a request"),
+        pytest.param("192Mi", [], 0, id="the request that the check asks for"),
+    ],
+)
+def test_a_request_that_covers_its_use_ends_the_flapping(capsys, tmp_path, request_, findings, evictions):
+    scenarios = tmp_path / "scenarios"
+    shutil.copytree(scenario_dir("content-platform").parent, scenarios)
+    manifest = scenarios / "content-platform/platform/log-collector.yaml"
+    resources = f"{{requests: {{memory: {request_}}}, limits: {{memory: 192Mi, ephemeral-storage: 1Gi}}}}"
+    document = yaml.safe_load(manifest.read_text())
+    document["spec"]["template"]["spec"]["containers"][0]["resources"] = yaml.safe_load(resources)
+    manifest.write_text(yaml.safe_dump(document))
+
+    found = json.loads(_told(capsys, "check", "-f", manifest, "-o", "json"))["items"]
+    assert [finding["check"] for finding in found] == findings
+    journal = _journal(capsys, scenarios / "graceful-degradation.yaml")
+    taken = [entry for entry in journal if entry["kind"] == "Evicted" and "log-collector" in entry["pod"]]
+    assert len(taken) == evictions
