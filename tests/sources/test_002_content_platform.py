@@ -350,7 +350,15 @@ def test_the_flapping_is_told_in_one_line_and_counted_at_the_end(capsys):
 
     assert "● log-collector-worker-1 came back and was evicted 7 more times" in out
     assert "evicted again and again: monitoring/log-collector-worker-1 10 times, from 2 min to 8 min 11.0 s" in out
-    assert out.count("evicted by the kubelet (") == 6
+    in_full = re.findall(r"● (\S+) evicted by the kubelet \((\w+)\)", out)
+    assert in_full == [
+        ("log-collector-worker-1", "BestEffort"),
+        ("debug-tools", "BestEffort"),
+        ("analytics-pipeline-0", "Burstable"),
+        ("log-collector-worker-1-r8", "BestEffort"),
+        ("log-collector-worker-1-r9", "BestEffort"),
+        ("search-indexer-1", "Burstable"),
+    ]
 
 
 def test_check_names_the_flapping_and_the_role_of_the_toleration(capsys):
