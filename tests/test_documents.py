@@ -87,6 +87,7 @@ def test_published_schemas_are_free_of_the_indentation_that_python_3_13_takes_fr
         ("docs/admission.md", "admit", 1),
         ("docs/forecast.md", "forecast", 0),
         ("docs/blast.md", "blast", 0),
+        ("docs/place.md", "place", 1),
     ],
 )
 def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch, document, command, code):

@@ -55,9 +55,9 @@ def test_the_table_tells_how_full_the_nodes_are_and_where_everything_lies(place)
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "3 of 3 pods have a place on 2 nodes"
-    assert " ".join(lines[3].split()) == (
-        "node-1 2/10 3 of 4 (75%) 0 of 8092Mi (0%) 0.00× + 2 without 0.00× + 2 without"
-    )
+    assert " ".join(lines[3].split()) == "node-1 2/10 3 of 4 (75%) 0 of 8092Mi (0%)"
+    assert " ".join(lines[7].split()) == "node-1 cpu 0 0.00× 0.00× 0.00× 2"
+    assert " ".join(lines[8].split()) == "memory 0 0.00× – 0.00× 2"
     assert " ".join(lines[-1].split()) == "production Deployment/web 3 node-1 ×2, node-2"
 
 

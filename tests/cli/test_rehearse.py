@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 
 from host.machine import needs_node
+from podqos.agent.journal import Kind
 from podqos.cli.main import main
-from podqos.cli.rehearsal import unrehearsable
+from podqos.cli.rehearsal import on_this_machine, unrehearsable
 from podqos.cli.scenario_files import load_scenario
 from podqos.errors import InputError
 from podqos.host.load import Holding, value_at
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.sim.run import simulate
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "podqos", "rehearse"]
@@ -119,3 +122,15 @@ def test_a_load_holds_as_much_as_it_should_and_gives_back_the_rest():
         holding.become(wanted)
         assert 0 <= holding.size - wanted < 1 << 20 or holding.size == wanted
     assert (holding.size, holding.chunks) == (0, [])
+
+
+def test_the_prediction_replaces_no_pod_because_the_machine_has_no_controllers():
+    """In the simulation log-collector, which belongs to a DaemonSet, is evicted ten times."""
+    there = on_this_machine(load_scenario("graceful-degradation"), CgroupVersion.V2)
+    victims = [entry.pod for entry in simulate(there).entries if entry.kind is Kind.EVICTED]
+    assert victims == [
+        "monitoring/log-collector-worker-1",
+        "monitoring/debug-tools",
+        "batch/analytics-pipeline-0",
+        "batch/search-indexer-1",
+    ]

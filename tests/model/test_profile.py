@@ -12,6 +12,7 @@ CHANGES = [
     (9, "eviction_ranking", "qos-usage", "kubelet"),
     (11, "memory_pressure_toleration", False, True),
     (12, "conditions_become_taints", False, True),
+    (12, "daemon_set_backoff", False, True),
     (14, "lowest_score_for", "nobody", "critical"),
     (14, "pid_ranking", "none", "priority"),
     (16, "init_containers_decide_class", False, True),

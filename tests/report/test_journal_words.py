@@ -150,6 +150,11 @@ CASES = {
         ReplacementFor("ns/old", "Evicted"),
         "web created by its controller: for ns/old, Evicted",
     ),
+    "replaced after a back-off": (
+        Kind.REPLACED,
+        ReplacementFor("ns/old", "Evicted", 16),
+        "web created by its controller: for ns/old, Evicted, after 16 s of back-off",
+    ),
     "no place and why": (
         Kind.PENDING,
         NoPlace(

@@ -6,6 +6,7 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
 from podqos.report.run_summary import Owner, summarized
+from podqos.report.run_view import RepeatedEvictions
 from report.test_journal_words import KILL, PRESSURE
 
 END_US = 100
@@ -81,3 +82,16 @@ def test_being_short_of_cpu_ends_when_all_is_granted_or_the_container_ends():
 
 def test_entries_of_nobody_in_particular_are_not_counted():
     assert summary(Entry(0, "node", Kind.OBSERVED), entry(1, Kind.EVICTED, "other/pod")).evictions == 0
+
+
+def test_a_pod_that_is_evicted_three_times_under_three_names_is_named_once():
+    found = summary(
+        entry(10, Kind.EVICTED, because=PRESSURE),
+        entry(11, Kind.REPLACED, "ns/b", because=ReplacementFor("ns/a", "Evicted")),
+        entry(20, Kind.EVICTED, "ns/b", because=PRESSURE),
+        entry(21, Kind.REPLACED, "ns/c", because=ReplacementFor("ns/b", "Evicted")),
+        entry(30, Kind.EVICTED, "ns/c", because=PRESSURE),
+        entry(40, Kind.EVICTED, "ns/d", because=PRESSURE),
+        pods=("ns/a", "ns/b", "ns/c", "ns/d"),
+    )
+    assert found.repeated_evictions == (RepeatedEvictions("ns/a", 3, 10, 30),)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from podqos.agent.journal import Entry, Kind
-from podqos.report.journal_words import line
+from podqos.report.journal_words import again, away, line
+from podqos.report.repetition import Again, condensed, first_pods
 
 # What is told, besides everything that happens later than the beginning.
 _SHOWN = (
@@ -37,11 +38,17 @@ NODES = {
 
 
 def timeline(entries: Iterable[Entry]) -> str:
-    """Return a run as a table; what happens to several pods at once is one row."""
+    """Return a run as a table; what happens to several pods at once, or to one again and again, is one row."""
     rows = ["| time | node | what happened |", "|---:|---|---|"]
-    shown = [entry for entry in entries if entry.kind in _SHOWN and entry.time_us > 0]
-    for _, together in groupby(shown, lambda entry: (entry.time_us, entry.node, entry.kind, str(entry.because))):
-        rows.extend(_rows(list(together)))
+    entries = list(entries)
+    firsts = first_pods(entries)
+    for part in condensed(entries, lambda entry: firsts.get(entry.pod, entry.pod)):
+        if isinstance(part, Again):
+            rows.append(f"| to {part.until_us / 1_000_000:.1f} s | – | {again(part)}; {away(part)} |")
+            continue
+        shown = [entry for entry in part if entry.kind in _SHOWN and entry.time_us > 0]
+        for _, together in groupby(shown, lambda entry: (entry.time_us, entry.node, entry.kind, str(entry.because))):
+            rows.extend(_rows(list(together)))
     return "\n".join(rows)
 
 

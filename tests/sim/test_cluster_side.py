@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import profile_for
 from podqos.sim.run import simulate
 from podqos.sim.scenario import NodeAdded, NodeGroup, NodeLost
 from sim.worlds import MI, SECOND_US, lines, node, ramp, scenario, using, workload
@@ -99,6 +100,42 @@ def test_a_workload_that_is_deleted_goes_and_stays_away():
 def test_a_daemon_set_runs_on_every_node():
     done = cluster(placed(pod("agent"), using(MI), kind="DaemonSet"), count=3)
     assert sorted(where(done).values()) == ["n-0", "n-1", "n-2"]
+
+
+def flapping(version=(1, 36), **fields):
+    """Let a DaemonSet use more than its node can spare, from the beginning."""
+    agent = placed(pod("agent", "memory=10Mi"), using(950 * MI), kind="DaemonSet", **fields)
+    return cluster(agent, count=1, spec=node(config=PRESSURE), seconds=30, profile=profile_for(version))
+
+
+def test_an_evicted_pod_of_a_daemon_set_comes_back_to_the_same_node_with_its_controllers_back_off():
+    """Removed at 0, 1, 4 (2 s + 2 s of back-off), 13 and 22 s (14 s + 8 s); made anew a second later."""
+    done = flapping()
+    assert [time for time, _, _ in lines(done, "Evicted")] == [0, 1, 2, 13, 14, 25]
+    assert [time for time, _, _ in lines(done, "Replaced")] == [1, 2, 5, 14, 23]
+    waited = [entry.because.back_off_seconds for entry in done.entries if entry.kind == "Replaced"]
+    assert waited == [0, 0, 2, 0, 8]
+    assert set(where(done).values()) == {"n"}
+
+
+def test_before_1_12_the_controller_does_not_wait():
+    done = flapping((1, 11))
+    assert [time for time, _, _ in lines(done, "Evicted")] == list(range(31))
+    assert [time for time, _, _ in lines(done, "Replaced")] == list(range(1, 31))
+
+
+def test_a_daemon_set_that_is_deleted_during_the_back_off_stays_away():
+    done = flapping(deleted_us=4 * SECOND_US)
+    assert [time for time, _, _ in lines(done, "Replaced")] == [1, 2]
+
+
+def test_a_deployment_does_not_back_off_and_waits_for_the_taint_to_go():
+    done = cluster(placed(pod("web"), using(950 * MI)), count=1, spec=node(config=PRESSURE), seconds=30)
+    assert lines(done, "Evicted", "Replaced", "Pending") == [
+        (0.0, "Evicted", "default/web-0"),
+        (1.0, "Replaced", "default/web-0-r1"),
+        (1.0, "Pending", "default/web-0-r1"),
+    ]
 
 
 def test_replicas_take_turns_with_their_demands():

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
+import shutil
 
 import pytest
 import yaml
 
 from podqos.admission.defaulting import defaulted
+from podqos.cli.main import main
 from podqos.cli.scenarios import scenario_dir
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass
@@ -227,3 +232,164 @@ def test_pods_of_the_overcommit_examples_are_burstable(admitted, request_, limit
     fragment = _containers(f"{{requests: {{cpu: {request_}}}, limits: {{cpu: {limit}}}}}")
 
     assert classify(admitted(fragment)).qos_class is BURSTABLE
+
+
+# Overcommit, through the commands: 16 cores, 14 allocatable, 6 of them Guaranteed
+
+
+BURSTS = scenario_dir("cpu-burst")
+FOURTEEN = ("--nodes", "1", "--node-capacity", "cpu=14,memory=60Gi")
+
+
+def _told(capsys, *arguments: object) -> str:
+    main([*map(str, arguments), "--color", "never"])
+    return capsys.readouterr().out
+
+
+def _ratios(capsys, *files: object) -> tuple[str, list[str]]:
+    """Return the line of headings and the cells of the line about cpu."""
+    named = [word for file in files for word in ("-f", file)]
+    lines = _told(capsys, "place", *named, *FOURTEEN).splitlines()
+    at = next(index for index, line in enumerate(lines) if "ALLOCATABLE" in line)
+    assert max(map(len, lines[at : at + 4])) <= 80
+    return lines[at], re.split(r" {2,}", lines[at + 1])
+
+
+def _burstable_only(tmp_path, name: str):
+    """Write the eight Burstable pods of an example without the Guaranteed ones, as the document adds them up."""
+    documents = [d for d in yaml.safe_load_all((BURSTS / name).read_text()) if d["metadata"]["name"] != "serving"]
+    path = tmp_path / name
+    path.write_text(yaml.safe_dump_all(documents))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("example", "cpu"),
+    [
+        # 32 ÷ 14 = 2.29, 32 ÷ 6 = 5.33: four times 500m and four times 1 are 6, where the document says 8
+        pytest.param("wide.yaml", ["32", "2.29× > 2×", "5.33×", "2.29×", "–"], id="32 of 14: 2.3x"),
+        pytest.param("narrow.yaml", ["16", "1.14×", "2.00×", "1.14×", "–"], id="16 on 8 requested: 2x"),
+    ],
+)
+def test_place_shows_all_three_ratios_of_the_overcommit_examples(capsys, tmp_path, example, cpu):
+    heading, cells = _ratios(capsys, _burstable_only(tmp_path, example))
+
+    assert [name in heading for name in ("÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST")] == [True] * 3
+    assert cells == ["node-1", "cpu", *cpu]
+
+
+@pytest.mark.parametrize(("example", "ratio"), [("wide.yaml", "4.00×"), ("narrow.yaml", "2.00×")])
+def test_place_holds_what_bursts_against_the_8_cores_that_guaranteed_pods_leave(capsys, example, ratio):
+    """32 demanded, 8 available; and 16 demanded, 8 available."""
+    assert _ratios(capsys, BURSTS / example)[1][-2] == ratio
+
+
+def test_on_14_allocatable_cores_everyone_who_bursts_loses_half(capsys):
+    rows = csv.DictReader(
+        io.StringIO(_told(capsys, "cpu", "-f", BURSTS / "narrow.yaml", "--cores", 14, "-o", "csv")),
+    )
+
+    assert {(row["class"], row["denied_percent"]) for row in rows} == {("Burstable", "50.0"), ("Guaranteed", "0.0")}
+
+
+def test_the_cpu_burst_scenario_has_14_allocatable_cores_and_grants_half(capsys):
+    events = json.loads(_told(capsys, "simulate", "cpu-burst", "-o", "json"))["events"]
+    short = [event["text"] for event in events if event["kind"] == "Throttled" and event["node"] == "narrow"]
+
+    assert [text for text in short if "wants 2000m CPU, its share grants 1000m" in text] == short[:8]
+    scenario = yaml.safe_load((scenario_dir("cpu-burst").parent / "cpu-burst.yaml").read_text())["spec"]
+    for node in scenario["nodes"]:
+        reserved = [int(node["kubelet"][name]["cpu"]) for name in ("kubeReserved", "systemReserved")]
+        assert node["capacity"]["cpu"] - sum(reserved) == 14
+
+
+# The degradation order, through the commands: logs, analytics, search indexing, and nothing that users wait for
+
+
+def _journal(capsys, scenario: object = "graceful-degradation") -> list[dict]:
+    return [json.loads(line) for line in _told(capsys, "simulate", scenario, "-o", "jsonl").splitlines()]
+
+
+def _evicted(journal: list[dict]) -> list[str]:
+    """Return whose pods were evicted, each workload once, in the order of their first eviction."""
+    taken = [entry["pod"].partition("/")[2] for entry in journal if entry["kind"] in {"Evicted", "OOMKilled"}]
+    services = ("article-service", "search-api", "cdn-origin", "search-indexer", "analytics-pipeline")
+    services += ("content-generator", "log-collector", "debug-tools")
+    return list(dict.fromkeys(next(name for name in services if pod.startswith(name)) for pod in taken))
+
+
+def test_logs_stop_before_analytics_before_search_indexing_before_anything_that_users_wait_for(capsys):
+    assert _evicted(_journal(capsys)) == ["log-collector", "debug-tools", "analytics-pipeline", "search-indexer"]
+
+
+def test_the_degradation_order_holds_with_all_eight_services_and_controllers_that_replace_what_is_lost(capsys):
+    text = (scenario_dir("cpu-burst").parent / "graceful-degradation.yaml").read_text()
+    assert "recreate" not in text
+    rows = list(csv.DictReader(io.StringIO(_told(capsys, "simulate", "graceful-degradation", "-o", "csv"))))
+
+    assert len(rows) == 8
+    by_tier = {row["workload"].partition("/")[2]: row for row in rows}
+    for service in ("article-service", "search-api", "cdn-origin"):
+        assert (by_tier[service]["class"], by_tier[service]["evictions"]) == ("Guaranteed", "0")
+    assert {row["oom_kills"] for row in rows} == {"0"}
+
+
+def test_the_log_collector_comes_back_under_pressure_and_is_evicted_again(capsys):
+    journal = _journal(capsys)
+    evictions = [entry for entry in journal if entry["kind"] == "Evicted" and "log-collector" in entry["pod"]]
+    begins = next(e["time_us"] for e in journal if e["kind"] == "ConditionChanged" and e["because"]["holds"])
+    ends = [e["time_us"] for e in journal if e["kind"] == "ConditionChanged" and not e["because"].get("holds")]
+
+    assert len(evictions) == 10
+    assert min(entry["time_us"] for entry in evictions) == begins
+    assert ends == []
+
+
+def test_the_flapping_is_told_in_one_line_and_counted_at_the_end(capsys):
+    out = _told(capsys, "simulate", "graceful-degradation")
+
+    assert "● log-collector-worker-1 came back and was evicted 7 more times" in out
+    assert "evicted again and again: monitoring/log-collector-worker-1 10 times, from 2 min to 8 min 11.0 s" in out
+    in_full = re.findall(r"● (\S+) evicted by the kubelet \((\w+)\)", out)
+    assert in_full == [
+        ("log-collector-worker-1", "BestEffort"),
+        ("debug-tools", "BestEffort"),
+        ("analytics-pipeline-0", "Burstable"),
+        ("log-collector-worker-1-r8", "BestEffort"),
+        ("log-collector-worker-1-r9", "BestEffort"),
+        ("search-indexer-1", "Burstable"),
+    ]
+
+
+def test_check_names_the_flapping_and_the_role_of_the_toleration(capsys):
+    out = _told(capsys, "check", "-f", scenario_dir("content-platform") / "platform/log-collector.yaml")
+
+    assert "PQ103" in out
+    assert (
+        "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is "
+        "evicted again" in out
+    )
+    assert "resources.requests" in out
+
+
+@pytest.mark.parametrize(
+    ("request_", "findings", "evictions"),
+    [
+        pytest.param("64Mi", ["PQ118"], 10, id="too small a request"),
+        pytest.param("192Mi", [], 0, id="the request that the check asks for"),
+    ],
+)
+def test_a_request_that_covers_its_use_ends_the_flapping(capsys, tmp_path, request_, findings, evictions):
+    scenarios = tmp_path / "scenarios"
+    shutil.copytree(scenario_dir("content-platform").parent, scenarios)
+    manifest = scenarios / "content-platform/platform/log-collector.yaml"
+    resources = f"{{requests: {{memory: {request_}}}, limits: {{memory: 192Mi, ephemeral-storage: 1Gi}}}}"
+    document = yaml.safe_load(manifest.read_text())
+    document["spec"]["template"]["spec"]["containers"][0]["resources"] = yaml.safe_load(resources)
+    manifest.write_text(yaml.safe_dump(document))
+
+    found = json.loads(_told(capsys, "check", "-f", manifest, "-o", "json"))["items"]
+    assert [finding["check"] for finding in found] == findings
+    journal = _journal(capsys, scenarios / "graceful-degradation.yaml")
+    taken = [entry for entry in journal if entry["kind"] == "Evicted" and "log-collector" in entry["pod"]]
+    assert len(taken) == evictions

@@ -133,6 +133,14 @@ export interface EventLine {
   pod: string | null;
   container: string | null;
   text: string;
+  firstPod: string | null;
+}
+
+export interface RepeatedEvictions {
+  pod: string;
+  times: number;
+  firstUs: number;
+  lastUs: number;
 }
 
 export interface WorkloadSummary {
@@ -161,6 +169,7 @@ export interface Summary {
   oomKillsByLevel: Readonly<Record<string, number>>;
   evictionsBySignal: Readonly<Record<string, number>>;
   workloads: readonly WorkloadSummary[];
+  repeatedEvictions: readonly RepeatedEvictions[];
 }
 
 export interface Run {

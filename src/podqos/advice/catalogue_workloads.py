@@ -10,6 +10,8 @@ _RANKING = "Kubernetes: pkg/kubelet/eviction/helpers.go"
 _DEFAULTS = "Kubernetes: pkg/apis/core/v1/defaults.go"
 _VALIDATION = "Kubernetes: pkg/apis/core/validation/validation.go"
 _LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
+_DAEMON_TOLERATIONS = "Kubernetes: pkg/controller/daemon/util/daemonset_util.go (AddOrUpdateDaemonPodTolerations)"
+_DAEMON_BACKOFF = "Kubernetes: pkg/controller/daemon/daemon_controller.go (failedPodsBackoff)"
 
 _GOOD_POD = """\
 apiVersion: v1
@@ -107,13 +109,15 @@ DAEMON_SET_BEST_EFFORT = Check(
     severity=Severity.WARNING,
     title="A DaemonSet asks for nothing",
     why=(
-        "Its pods run on every node, under pressure too, and are the first to die on each of them. The controller "
-        "puts them back on the same node at once, so that a node short of memory kills them over and over, and what "
-        "they do for the node (logs, metrics, network) is missing just when somebody needs it."
+        "Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of "
+        "node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node "
+        "within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s, "
+        "doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when "
+        "it is needed."
     ),
     fix=(
-        "State what the containers need. If nobody misses them, say so with the annotation podqos.dev/restart-cost: "
-        "none."
+        "State what the containers need; with a memory request that covers their use the pod is not evicted before "
+        "others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none."
     ),
     bad=Example("""\
 apiVersion: apps/v1
@@ -141,10 +145,10 @@ spec:
         - name: collector
           image: collector
           resources:
-            requests: {cpu: 50m, memory: 100Mi}
+            requests: {cpu: 50m, memory: 200Mi}
             limits: {memory: 200Mi, ephemeral-storage: 1Gi}
 """),
-    references=(_QOS, _OOM, "Kubernetes: pkg/controller/daemon/util/daemonset_util.go"),
+    references=(_QOS, _OOM, _DAEMON_TOLERATIONS, _DAEMON_BACKOFF),
 )
 
 USER_FACING_BEST_EFFORT = Check(
@@ -703,6 +707,58 @@ spec:
     references=("Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",),
 )
 
+COMES_BACK = Check(
+    id="PQ118",
+    name="comes-back-under-pressure",
+    severity=Severity.WARNING,
+    title="An evicted pod comes back to the node and is evicted again",
+    why=(
+        "A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. "
+        "Pods of a DaemonSet tolerate it, because the controller adds the toleration; others do if their manifest "
+        "says so. A pod that uses more than it requests is evicted first, returns to the same node within seconds, "
+        "and is evicted again. Each round frees memory for a moment only, and the kubelet, which evicts one pod at a "
+        "time, may be busy with it while memory goes on falling."
+    ),
+    fix=(
+        "Request as much memory as the containers may use: a pod within its request is not among the first to be "
+        "evicted. Or remove the toleration, where the manifest has it. Pods with the priority class system-node- "
+        "critical are never evicted, which is meant for parts of the node only."
+    ),
+    bad=Example("""\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: log-collector}
+spec:
+  selector: {matchLabels: {app: logs}}
+  template:
+    metadata: {labels: {app: logs}}
+    spec:
+      containers:
+        - name: collector
+          image: collector
+          resources:
+            requests: {cpu: 50m, memory: 150Mi}
+            limits: {memory: 200Mi, ephemeral-storage: 1Gi}
+"""),
+    good=Example("""\
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: log-collector}
+spec:
+  selector: {matchLabels: {app: logs}}
+  template:
+    metadata: {labels: {app: logs}}
+    spec:
+      containers:
+        - name: collector
+          image: collector
+          resources:
+            requests: {cpu: 50m, memory: 200Mi}
+            limits: {memory: 200Mi, ephemeral-storage: 1Gi}
+"""),
+    references=(_RANKING, _DAEMON_TOLERATIONS, _DAEMON_BACKOFF),
+)
+
 WORKLOADS = (
     ACCIDENTAL_BURSTABLE,
     BEST_EFFORT,
@@ -721,4 +777,5 @@ WORKLOADS = (
     FRACTIONAL_CPU,
     ZERO_AMOUNT,
     IMPLAUSIBLE_AMOUNT,
+    COMES_BACK,
 )

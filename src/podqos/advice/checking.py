@@ -1,7 +1,7 @@
 """Run all checks over a bundle, in two phases.
 
 ``check_workload`` looks at one workload and at what surrounds it. It runs in parallel, and its result can be pickled.
-It makes the findings PQ101–PQ112, PQ114–PQ117 (classes and sizes), PQ201–PQ203, PQ205–PQ207 (policies and injectors),
+It makes the findings PQ101–PQ112, PQ114–PQ118 (classes and sizes), PQ201–PQ203, PQ205–PQ207 (policies and injectors),
 PQ302, PQ304–PQ306 (priority) and PQ504 (larger than any node).
 
 ``check_bundle`` looks at what needs several objects: PQ113 (resizes), PQ204 (LimitRanges beside each other), PQ301 and
@@ -28,6 +28,7 @@ from podqos.advice.checks_priority import (
     unknown_class,
 )
 from podqos.advice.checks_sizes import disk_limits, fractional_cpu, memory_amounts, small_sidecar, volumes
+from podqos.advice.checks_toleration import comes_back
 from podqos.advice.finding import Finding, in_order
 from podqos.advice.sketch import Sketch, sketch_of
 from podqos.advice.view import Context, Variant, View
@@ -42,6 +43,7 @@ _CHECKS: tuple[tuple[str, Callable[[View], None]], ...] = (
     ("PQ114", small_sidecar),
     ("PQ115", fractional_cpu),
     ("PQ116 PQ117", suspicious_amounts),
+    ("PQ118", comes_back),
     ("PQ302", best_effort_with_priority),
     ("PQ304", system_priority),
     ("PQ305", unknown_class),

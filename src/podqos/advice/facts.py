@@ -122,6 +122,24 @@ class FractionalCPU(Fact, frozen=True, gc=False):
     cpu: str
 
 
+class MayExceed(Struct, frozen=True, gc=False):
+    """A container that may use more memory than it requests."""
+
+    container: str
+    """Empty for the pod as a whole."""
+    request: str | None
+    limit: str | None
+    """None where nothing holds it back."""
+
+
+class ComesBack(Fact, frozen=True, gc=False):
+    """Pods that are put back on the node they were evicted from, while it is still under pressure."""
+
+    tolerated_by: str | None
+    """The field that tolerates memory pressure; None where the DaemonSet controller adds it."""
+    containers: tuple[MayExceed, ...]
+
+
 class ZeroAmount(Fact, frozen=True, gc=False):
     """An amount of zero, which counts as none."""
 
@@ -373,6 +391,7 @@ Facts: TypeAlias = (
     | ClassChange
     | SmallSidecar
     | FractionalCPU
+    | ComesBack
     | ZeroAmount
     | ImplausibleAmount
     | HiddenLimit

@@ -221,6 +221,8 @@ class ReplacementFor(Reason, frozen=True):
 
     pod: str
     why: str
+    back_off_seconds: int = 0
+    """How long the DaemonSet controller left the failed pod alone first."""
 
 
 class NodesRefusing(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):

@@ -34,7 +34,9 @@ from podqos.survival.cpu import burst
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
     add_filename_option(parser)
-    parser.add_argument("--cores", metavar="N", help="cores that are left for pods (default: those of this machine)")
+    parser.add_argument(
+        "--cores", metavar="N", help="cores for pods: the node's allocatable CPU (default: all of this machine)"
+    )
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     add_kubelet_option(parser)

@@ -64,10 +64,11 @@ class Rehearsed(Struct, frozen=True):
 
 
 def on_this_machine(scenario: Scenario, version: CgroupVersion) -> Scenario:
-    """Return the scenario as it is with this machine's version of cgroups."""
+    """Return the scenario as it is on this machine: with its version of cgroups, and without controllers."""
     number: Literal[1, 2] = 1 if version is CgroupVersion.V1 else 2
     nodes = tuple(replace(group, spec=replace(group.spec, cgroup_version=number)) for group in scenario.nodes)
-    return replace(scenario, nodes=nodes)
+    workloads = tuple(replace(workload, recreate=False) for workload in scenario.workloads)
+    return replace(scenario, nodes=nodes, workloads=workloads)
 
 
 def _confined(spec: NodeSpec) -> NodeSpec:

@@ -52,6 +52,8 @@ class Profile(Struct, frozen=True):
     """Since 1.11 BestEffort pods that tolerate the taint are admitted under MemoryPressure."""
     conditions_become_taints: bool
     """Since 1.12 memory pressure keeps every pod without the toleration away at scheduling."""
+    daemon_set_backoff: bool
+    """Since 1.12 the DaemonSet controller waits longer each time before it replaces a failed pod of a node."""
     disk_pressure_admits_only_critical: bool
     """Since 1.17, also when MemoryPressure holds at the same time."""
     eviction_message_amounts: bool
@@ -87,6 +89,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",
         memory_pressure_toleration=since(11),
         conditions_become_taints=since(12),
+        daemon_set_backoff=since(12),
         disk_pressure_admits_only_critical=since(17),
         eviction_message_amounts=since(26),
         imagefs_inodes_default=since(30),

@@ -64,6 +64,8 @@ def _nearly_guaranteed(facts: f.NearlyGuaranteed, _: str) -> str:
 
 def _nothing_set(facts: f.NothingSet, _: str) -> str:
     asked = f"{listed(facts.containers)} {_ask(facts.containers)} for no cpu and no memory"
+    if facts.kind == "DaemonSet":
+        return f"{asked}, and {_DAEMON_COMES_BACK}"
     return f"{asked}, and {facts.serves} sends it traffic" if _is_service(facts.serves) else asked
 
 
@@ -100,6 +102,28 @@ def _small_sidecar(facts: f.SmallSidecar, container: str) -> str:
         f"{container} has an oom_score_adj of {facts.oom_score_adj}, while {facts.main}, which it serves, "
         f"has {facts.main_oom_score_adj}"
     )
+
+
+_DAEMON_COMES_BACK = (
+    "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is evicted "
+    "again"
+)
+
+
+def _comes_back(facts: f.ComesBack, _: str) -> str:
+    exceeding = listed(tuple(map(_may_exceed, facts.containers)))
+    if facts.tolerated_by is None:
+        return f"{exceeding}, and {_DAEMON_COMES_BACK}"
+    return (
+        f"{exceeding}, and {facts.tolerated_by} tolerates memory-pressure: evicted, it can come back to the same node "
+        "and is evicted again"
+    )
+
+
+def _may_exceed(each: f.MayExceed) -> str:
+    may = "all memory there is" if each.limit is None else f"{each.limit} of memory"
+    beyond = "and requests none" if each.request is None else f"and requests {each.request}"
+    return f"{each.container or 'the pod'} may use {may} {beyond}"
 
 
 def _two_defaults(facts: f.TwoDefaults, _: str) -> str:
@@ -206,6 +230,7 @@ _WORDS: dict[type[f.Fact], Callable[..., str]] = {
     f.FractionalCPU: lambda facts, container: (
         f"{container} asks for {facts.cpu} cpu, which is no whole number of cores"
     ),
+    f.ComesBack: _comes_back,
     f.ZeroAmount: lambda facts, container: f"{container} has a {facts.resource} {facts.side[:-1]} of zero",
     f.ImplausibleAmount: lambda facts, container: (
         f"{container} has a {facts.resource} {facts.side[:-1]} of {facts.amount}; {facts.meant} was probably meant"

@@ -38,9 +38,11 @@ from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import CPU
 from podqos.report.ranking import amount
+from podqos.report.repetition import Again
 from podqos.report.words import mebibytes
 
 _NS_PER_SECOND = 1_000_000_000
+_US_PER_SECOND = 1_000_000
 
 
 def line(entry: Entry) -> str:
@@ -64,6 +66,17 @@ def subject(entry: Entry) -> str:
     name = entry.pod.partition("/")[2]
     own = entry.container is None or name == entry.container or name.startswith(f"{entry.container}-")
     return name if own else f"{name} ({entry.container})"
+
+
+def again(repetition: Again) -> str:
+    """Return that a pod was evicted again and again."""
+    return f"{repetition.pod.partition('/')[2]} came back and was evicted {repetition.times} more times"
+
+
+def away(repetition: Again) -> str:
+    """Return for how long it was not there between its evictions."""
+    first, last = (f"{us / _US_PER_SECOND:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
+    return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
 
 
 def reasons(entry: Entry) -> tuple[str, ...]:
@@ -149,8 +162,9 @@ def _short(because: Because | None) -> str:
                 f"{preempted.preemptor} with priority {preempted.preemptor_priority} needs its place, "
                 f"it has priority {preempted.priority}"
             )
-        case ReplacementFor(pod=pod, why=why):
-            return f"for {pod}, {why}"
+        case ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
+            waited = f", after {seconds} s of back-off" if seconds else ""
+            return f"for {pod}, {why}{waited}"
         case TooLittleLeft() as left:
             unit = "m" if left.resource == CPU else ""
             return (

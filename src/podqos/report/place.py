@@ -25,12 +25,13 @@ from podqos.placement.reasons import (
     Unschedulable,
     UntoleratedTaint,
 )
-from podqos.report.placement import NodeReport, PendingReport, PlacementReport, amount_text
+from podqos.report.placement import NodeReport, OvercommitReport, PendingReport, PlacementReport, amount_text
 from podqos.report.style import Style, columns, wrapped
 from podqos.report.words import mebibytes
 
 # People read a screenful; programs get everything.
 _NODES_SHOWN = 40
+_OVERCOMMIT_SHOWN = 20
 _WORKLOADS_SHOWN = 60
 _PLACES_SHOWN = 6
 _OVER_BUDGET_SHOWN = 5
@@ -40,7 +41,8 @@ _REASONS_SHOWN = 8
 
 def text(whole: PlacementReport, style: Style) -> list[str]:
     """Return the whole report as lines."""
-    lines = [_headline(whole), "", *_node_table(whole.nodes, style), *_over_budget(whole.nodes, style)]
+    lines = [_headline(whole), "", *_node_table(whole.nodes, style)]
+    lines += ["", *_overcommit_table(whole.nodes, style), *_over_budget(whole.nodes, style)]
     lines += ["", *_workload_table(whole, style)]
     for title, part in (
         ("Pending", _pending_lines(whole.pending, style)),
@@ -63,18 +65,10 @@ def _headline(whole: PlacementReport) -> str:
 
 def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
     rows = [
-        (
-            node.name,
-            f"{node.pods}/{node.allowed_pods}",
-            _used(node, "cpu"),
-            _used(node, "memory"),
-            _ratio(node, "cpu", style),
-            _ratio(node, "memory", style),
-        )
+        (node.name, f"{node.pods}/{node.allowed_pods}", _used(node, "cpu"), _used(node, "memory"))
         for node in nodes[:_NODES_SHOWN]
     ]
-    header = ("NODE", "PODS", "CPU", "MEMORY", "CPU LIMITS", "MEMORY LIMITS")
-    return columns(header, rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
+    return columns(("NODE", "PODS", "CPU", "MEMORY"), rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
 
 
 def _used(node: NodeReport, resource: str) -> str:
@@ -83,15 +77,36 @@ def _used(node: NodeReport, resource: str) -> str:
     return f"{used} of {of} ({fullness:.0%})"
 
 
-def _ratio(node: NodeReport, resource: str, style: Style) -> str:
-    overcommit = node.overcommit[resource]
-    ratio = overcommit.limits_to_allocatable
-    words = "–" if ratio is None else f"{ratio:.2f}×"
-    if overcommit.exceeds_budget:
-        words = style.strong(f"{words} > {overcommit.budget:g}×")
-    if overcommit.pods_without_limit:
-        words += f" + {overcommit.pods_without_limit} without"
-    return words
+def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
+    """Return the three ratios of each node, a line per resource; a name stands once."""
+    rows = [
+        (
+            "" if number else node.name,
+            resource,
+            _amount(MEMORY, Quantity.parse(each.limits).value) if resource == MEMORY else each.limits,
+            _against_budget(each, style),
+            _times(each.limits_to_requests),
+            _times(each.others_limits_to_what_guaranteed_leave),
+            str(each.pods_without_limit or "–"),
+        )
+        for node in nodes[:_OVERCOMMIT_SHOWN]
+        for number, (resource, each) in enumerate(node.overcommit.items())
+    ]
+    header = ("NODE", "LIMITS", "SUM", "÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST", "NO LIMIT")
+    lines = columns(header, rows, style) + _more(len(nodes) - _OVERCOMMIT_SHOWN, "node")
+    return lines + [style.faint(line) for line in wrapped(_OTHERS, style, "  ")]
+
+
+_OTHERS = "others ÷ rest: limits of all but Guaranteed pods ÷ what Guaranteed pods leave"
+
+
+def _against_budget(overcommit: OvercommitReport, style: Style) -> str:
+    words = _times(overcommit.limits_to_allocatable)
+    return style.strong(f"{words} > {overcommit.budget:g}×") if overcommit.exceeds_budget else words
+
+
+def _times(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.2f}×"
 
 
 def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:

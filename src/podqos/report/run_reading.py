@@ -17,6 +17,7 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
 from podqos.report.journal_words import is_kill, line
 from podqos.report.palette import shade
+from podqos.report.repetition import first_pods
 from podqos.report.run_kills import kills
 from podqos.report.run_node import ShownNode, node_view
 from podqos.report.run_summary import Owner, summarized
@@ -39,6 +40,7 @@ def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
     shown = {name: _shown(record, settings[name], pods) for name, record in records.items()}
     of_shown = [entry for entry in run.entries if entry.node in shown or not entry.node]
     found = tuple(kills(of_shown, shown))
+    firsts = first_pods(of_shown)
     times = {name: {kill.time_us for kill in found if kill.node == name} for name in shown}
     return RunView(
         name=scenario.name,
@@ -51,7 +53,7 @@ def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
         pods=pods,
         nodes=tuple(node_view(node, of_shown, times[name]) for name, node in shown.items()),
         kills=found,
-        events=tuple(map(_event, of_shown[:_MOST_EVENTS])),
+        events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
     )
 
 
@@ -93,8 +95,9 @@ def _shown(record: NodeRecord, settings: NodeSettings, pods: Sequence[PodView]) 
     return ShownNode(record, settings, own, {key: pods[index].qos_class for key, index in own.items()})
 
 
-def _event(entry: Entry) -> EventView:
-    return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry))
+def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
+    first = firsts.get(entry.pod) if entry.pod is not None else None
+    return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry), first)
 
 
 # ---- pods and their workloads ----------------------------------------------------------------------------------------

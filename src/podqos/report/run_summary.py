@@ -6,15 +6,18 @@ What belongs to which workload is told; everything else is in the entries, so th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
 from podqos.model.pod import QOSClass
-from podqos.report.run_view import Summary, WorkloadSummary
+from podqos.report.repetition import first_pods
+from podqos.report.run_view import RepeatedEvictions, Summary, WorkloadSummary
 
+# So many evictions of what is the same pod to its owner are worth a line of their own.
+_REPEATED = 3
 # What takes a pod, or a container of it, away against its will until something starts in its place.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
 
@@ -35,6 +38,7 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         tallies.setdefault(owner.workload, _Tally(owner))
     levels: Counter[str] = Counter()
     signals: Counter[str] = Counter()
+    entries = list(entries)
     for entry in entries:
         if entry.pod is None or entry.pod not in owners:
             continue
@@ -59,7 +63,19 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         oom_kills_by_level=dict(sorted(levels.items())),
         evictions_by_signal=dict(sorted(signals.items())),
         workloads=rows,
+        repeated_evictions=_repeated(entries),
     )
+
+
+def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
+    """Return the pods that were evicted again and again, under however many names."""
+    firsts = first_pods(entries)
+    times: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.kind is Kind.EVICTED and entry.pod is not None:
+            times.setdefault(firsts.get(entry.pod, entry.pod), []).append(entry.time_us)
+    found = (RepeatedEvictions(pod, len(at), at[0], at[-1]) for pod, at in times.items() if len(at) >= _REPEATED)
+    return tuple(sorted(found, key=lambda each: (-each.times, each.pod)))
 
 
 class _Tally:

@@ -198,6 +198,18 @@ class EventView(Struct, frozen=True, rename="camel"):
     pod: str | None
     container: str | None
     text: str
+    first_pod: str | None = None
+    """The pod in whose place this one was made, by however many others between them."""
+
+
+class RepeatedEvictions(Struct, frozen=True, rename="camel"):
+    """A pod that was evicted again each time it came back."""
+
+    pod: str
+    """As it was called first."""
+    times: int
+    first_us: int
+    last_us: int
 
 
 class WorkloadSummary(Struct, frozen=True, rename="camel"):
@@ -235,6 +247,8 @@ class Summary(Struct, frozen=True, rename="camel"):
     """Where memory ran out: container, pod, class, kubepods, node."""
     evictions_by_signal: dict[str, int]
     workloads: tuple[WorkloadSummary, ...]
+    repeated_evictions: tuple[RepeatedEvictions, ...] = ()
+    """Three times or more, most often first."""
 
 
 class RunView(Struct, frozen=True, rename="camel"):

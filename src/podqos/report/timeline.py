@@ -1,22 +1,26 @@
 """A run for the terminal: what happened when, how much memory was left, who was killed by whom and why; then the sum.
 
 Each function takes the documented value and returns lines. What repeats itself (pods that start together, containers
-that are short of CPU at the same time) is one line.
+that are short of CPU at the same time, a pod that is evicted again and again) is one line.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 from podqos.agent.journal import By, Kind
+from podqos.report.journal_words import again, away
+from podqos.report.repetition import Again, condensed
 from podqos.report.run_view import EventView, Kill, NodeView, RunView, Summary
 from podqos.report.style import Style, columns, cut, visible_length, wrapped
 from podqos.report.words import mebibytes
 
 _BAR_COLUMNS = 16
 _MOST_LINES = 400
+_REPEATED_SHOWN = 3
 _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
@@ -111,13 +115,23 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
     kills = iter([kill for kill in view.kills if kill.node == node.name])
     events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
     width = max((len(seconds(event.time_us)) for event in events), default=0)
-    for time_us, together in groupby(events, key=lambda event: event.time_us):
-        each = list(together)
-        is_kill = any(event.kind in _KILLS for event in each)
-        start = f"{seconds(time_us).rjust(width)}  {_memory(node, time_us, style, before=is_kill)}  "
-        for texts in _told(each, kills, style):
-            yield _block(start, texts, " " * (width + 4), style)
-            start = " " * visible_length(start)
+
+    def start(time_us: int, *, before: bool) -> str:
+        return f"{seconds(time_us).rjust(width)}  {_memory(node, time_us, style, before=before)}  "
+
+    for part in condensed(events, lambda event: event.first_pod or event.pod):
+        if isinstance(part, Again):
+            deque(islice(kills, part.times), maxlen=0)
+            what = style.alarm(f"{_SIGNS[By.KUBELET]} {again(part)}")
+            since = f"Since {seconds(part.since_us, 1)}; {away(part)}."
+            yield _block(start(part.until_us, before=True), (what, since), " " * (width + 4), style)
+            continue
+        for time_us, together in groupby(part, key=lambda event: event.time_us):
+            each = list(together)
+            beginning = start(time_us, before=any(event.kind in _KILLS for event in each))
+            for texts in _told(each, kills, style):
+                yield _block(beginning, texts, " " * (width + 4), style)
+                beginning = " " * visible_length(beginning)
 
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
@@ -184,6 +198,7 @@ def ending(view: RunView, style: Style) -> list[str]:
     for what, counts in (("out of memory", summary.oom_kills_by_level), ("evicted for", summary.evictions_by_signal)):
         if counts:
             lines.append(f"{what}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
+    lines += _repeated(summary)
     hidden = summary.nodes - len(view.nodes)
     if hidden > 0:
         lines.append(f"{len(view.nodes)} of {summary.nodes:,} nodes are shown above; --node NAME shows another")
@@ -203,6 +218,15 @@ def ending(view: RunView, style: Style) -> list[str]:
     ]
     headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNTOUCHED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
     return [*lines, "", *columns(headers, rows, style)]
+
+
+def _repeated(summary: Summary) -> Iterator[str]:
+    for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
+        when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
+        yield f"evicted again and again: {each.pod} {each.times:,} times, {when}"
+    more = len(summary.repeated_evictions) - _REPEATED_SHOWN
+    if more > 0:
+        yield f"evicted again and again: {_many(more, 'more pod')}"
 
 
 def headline(summary: Summary) -> str:

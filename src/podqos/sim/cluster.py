@@ -1,7 +1,8 @@
 """A simulated cluster: pods arrive and are deleted, controllers replace what is lost, nodes come and go.
 
 Controllers here keep a number of pods running and know nothing else: a pod that was evicted, failed, was turned away,
-displaced or lost with its node is replaced after a delay, by a pod with a name of its own and the same demand.
+displaced or lost with its node is replaced after a delay, by a pod with a name of its own and the same demand. A
+DaemonSet waits longer each time one fails on the same node (``daemon_backoff``).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from podqos.model.pod import Pod
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.agenda import CLUSTER, Action, Agenda, Turn
 from podqos.sim.control_plane import ControlPlane
+from podqos.sim.daemon_backoff import DaemonBackoff
 from podqos.sim.fleet import Fleet
 from podqos.sim.node import SimNode
 from podqos.sim.pods import DemandOf
@@ -36,6 +38,8 @@ from podqos.sim.would_evict import MemoryRequests
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
+# Whose object is gone; others leave a failed pod behind, for a controller to remove.
+_DELETED = ("NodeLost", "Preempted")
 
 
 class SimCluster:
@@ -56,6 +60,7 @@ class SimCluster:
         """By uid: why a pod that is told to go has to."""
         self._later = 0
         """How many pods came to be after the beginning."""
+        self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched)
         self.control_plane = ControlPlane(self)
         for index, workload in enumerate(scenario.workloads):
@@ -166,21 +171,31 @@ class SimCluster:
 
     def _replace(self, pod: Pod, why: str) -> None:
         """Let a pod's controller make another, if it has one that does."""
+        _, node = self.pods[pod.metadata.uid]
         replica = self._forget(pod)
         workload = replica.workload
         is_over = workload.deleted_us is not None and self.agenda.now_us >= workload.deleted_us
         if not workload.recreate or is_over or why in {"Deleted", Phase.SUCCEEDED}:
             return
+        wait_us = self._wait_us(workload, node, why)
 
         def make(now_us: int) -> None:
             if workload.deleted_us is not None and now_us >= workload.deleted_us:
                 return
             again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
             made = replacement(pod, again)
-            self.note(Kind.REPLACED, made, None, By.CONTROLLER, ReplacementFor(pod.key, why))
+            because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
+            self.note(Kind.REPLACED, made, None, By.CONTROLLER, because)
             self._queue(made, again)
 
-        self.plan(self.agenda.now_us + self.scenario.options.recreate_us, make)
+        self.plan(self.agenda.now_us + wait_us + self.scenario.options.recreate_us, make)
+
+    def _wait_us(self, workload: ScenarioWorkload, node: str | None, why: str) -> int:
+        """Return how long a controller leaves a pod that has failed alone before it replaces it."""
+        backs_off = workload.kind == DAEMON_SET and self.scenario.profile.daemon_set_backoff
+        if not backs_off or node is None or why in _DELETED:
+            return 0
+        return self._daemon_backoff.wait_us(f"{workload.namespace}/{workload.name}", node, self.agenda.now_us)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 
