@@ -35,8 +35,10 @@ class WhyNot(StrEnum):
 
     NOT_CHARGED = "NotCharged"
     """A quota is for all pods of a namespace together, in the order in which they are created."""
-    NOT_OPTED_IN = "NotOptedIn"
-    """The namespace does not take part in the override."""
+    TAKES_NO_PART = "TakesNoPart"
+    """The namespace does not take part in the override, which is up to its label or annotation."""
+    EXEMPT = "Exempt"
+    """The override leaves namespaces of the system alone."""
 
 
 class Unapplied(Struct, frozen=True, gc=False):
@@ -45,8 +47,8 @@ class Unapplied(Struct, frozen=True, gc=False):
     kind: str
     name: str
     why: WhyNot
-    needs: str = ""
-    """The label or annotation with which a namespace takes part."""
+    switch: str = ""
+    """The label or annotation by which a namespace takes part."""
 
 
 class Stored(Struct, frozen=True, gc=False):
@@ -183,13 +185,14 @@ def _of_policies(changes: list[Change | FieldChange], unknown: tuple[Missing, ..
 
 def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
     from podqos.admission.policies import OVERRIDE_NAME
-    from podqos.admission.resource_override import is_overridden
+    from podqos.admission.resource_override import is_exempt, is_overridden
 
-    profile = policies.override_profile
-    if policies.override is None or policies.namespace is None or is_overridden(policies.namespace, profile):
+    namespace, profile = policies.namespace, policies.override_profile
+    if policies.override is None or namespace is None or is_overridden(namespace, profile):
         return ()
-    needs = profile.opt_in_label or profile.opt_out_annotation
-    return (Unapplied("ClusterResourceOverride", OVERRIDE_NAME, WhyNot.NOT_OPTED_IN, needs),)
+    why = WhyNot.EXEMPT if is_exempt(namespace, profile) else WhyNot.TAKES_NO_PART
+    switch = profile.opt_in_label or profile.opt_out_annotation
+    return (Unapplied("ClusterResourceOverride", OVERRIDE_NAME, why, switch),)
 
 
 def _is_wrong_as_written(pod: Pod, admission: Admission) -> bool:
