@@ -31,6 +31,7 @@ from podqos.qos.oom import oom_scores, pod_qos_class
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
+    from podqos.admission.refusal import Missing
     from podqos.admission.workloads import WorkloadAdmission
 
 Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
@@ -114,6 +115,10 @@ class Context:
         spec = replace(pod.spec, priority=None, preemption_policy="")
         workload = replace(_in_a_namespace(workload), pod=replace(_in_a_namespace(pod), spec=spec))
         return Admissions(replace(self.cluster, policies=policies), self.options.profile).create(workload)
+
+    def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
+        """Return the classes that a pod names and that were not given."""
+        return with_assumed_classes(self.cluster.policies, pod)[1]
 
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.

@@ -202,7 +202,7 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
     """Explain the pods of a file, as stored with the policies of a cluster."""
     reading = source.reading
     storing = Storing(cluster, settings.profile)
-    accepted: list[tuple[Workload, Stored]] = []
+    accepted: list[tuple[Workload, Stored, Place]] = []
     problems = list(reading.problems)
     for workload, place in zip(reading.workloads, reading.places, strict=True):
         # What comes from an API server has passed its validation.
@@ -210,16 +210,16 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
         if refused:
             problems += _located(refused, source, workload, place)
         else:
-            accepted.append((workload, storing.store(workload)))
-    decisions = [decide(stored.pod, settings) for _, stored in accepted]
+            accepted.append((workload, storing.store(workload), place))
+    decisions = [decide(stored.pod, settings) for _, stored, _ in accepted]
     policies = _count_policies(source) if reading.others else 0
     outcome = Outcome(
         classes=Counter([decision.qos_class for decision in decisions]),
         problems=sorted(problems),
         others=len(reading.others) + reading.skipped - policies,
         policies=policies,
-        unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
-        refused=sum(stored.refusal is not None for _, stored in accepted),
+        unknown=Counter((missing.kind, missing.name) for _, stored, _ in accepted for missing in stored.unknown),
+        refused=sum(stored.refusal is not None for _, stored, _ in accepted),
     )
     if output == "csv":
         outcome.rows = rows(decisions)
@@ -227,8 +227,8 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
         from podqos.report.explanation import explain
 
         outcome.explanations = [
-            explain(workload, stored, decision, source.path, settings)
-            for (workload, stored), decision in zip(accepted, decisions, strict=True)
+            explain(workload, stored, decision, source.path, settings, taken_for=place.taken_for)
+            for (workload, stored, place), decision in zip(accepted, decisions, strict=True)
         ]
     return outcome
 

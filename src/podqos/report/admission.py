@@ -116,6 +116,8 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     warnings: tuple[WarningReport, ...]
     containers: tuple[ContainerReport, ...]
     priority: int | None
+    notes: tuple[str, ...] = ()
+    """What was assumed about the text."""
 
     @property
     def is_finding(self) -> bool:

@@ -120,15 +120,9 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
 
 
 def explain(
-    workload: Workload,
-    stored: Stored,
-    decision: Decision,
-    source: str,
-    settings: Settings,
-    *,
-    notes: tuple[str, ...] = (),
+    workload: Workload, stored: Stored, decision: Decision, source: str, settings: Settings, *, taken_for: str = ""
 ) -> Explanation:
-    """Render one decision about a stored pod into the documented shape; ``notes`` are about how it was read."""
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
@@ -166,12 +160,14 @@ def explain(
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
         refusal=None if stored.refusal is None else stored.refusal.message,
-        notes=(*notes, *_notes(stored, decision, as_written)),
+        notes=tuple(_notes(stored, decision, as_written, taken_for)),
     )
 
 
-def _notes(stored: Stored, decision: Decision, as_written: QOSClass) -> Iterator[str]:
+def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: str) -> Iterator[str]:
     pod, computed = decision.pod, decision.classification.qos_class
+    if taken_for:
+        yield words.taken_for(taken_for)
     if as_written is not computed:
         yield f"as written it would be {as_written}; {_why_not_as_written(stored)}"
     if decision.qos_class is not computed:

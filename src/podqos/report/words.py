@@ -52,6 +52,11 @@ def unknown_classes(counts: Mapping[tuple[str, str], int]) -> str:
     return f"not in the input, so taken as priority 0 and without overhead: {shown}{more}"
 
 
+def taken_for(kind: str) -> str:
+    """Return what was assumed of a text that names no kind."""
+    return f"the text names no kind: taken for a {kind}"
+
+
 def unapplied(policy: Unapplied, namespace: str) -> str:
     """Return why a policy was not applied to a pod."""
     return f"{policy.kind} {policy.name} {_UNAPPLIED[policy.why].format(namespace=namespace, switch=policy.switch)}"
