@@ -81,16 +81,11 @@ def _override_errors(override: ClusterResourceOverride) -> Iterator[FieldError]:
             yield invalid(field, percent, "must be between 0 and 100")
 
 
-def is_exempt(namespace: Namespace, profile: OverrideProfile) -> bool:
-    """Whether a namespace belongs to the system, whose pods are left alone."""
-    return profile.exempts_system_namespaces and _is_system(namespace.metadata.name)
-
-
 def is_overridden(namespace: Namespace, profile: OverrideProfile) -> bool:
     """Whether the pods of a namespace are overridden."""
-    if is_exempt(namespace, profile):
-        return False
     metadata = namespace.metadata
+    if profile.exempts_system_namespaces and _is_system(metadata.name):
+        return False
     if profile.opt_in_label:
         return metadata.labels.get(profile.opt_in_label) == "true"
     return metadata.annotations.get(profile.opt_out_annotation, "true") == "true"

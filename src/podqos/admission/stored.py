@@ -36,9 +36,7 @@ class WhyNot(StrEnum):
     NOT_CHARGED = "NotCharged"
     """A quota is for all pods of a namespace together, in the order in which they are created."""
     TAKES_NO_PART = "TakesNoPart"
-    """The namespace does not take part in the override, which is up to its label or annotation."""
-    EXEMPT = "Exempt"
-    """The override leaves namespaces of the system alone."""
+    """The namespace does not take part in the override: it has not the label or annotation, or is the system's."""
 
 
 class Unapplied(Struct, frozen=True, gc=False):
@@ -185,14 +183,13 @@ def _of_policies(changes: list[Change | FieldChange], unknown: tuple[Missing, ..
 
 def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
     from podqos.admission.policies import OVERRIDE_NAME
-    from podqos.admission.resource_override import is_exempt, is_overridden
+    from podqos.admission.resource_override import is_overridden
 
     namespace, profile = policies.namespace, policies.override_profile
     if policies.override is None or namespace is None or is_overridden(namespace, profile):
         return ()
-    why = WhyNot.EXEMPT if is_exempt(namespace, profile) else WhyNot.TAKES_NO_PART
     switch = profile.opt_in_label or profile.opt_out_annotation
-    return (Unapplied("ClusterResourceOverride", OVERRIDE_NAME, why, switch),)
+    return (Unapplied("ClusterResourceOverride", OVERRIDE_NAME, WhyNot.TAKES_NO_PART, switch),)
 
 
 def _is_wrong_as_written(pod: Pod, admission: Admission) -> bool:

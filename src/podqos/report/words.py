@@ -34,7 +34,6 @@ _WITHOUT_CLASS = {"PriorityClass": "priority {priority} is taken", "RuntimeClass
 _UNAPPLIED = {
     WhyNot.NOT_CHARGED: "is not charged: podqos admit charges the pods of all files in order",
     WhyNot.TAKES_NO_PART: "is not applied: namespace {namespace} does not take part ({switch})",
-    WhyNot.EXEMPT: "is not applied: namespace {namespace} is the system's",
 }
 
 
