@@ -168,8 +168,9 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
     pod, computed = decision.pod, decision.classification.qos_class
     if taken_for:
         yield words.taken_for(taken_for)
-    if as_written is not computed:
-        yield f"as written it would be {as_written}; {_why_not_as_written(stored)}"
+    if as_written is not computed or stored.drift:
+        also = ", too" if as_written is computed else ""
+        yield f"as written it would be {as_written}{also}; {_why_not_as_written(stored)}"
     if decision.qos_class is not computed:
         yield f"its status records {decision.qos_class}, which the kubelet goes by; its resources give {computed}"
     for missing in stored.unknown:
@@ -179,12 +180,14 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
 
 
 def _why_not_as_written(stored: Stored) -> str:
-    """Return what made the class another: policies, or else defaulting."""
+    """Return what made the class another, step by step: policies, or else defaulting alone."""
     if not stored.drift:
         return "the API server copies limits to missing requests"
     from podqos.report.admission_words import why_drift
 
-    return "; ".join(map(why_drift, stored.drift))
+    if len(stored.drift) == 1:
+        return why_drift(stored.drift[0])
+    return "; ".join(f"{why_drift(step)}: {step.class_after}" for step in stored.drift)
 
 
 def _container(
