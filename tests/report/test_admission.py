@@ -17,6 +17,7 @@ from podqos.model.pod import ObjectMeta, QOSClass, Workload
 from podqos.model.policy import ClusterResourceOverride, Namespace
 from podqos.model.quantity import Quantity
 from podqos.report import admission_words as words
+from podqos.report import changes
 from podqos.report.admission import AdmissionReport, Outcome, report
 from podqos.report.admit import CSV_HEADER, csv_row, table, text
 from podqos.report.style import Style
@@ -44,7 +45,7 @@ def admitted(given, *, kind: str = "Deployment", replicas: int | None = None, **
 
 def test_every_rule_behind_a_change_has_words():
     for why in Why:
-        assert words.reason(FieldChange("spec.priority", None, 0, why, "name"))
+        assert changes.reason(FieldChange("spec.priority", None, 0, why, "name"))
 
 
 def test_every_status_has_a_name():
@@ -55,7 +56,7 @@ def test_a_reason_names_the_policy_behind_it():
     change = Change(
         "spec.containers[0].resources.limits", "cpu", None, Quantity.parse("1"), Why.LIMIT_RANGE_DEFAULT, "lr"
     )
-    assert words.reason(change) == "default of LimitRange lr"
+    assert changes.reason(change) == "default of LimitRange lr"
 
 
 @pytest.mark.parametrize(

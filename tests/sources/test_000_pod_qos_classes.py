@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from podqos.model.pod import QOSClass
@@ -173,6 +175,59 @@ def test_every_sidecar_must_match_for_guaranteed(admitted):
     (cpu,) = decided.unequal
     assert cpu.resource == "cpu"
     assert [each.place.container for each in cpu.differences] == ["fluentd"]
+
+
+# The manifests as the document prints them: no kind, between the dots that end a document.
+
+
+def _as_printed(fragment: str, indentation: int = 0) -> str:
+    spec = "spec:\n" + textwrap.indent(textwrap.dedent(fragment).lstrip(), "  ")
+    return f"...\n{textwrap.indent(spec, ' ' * indentation)}...\n"
+
+
+NOTICE = "example.yaml:2:{column}: warning: no kind: taken for Pod example (add apiVersion: v1 and kind: Pod)\n"
+
+
+def test_the_snippet_as_printed_is_taken_for_a_pod_and_that_is_said(command):
+    """The first of them is indented, as if cut out of a template."""
+    code, out, err = command("explain", _as_printed(WITHOUT_RESOURCES, indentation=4), "-o", "csv")
+
+    assert (code, err) == (0, NOTICE.format(column=5))
+    assert out.splitlines()[1:] == ["default,example,app,BestEffort,1000", "default,example,fluentd,BestEffort,1000"]
+
+
+@MISSPELT
+def test_misspelt_keys_of_a_snippet_are_errors_at_their_place(command, fragment, expected):
+    code, out, err = command("explain", _as_printed(fragment), "-o", "csv")
+
+    first, *errors, summary = err.splitlines()
+    assert (code, f"{first}\n", summary) == (2, NOTICE.format(column=1), "no pods explained; 4 errors")
+    assert [line.partition(": ")[0] for line in errors] == [f"example.yaml:{line}:9" for line in (7, 10, 16, 19)]
+    assert ['did you mean "requests"?' in line for line in errors] == [True, False, True, False]
+    assert out.splitlines() == ["namespace,pod,container,class,oom_score_adj"]
+
+
+@MISSPELT
+@pytest.mark.parametrize("name", ["explain", "check", "admit", "cpu", "place", "rank"])
+def test_every_command_reads_a_snippet_that_is_spelt_right(command, tmp_path, name, fragment, expected):
+    (tmp_path / "usage.csv").write_text("pod,container,memory\nexample,app,64Mi\nexample,fluentd,64Mi\n")
+    options = {
+        "place": ["--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi"],
+        "rank": ["--usage", str(tmp_path / "usage.csv"), "--node-memory", "8Gi"],
+        "check": ["--fail-on", "never"],
+    }
+
+    code, out, err = command(name, _as_printed(_spelt_right(fragment)), *options.get(name, []))
+
+    assert (code, err) == (0, NOTICE.format(column=1))
+    assert "example" in out
+    assert name in {"place", "check"} or expected.value in out
+
+
+def test_a_document_without_a_kind_that_is_no_pod_is_left_out_as_before(command):
+    code, _, err = command("explain", "spec:\n  ports: [80]\n")
+
+    assert (code, err) == (2, "no pods explained; 1 without pods skipped\n")
 
 
 # The table of oom_score_adj values.

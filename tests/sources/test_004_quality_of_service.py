@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import textwrap
+
 import pytest
 from msgspec.structs import replace
 
@@ -153,6 +156,66 @@ def test_node_critical_pods_get_guaranteeds_value(admitted):
     critical = "priorityClassName: system-node-critical\npriority: 2000001000\n" + _burstable("1Gi")
 
     assert _value(admitted(critical), QUOTED) == -997
+
+
+def _stored_score(item):
+    (container,) = item["containers"]
+    return container["oomScoreAdj"], container["oomRule"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("system-node-critical", (-997, "NodeCritical")),
+        pytest.param("system-cluster-critical", (900, "Burstable"), id="cluster-critical is not node-critical"),
+        pytest.param("latency-critical", (900, "Burstable"), id="a class that is not in the input"),
+    ],
+)
+def test_explain_knows_the_score_of_a_pod_that_only_names_its_priority_class(explained, name, expected):
+    """A manifest states the name; the API server adds the number."""
+    item = explained(f"priorityClassName: {name}\n{_burstable('1Gi')}", "--node-memory", "10Gi")
+
+    assert _stored_score(item) == expected
+
+
+def test_a_best_effort_pod_that_is_node_critical_is_killed_last_all_the_same(explained):
+    item = explained("priorityClassName: system-node-critical\ncontainers: [{name: app, image: app}]")
+
+    assert item["qosClass"] == "BestEffort"
+    assert _stored_score(item) == (-997, "NodeCritical")
+
+
+def test_check_judges_a_node_critical_pod_by_the_score_it_gets(command):
+    fragment = (
+        f"priorityClassName: system-node-critical\n{_burstable('1Gi').replace('name: app', 'name: app, image: a')}"
+    )
+
+    code, out, _ = command("check", fragment, "--node-memory", "10Gi")
+
+    assert "Burstable, oom_score_adj -997 (app)" in out
+    assert code == 1  # a system priority outside kube-system
+
+
+def _commands_see(command, text):
+    """Return the class in the answers of two commands to one text, and what was said about the text."""
+    _, explained, said = command("explain", text, "-o", "json")
+    _, admitted, _ = command("admit", text, "-o", "json")
+    (one,), (other,) = json.loads(explained)["items"], json.loads(admitted)["items"]
+    assert one["qosClassAsWritten"] == other["qosClassAsWritten"]
+    return one, said
+
+
+@EXAMPLES
+def test_examples_as_bare_lists_of_containers_are_explained_and_said(command, fragment, expected):
+    bare = textwrap.dedent(fragment).lstrip()
+
+    item, said = _commands_see(command, bare)
+
+    assert item["qosClass"] == expected.value
+    assert said == (
+        "example.yaml:1:1: warning: no kind: taken for Pod example (add apiVersion: v1, kind: Pod and spec:)\n"
+    )
+    assert item["notes"][0] == "the text names no kind: taken for a Pod"
 
 
 @pytest.mark.parametrize("component", ["kubelet", "kube-proxy"])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, conflicting_defaults, defaulted_limit_range
@@ -21,6 +23,12 @@ from podqos.model.policy import (
     ResourceQuota,
     RuntimeClass,
 )
+
+T = TypeVar("T", LimitRange, ResourceQuota)
+
+DEFAULT_NAMESPACE = "default"
+# Namespaces that an API server creates itself.
+_ALWAYS_THERE = (DEFAULT_NAMESPACE, "kube-system", "kube-public", "kube-node-lease")
 
 
 class Policies(Struct, frozen=True):
@@ -56,6 +64,40 @@ class Cluster(Struct, frozen=True):
     namespaces: tuple[Namespace, ...] = ()
     knows_all_namespaces: bool = False
     """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
+
+
+class NamespacePolicies:
+    """The policies of a cluster, namespace by namespace. What names no namespace is in ``default``."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._namespaces = {namespace.metadata.name: namespace for namespace in cluster.namespaces}
+        self._limit_ranges = _by_namespace(cluster.policies.limit_ranges)
+        self._resource_quotas = _by_namespace(cluster.policies.resource_quotas)
+        self._made: dict[str, Policies] = {}
+
+    def of(self, name: str) -> Policies:
+        """Return the policies for pods of a namespace."""
+        name = name or DEFAULT_NAMESPACE
+        if name not in self._made:
+            self._made[name] = replace(
+                self._cluster.policies,
+                namespace=self._namespace(name),
+                limit_ranges=tuple(self._limit_ranges.get(name, ())),
+                resource_quotas=tuple(self._resource_quotas.get(name, ())),
+            )
+        return self._made[name]
+
+    def _namespace(self, name: str) -> Namespace | None:
+        is_missing = self._cluster.knows_all_namespaces and name not in _ALWAYS_THERE
+        return self._namespaces.get(name, None if is_missing else Namespace(ObjectMeta(name)))
+
+
+def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
+    found: dict[str, list[T]] = {}
+    for each in objects:
+        found.setdefault(each.metadata.namespace or DEFAULT_NAMESPACE, []).append(each)
+    return found
 
 
 class PolicyError(Struct, frozen=True):

@@ -9,9 +9,7 @@ leaves those it was refused for later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
-from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,21 +17,16 @@ from msgspec.structs import replace
 from podqos.admission.chain import Admission, Step, StepResult, admit
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
-from podqos.admission.policies import Cluster, Policies
+from podqos.admission.policies import Cluster, NamespacePolicies, Policies
 from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.admission.validation import validate_pod
-from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
-from podqos.model.policy import LimitRange, Namespace, ResourceQuota
+from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
-T = TypeVar("T", LimitRange, ResourceQuota)
-
-# Namespaces that an API server creates itself.
-_ALWAYS_THERE = ("default", "kube-system", "kube-public", "kube-node-lease")
 _LIMIT_RANGE_DEFAULTS = (Why.LIMIT_RANGE_DEFAULT, Why.LIMIT_RANGE_DEFAULT_REQUEST)
 
 
@@ -99,11 +92,8 @@ class Admissions:
     """Takes in workloads, one after the other, by the policies of a cluster."""
 
     def __init__(self, cluster: Cluster, profile: Profile = LATEST) -> None:
-        self._cluster = cluster
         self._profile = profile
-        self._namespaces = {namespace.metadata.name: namespace for namespace in cluster.namespaces}
-        self._limit_ranges = _by_namespace(cluster.policies.limit_ranges)
-        self._resource_quotas = _by_namespace(cluster.policies.resource_quotas)
+        self._given = NamespacePolicies(cluster)
         self._policies: dict[str, Policies] = {}
 
     def create(self, workload: Workload) -> WorkloadAdmission:
@@ -117,19 +107,9 @@ class Admissions:
         return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), old)
 
     def _policies_of(self, workload: Workload) -> Policies:
+        """Return what counts for a workload now: with what is used of the quotas."""
         name = workload.metadata.namespace
-        if name not in self._policies:
-            self._policies[name] = replace(
-                self._cluster.policies,
-                namespace=self._namespace(name),
-                limit_ranges=tuple(self._limit_ranges.get(name, ())),
-                resource_quotas=tuple(self._resource_quotas.get(name, ())),
-            )
-        return self._policies[name]
-
-    def _namespace(self, name: str) -> Namespace | None:
-        is_missing = self._cluster.knows_all_namespaces and name not in _ALWAYS_THERE
-        return self._namespaces.get(name, None if is_missing else Namespace(ObjectMeta(name)))
+        return self._policies.setdefault(name, self._given.of(name))
 
     def _count(self, outcome: WorkloadAdmission, old: Pod | None = None) -> WorkloadAdmission:
         """Charge the quotas of the namespace for every pod there is room for."""
@@ -152,13 +132,6 @@ def _pods(workload: Workload) -> int:
     if workload.kind == "PodTemplate":
         return 0
     return 1 if workload.replicas is None else workload.replicas
-
-
-def _by_namespace(objects: Iterable[T]) -> dict[str, list[T]]:
-    found: dict[str, list[T]] = {}
-    for each in objects:
-        found.setdefault(each.metadata.namespace, []).append(each)
-    return found
 
 
 def _admit_first(workload: Workload, policies: Policies, profile: Profile) -> Admission:

@@ -71,7 +71,10 @@ class ObjectPatch(Struct, frozen=True):
 
 
 def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None:
-    """Return the edits of an object that says ``value`` as a patch; None where they do not fit or change nothing."""
+    """Return the edits of an object that says ``value`` as a patch; None where they do not fit or change nothing.
+
+    What says no kind is a part of a manifest, and no cluster has an object to patch.
+    """
     new = value
     try:
         for edit in edits:
@@ -82,6 +85,8 @@ def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None
         return None
     metadata = value.get("metadata")
     kind, api_version = _text(value, "kind"), _text(value, "apiVersion")
+    if not kind:
+        return None
     return ObjectPatch(
         kind,
         api_version,

@@ -6,7 +6,7 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
+from podqos.admission.stored import with_assumed_classes
 from podqos.advice.bundle import CheckOptions, FoundWorkload, Surroundings
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.facts import Facts
@@ -22,7 +23,7 @@ from podqos.advice.finding import Consequence, Effect, Finding, Patch, Standing
 from podqos.advice.suppression import suppression_by
 from podqos.eviction.usage import request_of
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, PodStatus, QOSClass, Workload
-from podqos.model.policy import LimitRange, ResourceQuota
+from podqos.model.policy import LimitRange, ResourceQuota, RuntimeClass
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
 from podqos.qos.classes import classify
@@ -30,6 +31,7 @@ from podqos.qos.oom import oom_scores, pod_qos_class
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
+    from podqos.admission.refusal import Missing
     from podqos.admission.workloads import WorkloadAdmission
 
 Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
@@ -70,6 +72,7 @@ class Context:
             each.configuration.cpu_manager_policy == "static" for each in surroundings.kubelets
         )
         self._has_override = cluster is not None and cluster.policies.override is not None
+        self._runtime_classes = () if cluster is None else _names(cluster.policies.runtime_classes)
         self._governed: set[str] = set()
         if cluster is not None:
             governing: tuple[LimitRange | ResourceQuota, ...] = (
@@ -82,9 +85,11 @@ class Context:
         for service in surroundings.services:
             self._services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
 
-    def has_policies(self, namespace: str) -> bool:
-        """Whether admission does more in a namespace than fill in what follows from the manifest."""
-        return (namespace or DEFAULT_NAMESPACE) in self._governed or self._has_override
+    def has_policies(self, pod: Pod) -> bool:
+        """Whether admission does more with a pod than give it its priority and what follows from the manifest."""
+        if (pod.metadata.namespace or DEFAULT_NAMESPACE) in self._governed or self._has_override:
+            return True
+        return pod.spec.runtime_class_name in self._runtime_classes
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -101,20 +106,19 @@ class Context:
         return replace(cluster, policies=policies)
 
     def admit(self, workload: Workload) -> WorkloadAdmission:
-        """Take a workload through admission, alone. Classes that nobody gave us are taken to be there."""
+        """Take a workload through admission, alone. Classes that were not given are taken to exist."""
         from podqos.admission.workloads import Admissions
 
         pod = workload.pod
-        spec = pod.spec
-        if isinstance(priority_of(spec.priority_class_name, self.priority_classes), Priority):
-            spec = replace(spec, priority=None)
-        else:
-            spec = replace(spec, priority_class_name="", priority=None)
-        if all(each.metadata.name != spec.runtime_class_name for each in self.cluster.policies.runtime_classes):
-            spec = replace(spec, runtime_class_name="")
-        pod = replace(_in_a_namespace(pod), spec=replace(spec, preemption_policy=""))
-        workload = replace(_in_a_namespace(workload), pod=pod)
-        return Admissions(self.cluster, self.options.profile).create(workload)
+        policies, _ = with_assumed_classes(self.cluster.policies, pod)
+        # What it states wrongly itself would end admission before the policies are asked.
+        spec = replace(pod.spec, priority=None, preemption_policy="")
+        workload = replace(_in_a_namespace(workload), pod=replace(_in_a_namespace(pod), spec=spec))
+        return Admissions(replace(self.cluster, policies=policies), self.options.profile).create(workload)
+
+    def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
+        """Return the classes that a pod names and that were not given."""
+        return with_assumed_classes(self.cluster.policies, pod)[1]
 
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
@@ -158,11 +162,11 @@ class View:
         """The priority with which it runs."""
         self.admission: WorkloadAdmission | None = None
         """What the namespace's policies make of it; None where there are none, or where they have had their say."""
-        self.stored = self.defaulted
-        """The pod as the API server stores it, but for its priority."""
+        self.stored = with_priority(self.defaulted, self.priority) if self.priority else self.defaulted
+        """The pod as the API server stores it."""
         self.stored_class = self.qos_class
         """The class with which it runs."""
-        if context.has_policies(self.pod.metadata.namespace) and not found.workload.is_live:
+        if not found.workload.is_stored and context.has_policies(self.pod):
             self._admit()
         self.findings: list[Finding] = []
         self.variants: list[Variant] = []
@@ -172,7 +176,7 @@ class View:
     def _admit(self) -> None:
         self.admission = self.context.admit(self.workload)
         if self.admission.first.allowed:
-            self.stored = self.admission.first.pod
+            self.stored = with_priority(self.admission.first.pod, self.priority)
             self.stored_class = classify(self.stored, self.options.profile).qos_class
 
     @cached_property
@@ -287,6 +291,10 @@ def _running(pod: Pod) -> list[str]:
 def with_priority(pod: Pod, priority: int) -> Pod:
     """Return the pod as the priority plug-in leaves it."""
     return pod if pod.spec.priority == priority else replace(pod, spec=replace(pod.spec, priority=priority))
+
+
+def _names(classes: Iterable[RuntimeClass]) -> frozenset[str]:
+    return frozenset(each.metadata.name for each in classes)
 
 
 def _in_a_namespace(item: Namespaced) -> Namespaced:

@@ -43,6 +43,7 @@ from podqos.manifest.text import Place
 from podqos.model.pod import Workload
 from podqos.model.profile import Profile, parse_version
 from podqos.report.admission import AdmissionList, AdmissionReport, Locate, report, report_unread
+from podqos.report.words import taken_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -230,17 +231,23 @@ def _reports(items: Iterable[Item], inputs: Inputs, profile: Profile) -> Iterato
     admissions = Admissions(inputs.cluster, profile)
     for item in items:
         if isinstance(item.what, Refused):
-            yield _unread(item, item.what)
+            yield _noted(_unread(item, item.what), item)
             continue
         resized = inputs.resizes.get(item.key)
         old, pods = item.what.pod, 1
         if resized is None or not item.what.is_live:
             outcome = admissions.create(item.what)
-            yield report(outcome, item.source.path, _locate(item))
+            yield _noted(report(outcome, item.source.path, _locate(item)), item)
             old, pods = outcome.first.pod, outcome.admitted
         if resized is not None and isinstance(resized.what, Workload) and pods:
             outcome = admissions.resize(old, resized.what, pods)
-            yield report(outcome, resized.source.path, _locate(resized))
+            yield _noted(report(outcome, resized.source.path, _locate(resized)), resized)
+
+
+def _noted(item_report: AdmissionReport, item: Item) -> AdmissionReport:
+    """Say what was assumed where the text names no kind."""
+    kind = item.place.taken_for
+    return replace(item_report, notes=(taken_for(kind),)) if kind else item_report
 
 
 def _locate(item: Item) -> Locate:

@@ -25,7 +25,7 @@ from podqos.advice.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.effect import Advised, effect
 from podqos.advice.matrix import BurstPattern, Recommendation, Tier, recommend
 from podqos.advice.sizing import percentile
-from podqos.cli.admitting import NamespacePolicies
+from podqos.cli.admitting import namespace_policies
 from podqos.cli.advise_node import add_node_options, run_for_node
 from podqos.cli.advise_subjects import Subject, identity_of, print_problems, read_subjects
 from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
@@ -114,7 +114,7 @@ class _Advising:
         self._arguments, self._profile = arguments, profile
         self._objects = Objects()
         self._subjects = read_subjects(arguments, self._objects)
-        self._policies = NamespacePolicies(self._objects)
+        self._policies = namespace_policies(self._objects)
         self._to_create: dict[str, Tier] = {}
 
     def run(self, version: str) -> int:

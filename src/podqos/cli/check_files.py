@@ -7,6 +7,7 @@ only results travel.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -61,6 +62,8 @@ class Checked(Struct, frozen=True):
     """Objects that are neither workloads nor surround them, and documents that are no Kubernetes objects."""
     subjects: tuple[Subject, ...]
     """Everything that was checked."""
+    unknown: Counter[tuple[str, str]] = Counter()
+    """Kind and name of classes that pods name and that were not given, unless a finding says so."""
 
 
 class Texts:
@@ -138,6 +141,7 @@ class Checking:
             problems=tuple(sorted(set(self._problems))),
             others=sum(_left_out(reading) for reading in readings),
             subjects=tuple(each for each in subjects if each.source in known),
+            unknown=Counter(_unknown_classes(workloads, context)),
         )
 
     def report(self, findings: Iterable[Finding]) -> list[FindingReport]:
@@ -240,6 +244,16 @@ def _found(reading: Reading, namespace: str) -> list[FoundWorkload]:
         subject = Subject(workload.kind, metadata.name or metadata.generate_name, own, "", reading.source, place)
         found.append(FoundWorkload(workload if metadata.namespace else _in_namespace(workload, own), subject))
     return found
+
+
+def _unknown_classes(workloads: Iterable[FoundWorkload], context: Context) -> Iterator[tuple[str, str]]:
+    """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
+    for found in workloads:
+        spec = found.workload.pod.spec
+        if (spec.priority_class_name or spec.runtime_class_name) and not found.workload.is_stored:
+            for missing in context.missing_classes(found.workload.pod):
+                if missing.kind != "PriorityClass" or not context.knows_priorities:
+                    yield missing.kind, missing.name
 
 
 def _in_namespace(workload: Workload, namespace: str) -> Workload:

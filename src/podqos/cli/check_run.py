@@ -28,6 +28,7 @@ from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check import CheckReport, Summary
+from podqos.report.words import unknown_classes
 
 # So many entries of a baseline are told one by one.
 _STALE_SHOWN = 10
@@ -88,6 +89,8 @@ class CheckRun:
     def _end(self, look: Look) -> int:
         """Say what else there is to say, and return the exit code."""
         self._tell_stale(look.compared)
+        if look.checked.unknown:
+            print(unknown_classes(look.checked.unknown), file=sys.stderr)
         if _close(look.checked.problems):
             return 2
         if not look.checked.subjects:
@@ -273,6 +276,7 @@ class CheckRun:
             summary=self._summary(look),
             kubernetes_version=".".join(map(str, self._options.profile.version)),
             fail_on=self._fail_on,
+            notes=tuple(_notes(look.checked)),
         )
 
     def _print(self, look: Look) -> None:
@@ -319,6 +323,12 @@ class CheckRun:
             count = len(compared.stale)
             more = f"{count - _STALE_SHOWN} more; " if count > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+
+
+def _notes(checked: Checked) -> Iterator[str]:
+    yield from (str(each) for each in checked.problems if each.severity is ProblemSeverity.WARNING)
+    if checked.unknown:
+        yield unknown_classes(checked.unknown)
 
 
 def _object_keys(checked: Checked) -> set[ObjectKey]:

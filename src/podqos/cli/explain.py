@@ -3,8 +3,10 @@
 That is the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the same
 as flags of `docker run` and `podman run`.
 
-Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. What cannot be read is
-reported on standard error as file:line:column, and the rest is explained all the same.
+Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
+server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
+applied to every pod that does not come from a cluster already. What cannot be read is reported on standard error as
+file:line:column, and the rest is explained all the same.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
+from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
-from podqos.cli.inputs import STDIN, read_bytes, total_bytes
+from podqos.cli.inputs import STDIN, total_bytes
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -32,10 +35,11 @@ from podqos.cli.options import (
     manifest_files,
     node_memory_option,
 )
+from podqos.cli.sources import Source
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import InputError
+from podqos.manifest.kinds import NAMESPACE, is_policy
+from podqos.manifest.plain import parse_path
 from podqos.manifest.problems import Problem, Severity
-from podqos.manifest.reading import read
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import parse_version
@@ -44,12 +48,16 @@ from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.report.decision import Decision, Settings, decide
 
 if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
     from podqos.cli.large_list import Part
     from podqos.report.explain_node import PodSets
     from podqos.report.explanation import Explanation
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
+
+# The outputs that say everything about each pod; the others have a line for it.
+_SAYS_NOTES = ("text", "json", "yaml")
 
 _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -134,48 +142,101 @@ class Outcome(Struct):
     classes: Counter[QOSClass] = Counter()
     problems: list[Problem] = []
     others: int = 0
-    """Objects that hold no pod, and documents that are no Kubernetes objects."""
+    """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
     pods: PodSets | None = None
     """For the outputs that tell of the node as well."""
+    policies: int = 0
+    unknown: Counter[tuple[str, str]] = Counter()
+    """Kind and name of classes that pods name and that were not given, with the number of pods."""
+    refused: int = 0
+    """Pods that policies of the input do not let in."""
 
 
 def _outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Outcome]:
     """Yield what each file gives, in order; all cores work where that pays."""
-    task = partial(explain_file, settings=settings, output=output)
-    if STDIN in files or total_bytes(files) < _WORTH_FORKING_BYTES:
-        yield from map(task, files)
-        return
-    from podqos.cli.fan_out import fan_out, usable_cores
-
-    if len(files) == 1 and output == "csv":
+    is_large = STDIN not in files and total_bytes(files) >= _WORTH_FORKING_BYTES
+    if is_large and len(files) == 1 and output == "csv":
         parts = _part_outcomes(files[0], settings)
         if parts:
             yield from parts
             return
-    yield from fan_out(task, files, usable_cores())
+    if is_large and len(files) > 1:
+        yield from _spread_outcomes(files, settings, output)
+        return
+    sources = [Source(path) for path in files]
+    cluster, problems = _policies(sources)
+    if problems:
+        yield Outcome(problems=problems)
+    for source in sources:
+        yield explain_source(source, settings, output, cluster)
 
 
-def explain_file(path: str, settings: Settings, output: str) -> Outcome:
+def _spread_outcomes(files: list[str], settings: Settings, output: str) -> Iterator[Outcome]:
+    """Yield what each file gives, computed on all cores.
+
+    Policies count for the pods of all files, and few repositories hold any: only where some turn up is everything
+    explained again with them.
+    """
+    from podqos.cli.fan_out import fan_out, usable_cores
+
+    task = partial(explain_file, settings=settings, output=output, cluster=None)
+    outcomes = list(fan_out(task, files, usable_cores()))
+    if any(outcome.policies for outcome in outcomes):
+        holders = [path for path, outcome in zip(files, outcomes, strict=True) if outcome.policies]
+        cluster, problems = _policies([Source(path) for path in holders])
+        yield Outcome(problems=problems)
+        task = partial(explain_file, settings=settings, output=output, cluster=cluster)
+        outcomes = list(fan_out(task, files, usable_cores()))
+    yield from outcomes
+
+
+def _policies(sources: Sequence[Source]) -> tuple[Cluster | None, list[Problem]]:
+    """Return the policies of all files together, if there are any, and what is wrong with them."""
+    if not any(map(_count_policies, sources)):
+        return None, []
+    from podqos.cli.policies import PolicyCollector
+
+    # A repository holds the overlays of several clusters.
+    collector = PolicyCollector("default", doubles=Severity.WARNING)
+    for source in sources:
+        collector.take(source)
+    cluster = collector.cluster()
+    return cluster, sorted(collector.problems)
+
+
+def _count_policies(source: Source) -> int:
+    """Return how many policies a file holds; a namespace alone decides nothing."""
+    others = source.reading.others
+    return sum(is_policy(other.kind, other.api_version) and other.kind != NAMESPACE for other in others)
+
+
+def explain_file(path: str, settings: Settings, output: str, cluster: Cluster | None) -> Outcome:
     """Read one file and explain the pods in it."""
-    try:
-        data = read_bytes(path)
-    except InputError as error:
-        return Outcome(problems=[Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)])
-    reading = read(path, data)
-    accepted: list[Workload] = []
+    return explain_source(Source(path), settings, output, cluster)
+
+
+def explain_source(source: Source, settings: Settings, output: str, cluster: Cluster | None) -> Outcome:
+    """Explain the pods of a file, as stored with the policies of a cluster."""
+    reading = source.reading
+    storing = Storing(cluster, settings.profile)
+    accepted: list[tuple[Workload, Stored, Place]] = []
     problems = list(reading.problems)
     for workload, place in zip(reading.workloads, reading.places, strict=True):
         # What comes from an API server has passed its validation.
         refused = () if workload.is_live else validate_resources(workload.pod)
         if refused:
-            problems += _located(refused, path, workload, data, place)
+            problems += _located(refused, source, workload, place)
         else:
-            accepted.append(workload)
-    decisions = [decide(workload.pod, settings) for workload in accepted]
+            accepted.append((workload, storing.store(workload), place))
+    decisions = [decide(stored.pod, settings) for _, stored, _ in accepted]
+    policies = _count_policies(source) if reading.others else 0
     outcome = Outcome(
         classes=Counter([decision.qos_class for decision in decisions]),
         problems=sorted(problems),
-        others=len(reading.others) + reading.skipped,
+        others=len(reading.others) + reading.skipped - policies,
+        policies=policies,
+        unknown=Counter((missing.kind, missing.name) for _, stored, _ in accepted for missing in stored.unknown),
+        refused=sum(stored.refusal is not None for _, stored, _ in accepted),
     )
     if output == "csv":
         outcome.rows = rows(decisions)
@@ -183,12 +244,13 @@ def explain_file(path: str, settings: Settings, output: str) -> Outcome:
         from podqos.report.explanation import explain
 
         outcome.explanations = [
-            explain(workload, decision, path, settings) for workload, decision in zip(accepted, decisions, strict=True)
+            explain(workload, stored, decision, source.path, settings, taken_for=place.taken_for)
+            for (workload, stored, place), decision in zip(accepted, decisions, strict=True)
         ]
         if output not in {"table", "wide"}:
             from podqos.report.explain_node import pod_sets
 
-            outcome.pods = pod_sets(accepted, decisions, settings)
+            outcome.pods = pod_sets((workload for workload, _, _ in accepted), decisions, settings)
     return outcome
 
 
@@ -214,18 +276,11 @@ def explain_part(part: Part, settings: Settings) -> Outcome | None:
     return Outcome(classes=Counter([decision.qos_class for decision in decisions]), rows=rows(decisions))
 
 
-def _located(
-    refused: Iterable[FieldError], path: str, workload: Workload, data: bytes, place: Place
-) -> Iterator[Problem]:
+def _located(refused: Iterable[FieldError], source: Source, workload: Workload, place: Place) -> Iterator[Problem]:
     """Give the API server's complaints their places in the file."""
-    from podqos.manifest.lookup import Lookup
-
-    lookup = Lookup(data)
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
     for error in refused:
-        field = prefix + error.path
-        line, column = lookup.locate(place, field)
-        yield Problem(path, line, column, Severity.ERROR, field, error.words)
+        yield source.problem(place, parse_path(prefix + error.path), error.words)
 
 
 def rows(decisions: Sequence[Decision]) -> str:
@@ -343,6 +398,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.classes: Counter[QOSClass] = Counter()
+        self.unknown: Counter[tuple[str, str]] = Counter()
+        self.refused = 0
         self.errors = 0
         self.others = 0
 
@@ -354,11 +411,15 @@ class Tally:
                 self.errors += problem.severity is Severity.ERROR
                 print(problem, file=sys.stderr)
             self.others += outcome.others
+            self.unknown += outcome.unknown
+            self.refused += outcome.refused
             yield outcome
 
     def close(self, arguments: argparse.Namespace) -> int:
         """Say in a line what was left out, and return the exit code."""
         found = sum(self.classes.values())
+        if arguments.output not in _SAYS_NOTES:
+            self._tell_assumptions()
         left_out = []
         if self.others:
             left_out.append(f"{self.others} without pods skipped")
@@ -370,3 +431,15 @@ class Tally:
             return 2
         required = arguments.require and _RANK[arguments.require]
         return 1 if required and any(_RANK[qos_class] < required for qos_class in self.classes) else 0
+
+    def _tell_assumptions(self) -> None:
+        """Say what a line per pod has no room for."""
+        if self.unknown:
+            from podqos.report.words import unknown_classes
+
+            print(unknown_classes(self.unknown), file=sys.stderr)
+        if self.refused:
+            several = "s are" if self.refused > 1 else " is"
+            print(
+                f"{self.refused} pod{several} refused by policies of the input; podqos admit says why", file=sys.stderr
+            )

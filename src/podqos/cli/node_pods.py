@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.cli.admitting import NamespacePolicies, admitted_pod
+from podqos.cli.admitting import admitted_pod, namespace_policies
 from podqos.cli.objects import FoundWorkload, Objects, read_objects
 from podqos.errors import InvalidOption
 from podqos.manifest.problems import Severity
@@ -24,7 +24,7 @@ def read_node_pods(
     ``node`` chooses among the pods of several; ``named`` are those a usage file speaks of (see ``survival.pods``).
     """
     objects = read_objects(files)
-    policies = NamespacePolicies(objects)
+    policies = namespace_policies(objects)
     pods: list[NodePod] = []
     for found in _on_node(list(latest_workloads(objects.workloads)), node):
         pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)

@@ -19,7 +19,7 @@ from importlib.util import find_spec
 
 from msgspec.structs import replace
 
-from podqos.cli.admitting import NamespacePolicies, admitted_pod
+from podqos.cli.admitting import admitted_pod, namespace_policies
 from podqos.cli.inputs import find_files
 from podqos.cli.objects import Objects, read_objects
 from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option, add_version_option
@@ -251,7 +251,7 @@ def _pods(
     pods: list[Pod] = []
     workloads: dict[str, str] = {}
     bare: set[str] = set()
-    policies = NamespacePolicies(objects)
+    policies = namespace_policies(objects)
     # A list of everything in a cluster holds controllers and the pods they have made already.
     pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
     for found in objects.workloads:

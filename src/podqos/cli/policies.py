@@ -17,7 +17,7 @@ from podqos.cli.sources import Source
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import is_policy
 from podqos.manifest.plain import FieldPath, parse_path
-from podqos.manifest.problems import Problem
+from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import ObjectMeta
 from podqos.model.policy import (
@@ -53,11 +53,15 @@ class _Found(Struct, frozen=True):
 
 
 class PolicyCollector:
-    """Policies in the making; ``namespace`` is that of objects which name none."""
+    """Policies in the making; ``namespace`` is that of objects which name none.
 
-    def __init__(self, namespace: str) -> None:
+    ``doubles`` is how bad it is that a policy is given twice; the first counts.
+    """
+
+    def __init__(self, namespace: str, *, doubles: Severity = Severity.ERROR) -> None:
         self.problems: list[Problem] = []
         self._namespace = namespace
+        self._doubles = doubles
         self._found: dict[_Key, _Found] = {}
         self._knows_all_namespaces = False
 
@@ -105,7 +109,8 @@ class PolicyCollector:
         else:
             line, column = first.source.lookup.locate(first.place, ())
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
-            self.problems.append(source.problem(other.place, (), f"{key[0]} {key[2]} is given twice", fix))
+            double = source.problem(other.place, (), f"{key[0]} {key[2]} is given twice", fix)
+            self.problems.append(replace(double, severity=self._doubles))
 
     def _policies(self, override_profile: OverrideProfile | None) -> Policies:
         policies = [each.policy for each in self._found.values()]

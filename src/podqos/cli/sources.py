@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from podqos.cli.inputs import read_bytes
 from podqos.errors import InputError
 from podqos.manifest.contents import Reading
-from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, format_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.manifest.text import Place
+
+if TYPE_CHECKING:
+    from podqos.manifest.lookup import Lookup
 
 
 class Source:
@@ -31,6 +34,8 @@ class Source:
     @cached_property
     def lookup(self) -> Lookup:
         """What the file says in full, and where."""
+        from podqos.manifest.lookup import Lookup
+
         return Lookup(self._data)
 
     def problem(self, place: Place, field: FieldPath, what: str, fix: str = "") -> Problem:

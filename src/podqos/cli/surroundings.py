@@ -54,7 +54,7 @@ class SurroundingsCollector:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._policies = PolicyCollector(namespace)
+        self._policies = PolicyCollector(namespace, doubles=Severity.WARNING)
         self._typed: dict[type[Struct], list[Struct]] = {}
         self._kubelets: list[FoundKubelet] = []
         self._subjects: list[Subject] = []
@@ -87,10 +87,7 @@ class SurroundingsCollector:
 
     def problems(self) -> Iterable[Problem]:
         """Return what is wrong, once everything was put together."""
-        yield from self._problems
-        for problem in self._policies.problems:
-            is_double = problem.what.endswith("is given twice")
-            yield replace(problem, severity=Severity.WARNING) if is_double else problem
+        return (*self._problems, *self._policies.problems)
 
     def _of(self, model: type[Model]) -> tuple[Model, ...]:
         return tuple(item for item in self._typed.get(model, ()) if isinstance(item, model))

@@ -11,7 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.injectors import CustomInjector, Injector, inject
-from podqos.cli.admitting import NamespacePolicies, admitted_pod
+from podqos.admission.policies import NamespacePolicies
+from podqos.cli.admitting import admitted_pod, namespace_policies
 from podqos.cli.inputs import read_bytes
 from podqos.cli.node_pods import latest_workloads
 from podqos.cli.objects import FoundWorkload, Objects
@@ -69,7 +70,7 @@ def read_workloads(
     objects.workloads.clear()
     for text in (*shared.beside, *texts):
         objects.add_text(text.name, text.data)
-    namespaces = NamespacePolicies(objects)
+    namespaces = namespace_policies(objects)
     entries: dict[Identity, VersionEntry] = {}
     for found in latest_workloads(objects.workloads, say=not shared.beside):
         stored = _stored(found, objects, namespaces, injectors, profile)

@@ -120,6 +120,8 @@ class ManifestFolder:
             kept = (known.wanted, known.policies) if known is not None else ((), ())
             self._files[name] = _File(signature, *kept)
             return
+        for problem in reading.problems:
+            self._note(f"{name}:{problem.line}: {problem.what}")
         lookup = Lookup(data)
         self._files[name] = _File(
             signature, tuple(self._wanted(name, reading, lookup)), tuple(self._found_policies(name, reading, lookup))

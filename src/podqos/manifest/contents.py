@@ -11,6 +11,7 @@ from podqos.manifest.decode import convert
 from podqos.manifest.objects import Interpretation, KubernetesObject, holder_of
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Finding, Position, Problem, SyntaxProblem
+from podqos.manifest.snippets import name_after
 from podqos.manifest.text import Place
 from podqos.model.pod import ObjectMeta, Workload
 
@@ -65,6 +66,7 @@ class Collector:
         self._refused: list[Refused] = []
         self._skipped = 0
         self._documents = 0
+        self._snippets = 0
 
     @property
     def is_empty(self) -> bool:
@@ -97,11 +99,18 @@ class Collector:
         """Report that a document cannot be read."""
         self.add_problem(Finding((), problem.what, problem.fix), problem.position)
 
+    def name_for_snippet(self) -> str:
+        """Return a name for the next object that has none: that of the file, numbered from the second on."""
+        name = name_after(self._source)
+        return f"{name}-{self._snippets + 1}" if self._snippets else name
+
     def add_object(self, found: KubernetesObject, what: Interpretation, place: Place, locate: Locate) -> None:
         """Take in an object, or report what is wrong with it."""
         known = len(self._problems)
+        self._snippets += found.snippet is not None
         for finding in what.findings:
-            self.add_problem(finding, locate((*found.path, *finding.path)))
+            in_text = place.in_text(finding.path)
+            self.add_problem(finding, locate(place.path if in_text is None else in_text))
         if what.workload is not None:
             self._workloads.append(what.workload)
             self._places.append(place)

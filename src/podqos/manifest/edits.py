@@ -111,7 +111,7 @@ def _refused_at_once(data: bytes, reading: Reading, edits: Sequence[ObjectEdit])
         path = parse_path(edit.path)
         if edit.place not in places:
             return CannotEdit(Reason.UNREADABLE if is_broken else Reason.NO_SUCH_OBJECT, edit)
-        if not path:
+        if not path or edit.place.in_text(path) in {None, edit.place.path}:
             return CannotEdit(Reason.UNSUPPORTED, edit)
         if not same(wanted.setdefault((edit.place, path), edit.value), edit.value):
             return CannotEdit(Reason.CONFLICT, edit)
@@ -166,7 +166,9 @@ def _blamed(refusal: Refusal, editable: EditableChunk, edits: Sequence[ObjectEdi
 
 
 def _full_path(edit: ObjectEdit) -> FieldPath:
-    return (*edit.place.path, *parse_path(edit.path))
+    path = edit.place.in_text(parse_path(edit.path))
+    assert path is not None
+    return path
 
 
 def _touches(path: FieldPath, other: FieldPath) -> bool:

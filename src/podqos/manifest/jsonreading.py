@@ -177,8 +177,11 @@ def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
         for path in doubled:
             finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
             collector.add_problem(finding, locator.locate((*part.path, *path)))
-        for found in () if doubled else objects_in(value, part.path, part.kind, part.api_version):
-            collector.add_object(found, interpret(found), Place(chunk, 0, found.path), locator.locate)
+        if doubled:
+            continue
+        named = collector.name_for_snippet
+        for found in objects_in(value, part.path, part.kind, part.api_version, name=named):
+            collector.add_object(found, interpret(found), found.place(chunk), locator.locate)
 
 
 def _parts(piece: bytes) -> list[_Part]:

@@ -58,8 +58,9 @@ POD_HOLDERS: dict[str, PodHolder] = {
         PodHolder("CronJob", ("batch",), ("spec", "jobTemplate", "spec", "template")),
     )
 }
+NAMESPACE = "Namespace"
 POLICY_GROUPS = {
-    "Namespace": "",
+    NAMESPACE: "",
     "LimitRange": "",
     "ResourceQuota": "",
     "PriorityClass": "scheduling.k8s.io",

@@ -30,6 +30,12 @@ class Lookup:
 
     def plain(self, place: Place) -> Plain:
         """Return everything the object at ``place`` says."""
+        value = self._value(place)
+        for step in reversed(place.omitted):
+            value = {str(step): value}
+        return value
+
+    def _value(self, place: Place) -> Plain:
         if place.chunk.notation == "json":
             if place.chunk not in self._json_objects:
                 self._json_objects[place.chunk] = JSONObjects(self._text, place.chunk)
@@ -44,7 +50,9 @@ class Lookup:
 
         A field that does not exist is where its nearest ancestor is.
         """
-        path = (*place.path, *(parse_path(field) if isinstance(field, str) else field))
+        path = place.in_text(parse_path(field) if isinstance(field, str) else field)
+        if path is None:
+            path = place.path
         if place.chunk.notation == "json":
             locator = self._json_locators.setdefault(place.chunk, JSONLocator(self._text, place.chunk))
             return locator.locate(path)

@@ -8,7 +8,7 @@ forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,8 @@ from podqos.manifest.kinds import (
 )
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import Finding, Severity
+from podqos.manifest.snippets import Snippet, snippet_in
+from podqos.manifest.text import Chunk, Place
 from podqos.model.pod import ObjectMeta, Pod, PodSpec, PodStatus, Workload
 
 _MASTER_SECTIONS = frozenset({"admissionConfig", "kubernetesMasterConfig"})
@@ -42,6 +44,15 @@ class KubernetesObject(Struct, frozen=True):
     kind: str
     api_version: str
     value: dict[str, Plain]
+    snippet: Snippet | None = None
+    """What was assumed, where the document says nothing of a kind."""
+
+    def place(self, chunk: Chunk, document: int = 0) -> Place:
+        """Return where the object stands in a text."""
+        snippet = self.snippet
+        if snippet is None:
+            return Place(chunk, document, self.path)
+        return Place(chunk, document, self.path, snippet.holder.kind, snippet.omitted)
 
 
 class Interpretation(Struct, frozen=True):
@@ -51,10 +62,18 @@ class Interpretation(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: str = "") -> Iterator[KubernetesObject]:
+def objects_in(
+    value: Plain,
+    path: FieldPath = (),
+    kind: str = "",
+    api_version: str = "",
+    *,
+    name: Callable[[], str] | None = None,
+) -> Iterator[KubernetesObject]:
     """Yield the objects of a document; what is no Kubernetes object is yielded without a kind.
 
-    ``kind`` and ``api_version`` are those a typed list (``PodList``) gives to its items.
+    ``kind`` and ``api_version`` are those a typed list (``PodList``) gives to its items. ``name`` gives one to a part
+    of a manifest (see ``snippets``).
     """
     if isinstance(value, dict):
         own_kind, own_version = value.get("kind"), value.get("apiVersion")
@@ -67,7 +86,11 @@ def objects_in(value: Plain, path: FieldPath = (), kind: str = "", api_version: 
             return
     is_ours = kind in POD_HOLDERS or kind in POLICY_GROUPS
     if not isinstance(value, dict) or not kind or not (api_version or is_ours):
-        yield KubernetesObject(path, "", "", {})
+        snippet = None if kind or path or name is None else snippet_in(value, name)
+        if snippet is None:
+            yield KubernetesObject(path, "", "", {})
+        else:
+            yield KubernetesObject(path, snippet.holder.kind, snippet.api_version, snippet.value, snippet)
     elif is_list(kind, value):
         items = value["items"]
         for index, item in enumerate(items if isinstance(items, list) else ()):
@@ -108,7 +131,8 @@ def interpret(found: KubernetesObject) -> Interpretation:
     if holder is None:
         return Interpretation(findings=_kind_findings(found))
     workload = _quick(holder, found.value)
-    return Interpretation(workload) if workload is not None else _thorough(holder, found.value)
+    what = Interpretation(workload) if workload is not None else _thorough(holder, found.value)
+    return what if found.snippet is None else Interpretation(what.workload, (found.snippet.notice, *what.findings))
 
 
 def holder_of(found: KubernetesObject) -> PodHolder | None:

@@ -15,7 +15,7 @@ from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
-from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
+from podqos.manifest.text import Chunk, begins_like_json, chunks, normalise
 
 
 def read(source: str, data: bytes) -> Reading:
@@ -50,13 +50,13 @@ def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
     except NotPlain:
         _read_yaml_strictly(text, chunk, collector)
         return
-    objects = [(found, interpret(found)) for found in objects_in(value)]
+    objects = [(found, interpret(found)) for found in objects_in(value, name=collector.name_for_snippet)]
     if any(what.findings for _, what in objects):
         _read_yaml_strictly(text, chunk, collector)
         return
     collector.count_document()
     for found, what in objects:
-        collector.add_object(found, what, Place(chunk, 0, found.path), _nowhere)
+        collector.add_object(found, what, found.place(chunk), _nowhere)
 
 
 def _nowhere(_path: FieldPath) -> Position:
@@ -73,7 +73,9 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None
             if document.value is None:
                 continue
             collector.count_document()
-            for found in () if document.problems else objects_in(document.value):
-                collector.add_object(found, interpret(found), Place(chunk, number, found.path), document.locate)
+            if document.problems:
+                continue
+            for found in objects_in(document.value, name=collector.name_for_snippet):
+                collector.add_object(found, interpret(found), found.place(chunk, number), document.locate)
     except SyntaxProblem as problem:
         collector.add_syntax_problem(problem)

@@ -47,6 +47,17 @@ class Place(Struct, frozen=True):
     """Which document of the chunk, from zero; there are more only where content follows ``---`` on its line."""
     path: FieldPath = ()
     """From the document to the object: empty, or the way through a list's items."""
+    taken_for: str = ""
+    """The kind that was assumed, where the text has none."""
+    omitted: FieldPath = ()
+    """What the object has and the text leaves out above the rest: ``spec``, where the text begins below it."""
+
+    def in_text(self, field: FieldPath) -> FieldPath | None:
+        """Return the path of a field of the object in its document; None where the text has no place for it."""
+        if not self.omitted:
+            return (*self.path, *field)
+        count = len(self.omitted)
+        return (*self.path, *field[count:]) if field[:count] == self.omitted else None
 
 
 def normalise(data: bytes) -> bytes:

@@ -226,3 +226,8 @@ class Workload(Struct, frozen=True, gc=False):
     def is_live(self) -> bool:
         """Whether the object was read from an API server."""
         return self.metadata.is_live
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the pod itself was read from an API server, whose policies have had their say; a template was not."""
+        return self.metadata.is_live and not self.pod_path

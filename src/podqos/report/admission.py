@@ -12,7 +12,6 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.admission.chain import Admission, Step, StepResult
-from podqos.admission.changes import Change, FieldChange
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
 from podqos.admission.quota import QuotaDenied
@@ -23,8 +22,8 @@ from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
 from podqos.model.pod import Pod, QOSClass
-from podqos.model.quantity import Quantity
 from podqos.report import admission_words as words
+from podqos.report.changes import ChangeReport, change_report, container_names
 from podqos.report.containers import amounts, typed_containers
 
 Locate = Callable[[str], Position]
@@ -38,22 +37,6 @@ class Outcome(StrEnum):
     PARTLY_ALLOWED = "partly allowed"
     """Until a quota was used up."""
     REFUSED = "refused"
-
-
-class ChangeReport(Struct, frozen=True, rename="camel"):
-    """One thing that a step wrote into the pod; ``before`` is null where there was nothing."""
-
-    path: str
-    """In the pod, not in the object that holds its template."""
-    container: str
-    """Empty where it is about the pod as a whole."""
-    resource: str | None
-    before: str | int | None
-    after: str | int | None
-    why: str
-    source: str
-    """The policy that asked for it, where there is one."""
-    reason: str
 
 
 class StepReport(Struct, frozen=True, rename="camel"):
@@ -144,6 +127,8 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     priority: int | None
     override: OverrideReport | None = None
     """Null where there is no override, or its step was not reached."""
+    notes: tuple[str, ...] = ()
+    """What was assumed about the text."""
 
     @property
     def is_finding(self) -> bool:
@@ -165,7 +150,7 @@ class AdmissionList(Struct, frozen=True, rename="camel"):
 def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> AdmissionReport:
     """Render what became of a workload."""
     workload, first = outcome.workload, outcome.first
-    names = _container_names(first.pod)
+    names = container_names(first.pod)
     return AdmissionReport(
         kind=workload.kind,
         namespace=workload.metadata.namespace,
@@ -231,16 +216,6 @@ def _outcome(outcome: WorkloadAdmission) -> Outcome:
     return Outcome.PARTLY_ALLOWED if outcome.admitted else Outcome.REFUSED
 
 
-def _container_names(pod: Pod) -> dict[str, str]:
-    """Return the names of the containers by their paths."""
-    lists = (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers))
-    return {
-        f"spec.{field}[{index}]": container.name
-        for field, containers in lists
-        for index, container in enumerate(containers)
-    }
-
-
 def _override(admission: Admission) -> OverrideReport | None:
     use = admission.override
     if use is None:
@@ -259,26 +234,9 @@ def _step(result: StepResult, names: dict[str, str]) -> StepReport:
         step=result.step,
         qos_class_before=result.class_before,
         qos_class_after=result.class_after,
-        changes=tuple(_change(change, names) for change in result.changes),
+        changes=tuple(change_report(change, names) for change in result.changes),
         reason=words.why_drift(result),
     )
-
-
-def _change(change: Change | FieldChange, names: dict[str, str]) -> ChangeReport:
-    return ChangeReport(
-        path=change.path,
-        container=names.get(change.path.partition(".resources.")[0], ""),
-        resource=change.resource if isinstance(change, Change) else None,
-        before=_shown(change.before),
-        after=_shown(change.after),
-        why=change.why,
-        source=change.source,
-        reason=words.reason(change),
-    )
-
-
-def _shown(value: Quantity | str | int | None) -> str | int | None:
-    return str(value) if isinstance(value, Quantity) else value
 
 
 def _warning(conflict: ConflictingDefaults) -> WarningReport:
@@ -334,7 +292,7 @@ _FIELDS = {
 
 
 def _container_path(name: str, pod: Pod) -> str:
-    return next(path for path, known in _container_names(pod).items() if known == name)
+    return next(path for path, known in container_names(pod).items() if known == name)
 
 
 def _violation_path(violation: Violation, pod: Pod) -> str:

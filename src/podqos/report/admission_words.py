@@ -5,13 +5,11 @@ The API server's own texts are part of its interface and come with the refusal.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from podqos.admission.chain import Step, StepResult
-from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.refusal import Code, Missing, Refusal
 from podqos.admission.resource_override import Exempt, OverrideUse
+from podqos.report.changes import listed
 
 _STATUS = {
     Code.BAD_REQUEST: "Bad Request",
@@ -20,38 +18,10 @@ _STATUS = {
     Code.INVALID: "Invalid",
 }
 
-# Why something was written into a pod; {source} is the name of the policy.
-_REASONS = {
-    Why.REQUEST_FROM_LIMIT: "copied from the limit",
-    Why.POD_REQUEST_FROM_CONTAINERS: "what the containers add up to",
-    Why.POD_REQUEST_FROM_LIMIT: "copied from the limit",
-    Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS: "what the containers add up to",
-    Why.POD_LEVEL_RESOURCES_UNKNOWN: "this version knows no resources of the pod as a whole and drops them",
-    Why.ROUNDED_UP_TO_MILLI: "rounded up to thousandths",
-    Why.LIMIT_RANGE_DEFAULT: "default of LimitRange {source}",
-    Why.LIMIT_RANGE_DEFAULT_REQUEST: "defaultRequest of LimitRange {source}",
-    Why.RUNTIME_CLASS_OVERHEAD: "overhead of RuntimeClass {source}",
-    Why.PRIORITY_FROM_CLASS: "PriorityClass {source}",
-    Why.PRIORITY_FROM_GLOBAL_DEFAULT: "PriorityClass {source}, the default of pods that name none",
-    Why.PRIORITY_WITHOUT_CLASS: "no PriorityClass is named, and none is the default",
-    Why.DAEMON_SET_TOLERATION: "pods of a DaemonSet stay on lost nodes and run on nodes under pressure",
-    Why.TOLERATION_OF_LOST_NODES: "five minutes on a lost node, then it goes elsewhere",
-    Why.RUNTIME_CLASS_SCHEDULING: "where RuntimeClass {source} can run",
-    Why.MEMORY_REQUEST_FROM_LIMIT: "the override's percentage of the memory limit",
-    Why.CPU_LIMIT_FROM_MEMORY: "the override's cores for the memory limit",
-    Why.CPU_REQUEST_FROM_LIMIT: "the override's percentage of the cpu limit",
-    Why.RESIZED: "asked for",
-}
-
 
 def status(code: Code) -> str:
     """Return an HTTP status as people say it: ``403 Forbidden``."""
     return f"{int(code)} {_STATUS[code]}"
-
-
-def reason(change: Change | FieldChange) -> str:
-    """Return why a step wrote something into a pod."""
-    return _REASONS[change.why].format(source=change.source)
 
 
 def why_drift(result: StepResult) -> str:
@@ -110,11 +80,6 @@ def hint(refusal: Refusal) -> str:
 def stored_without_pods(kind: str) -> str:
     """Return what a refused pod means for the object around its template."""
     return f"the {kind} itself is stored; its controller keeps trying and reports FailedCreate"
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return ``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def _side(path: str) -> str:

@@ -14,7 +14,8 @@ from podqos.admission.refusal import Code
 from podqos.admission.workloads import Operation
 from podqos.model.pod import QOSClass
 from podqos.report import admission_words as words
-from podqos.report.admission import AdmissionReport, ChangeReport, Outcome, RefusalReport, StepReport
+from podqos.report.admission import AdmissionReport, Outcome, RefusalReport, StepReport
+from podqos.report.changes import change_lines
 from podqos.report.style import Style, columns, wrapped
 
 _LABEL = 27  # columns of the name of a step within a block
@@ -114,7 +115,7 @@ def _steps(item: AdmissionReport, style: Style) -> list[str]:
 
 
 def _step_lines(step: StepReport, style: Style) -> list[str]:
-    paragraphs = [_change_line(list(group)) for _, group in groupby(step.changes, key=_same_line)]
+    paragraphs = change_lines(step.changes)
     is_drift = step.qos_class_before is not step.qos_class_after
     if is_drift:
         before, after = style.qos_class(step.qos_class_before), style.qos_class(step.qos_class_after)
@@ -122,37 +123,6 @@ def _step_lines(step: StepReport, style: Style) -> list[str]:
     # What defaulting does belongs to what a manifest means.
     is_alarm = is_drift and step.step != Step.DEFAULTING
     return _labelled(step.step, paragraphs, style, is_alarm=is_alarm)
-
-
-def _same_line(change: ChangeReport) -> tuple[str, str]:
-    return change.path if change.resource is not None else "", change.reason
-
-
-def _change_line(changes: Sequence[ChangeReport]) -> str:
-    """Say in one line what was written into one place, or into the pod, for one reason."""
-    first = changes[0]
-    if first.resource is not None:
-        whose = f"{first.container} " if first.container else "pod "
-        place = whose + first.path.rpartition(".")[2]
-        what = ", ".join(f"{change.resource} {_became(change)}" for change in changes)
-        return f"{place}: {what} ({first.reason})"
-    tolerated = [
-        str(change.after).removeprefix("node.kubernetes.io/")
-        for change in changes
-        if change.path.startswith("spec.tolerations")
-    ]
-    others = [
-        f"{change.path.removeprefix('spec.')} {_became(change)}"
-        for change in changes
-        if not change.path.startswith("spec.tolerations")
-    ]
-    tolerates = [f"tolerates {words.listed(tolerated)}"] if tolerated else []
-    return f"{', '.join(others + tolerates)} ({first.reason})"
-
-
-def _became(change: ChangeReport) -> str:
-    after = "dropped" if change.after is None else str(change.after)
-    return after if change.before is None or change.after is None else f"{change.before} → {after}"
 
 
 def _refusal_lines(item: AdmissionReport, refusal: RefusalReport, style: Style) -> list[str]:

@@ -109,6 +109,8 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     summary: Summary
     kubernetes_version: str
     fail_on: FailOn
+    notes: tuple[str, ...] = ()
+    """Warnings about the input, and what was assumed where it leaves something out."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckReport"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from podqos.report.changes import change_lines
 from podqos.report.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.style import Style, columns, wrapped
 from podqos.report.words import flag_fate
@@ -19,12 +20,11 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
     """Return a block of lines that explains one pod; ``verbose`` lists every run flag with what became of it."""
     lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
     lines += _labelled("why", [item.reason], style)
-    if item.qos_class_as_written != item.qos_class_computed:
-        drift = f"as written it would be {item.qos_class_as_written}; the API server copies limits to missing requests"
-        lines += _labelled("note", [drift], style)
-    if item.qos_class != item.qos_class_computed:
-        recorded = f"its status records {item.qos_class}, which the kubelet goes by; its resources give "
-        lines += _labelled("note", [f"{recorded}{item.qos_class_computed}"], style)
+    lines += _labelled("stored", _stored_lines(item), style)
+    if item.refusal is not None:
+        lines += _labelled("refused", [item.refusal], style)
+    for note in item.notes:
+        lines += _labelled("note", [note], style)
     lines += _labelled("edit", _edit_lines(item), style)
     lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
     for container in item.containers:
@@ -87,6 +87,12 @@ def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
     if lines:
         lines[0] = f"  {style.faint(label.ljust(_LABEL))}{lines[0][len(indent) :]}"
     return lines
+
+
+def _stored_lines(item: Explanation) -> list[str]:
+    """Return what policies wrote into the pod; how it preempts others is no business of its quality of service."""
+    changes = [change for change in item.policy_changes if change.path != "spec.preemptionPolicy"]
+    return change_lines(changes)
 
 
 def _edit_lines(item: Explanation) -> list[str]:

@@ -6,8 +6,11 @@ It renders a ``Decision`` and what follows from it. The shape is stable: fields 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct
 
+from podqos.admission.stored import Stored
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -15,6 +18,7 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report import words
+from podqos.report.changes import ChangeReport, change_report, container_names
 from podqos.report.components import ComponentReport, idle_score
 from podqos.report.containers import amounts, typed_containers
 from podqos.report.decision import Decision, Settings
@@ -93,6 +97,15 @@ class Explanation(Struct, frozen=True, rename="camel"):
     edits_to_guaranteed: tuple[EditExplanation, ...]
     containers: tuple[ContainerExplanation, ...]
     cgroups: tuple[CgroupExplanation, ...]
+    priority: int
+    """As stored: that of its priority class, or of the global default."""
+    priority_class_name: str
+    policy_changes: tuple[ChangeReport, ...]
+    """What policies of the input wrote into the pod."""
+    refusal: str | None
+    """The API server's answer where policies of the input do not let the pod in; shown is how far it got."""
+    notes: tuple[str, ...]
+    """What else there is to say: the class as written, what was assumed, which policies were not applied."""
 
 
 class NodeExplanation(Struct, frozen=True, rename="camel"):
@@ -118,9 +131,13 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     kind: str = "ExplanationList"
 
 
-def explain(workload: Workload, decision: Decision, source: str, settings: Settings) -> Explanation:
-    """Render one decision into the documented shape."""
+def explain(
+    workload: Workload, stored: Stored, decision: Decision, source: str, settings: Settings, *, taken_for: str = ""
+) -> Explanation:
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
     pod = decision.pod
+    as_written = classify(workload.pod, settings.profile).qos_class
+    names = container_names(pod)
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
     edits = (
         ()
@@ -134,7 +151,7 @@ def explain(workload: Workload, decision: Decision, source: str, settings: Setti
         source=source,
         replicas=workload.replicas,
         qos_class=decision.qos_class,
-        qos_class_as_written=classify(workload.pod, settings.profile).qos_class,
+        qos_class_as_written=as_written,
         qos_class_computed=decision.classification.qos_class,
         decided_by=decision.classification.decided_by,
         reason=words.why_class(decision.classification),
@@ -151,7 +168,38 @@ def explain(workload: Workload, decision: Decision, source: str, settings: Setti
         cgroups=tuple(
             map(cgroup_explanation, pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile))
         ),
+        priority=pod.spec.priority or 0,
+        priority_class_name=pod.spec.priority_class_name,
+        policy_changes=tuple(change_report(change, names) for change in stored.changes),
+        refusal=None if stored.refusal is None else stored.refusal.message,
+        notes=tuple(_notes(stored, decision, as_written, taken_for)),
     )
+
+
+def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: str) -> Iterator[str]:
+    pod, computed = decision.pod, decision.classification.qos_class
+    if taken_for:
+        yield words.taken_for(taken_for)
+    if as_written is not computed or stored.drift:
+        also = ", too" if as_written is computed else ""
+        yield f"as written it would be {as_written}{also}; {_why_not_as_written(stored)}"
+    if decision.qos_class is not computed:
+        yield f"its status records {decision.qos_class}, which the kubelet goes by; its resources give {computed}"
+    for missing in stored.unknown:
+        yield words.missing_class(missing, pod)
+    for policy in stored.unapplied:
+        yield words.unapplied(policy, pod.metadata.namespace or "default")
+
+
+def _why_not_as_written(stored: Stored) -> str:
+    """Return what made the class another, step by step: policies, or else defaulting alone."""
+    if not stored.drift:
+        return "the API server copies limits to missing requests"
+    from podqos.report.admission_words import why_drift
+
+    if len(stored.drift) == 1:
+        return why_drift(stored.drift[0])
+    return "; ".join(f"{why_drift(step)}: {step.class_after}" for step in stored.drift)
 
 
 def _container(

@@ -12,7 +12,7 @@ from podqos.advice import facts as f
 from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
 from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.pod import QOSClass
-from podqos.report.admission_words import listed
+from podqos.report.changes import listed
 from podqos.report.words import mebibytes
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from podqos.model.pod import QOSClass
+from podqos.admission.refusal import Missing as MissingClass
+from podqos.admission.stored import Unapplied, WhyNot
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_values import Because, Rule
 from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, Note, Status
+
+_SHOWN_CLASSES = 5
 
 
 def why_class(classification: Classification) -> str:
@@ -24,6 +28,37 @@ def why_class(classification: Classification) -> str:
             return "the pod-level cpu and memory requests equal their limits"
         return "every container has cpu and memory limits, and requests equal limits"
     return "; ".join((*_missing_clauses(classification.missing_limits), *_unequal_clauses(classification.unequal)))
+
+
+_WITHOUT_CLASS = {"PriorityClass": "priority {priority} is taken", "RuntimeClass": "no overhead is added"}
+_UNAPPLIED = {
+    WhyNot.NOT_CHARGED: "is not charged: podqos admit charges the pods of all files in order",
+    WhyNot.TAKES_NO_PART: "is not applied: namespace {namespace} does not take part ({switch})",
+}
+
+
+def missing_class(missing: MissingClass, pod: Pod) -> str:
+    """Return what is assumed where a pod names a class that was not given."""
+    what = _WITHOUT_CLASS[missing.kind].format(priority=pod.spec.priority or 0)
+    return f"{missing.kind} {missing.name} is not in the input: {what}"
+
+
+def unknown_classes(counts: Mapping[tuple[str, str], int]) -> str:
+    """Return in a line which classes many pods name and were not given."""
+    named = [f"{kind} {name} ({count} pod{'s' if count > 1 else ''})" for (kind, name), count in sorted(counts.items())]
+    shown = ", ".join(named[:_SHOWN_CLASSES])
+    more = f" and {len(named) - _SHOWN_CLASSES} more" if len(named) > _SHOWN_CLASSES else ""
+    return f"not in the input, so taken as priority 0 and without overhead: {shown}{more}"
+
+
+def taken_for(kind: str) -> str:
+    """Return what was assumed of a text that names no kind."""
+    return f"the text names no kind: taken for a {kind}"
+
+
+def unapplied(policy: Unapplied, namespace: str) -> str:
+    """Return why a policy was not applied to a pod."""
+    return f"{policy.kind} {policy.name} {_UNAPPLIED[policy.why].format(namespace=namespace, switch=policy.switch)}"
 
 
 def edits(changes: tuple[Edit, ...]) -> list[str]:

@@ -1,0 +1,128 @@
+"""What admission wrote into a pod, as a value and in words, for reports that show a pod as stored beside it as written.
+
+Kept apart from the rest of admission's report because every explanation may need it, and it needs little itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from msgspec import Struct
+
+from podqos.admission.changes import Change, FieldChange, Why
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+
+# Why something was written into a pod; {source} is the name of the policy.
+_REASONS = {
+    Why.REQUEST_FROM_LIMIT: "copied from the limit",
+    Why.POD_REQUEST_FROM_CONTAINERS: "what the containers add up to",
+    Why.POD_REQUEST_FROM_LIMIT: "copied from the limit",
+    Why.POD_HUGEPAGES_LIMIT_FROM_CONTAINERS: "what the containers add up to",
+    Why.POD_LEVEL_RESOURCES_UNKNOWN: "this version knows no resources of the pod as a whole and drops them",
+    Why.ROUNDED_UP_TO_MILLI: "rounded up to thousandths",
+    Why.LIMIT_RANGE_DEFAULT: "default of LimitRange {source}",
+    Why.LIMIT_RANGE_DEFAULT_REQUEST: "defaultRequest of LimitRange {source}",
+    Why.RUNTIME_CLASS_OVERHEAD: "overhead of RuntimeClass {source}",
+    Why.PRIORITY_FROM_CLASS: "PriorityClass {source}",
+    Why.PRIORITY_FROM_GLOBAL_DEFAULT: "PriorityClass {source}, the default of pods that name none",
+    Why.PRIORITY_WITHOUT_CLASS: "no PriorityClass is named, and none is the default",
+    Why.DAEMON_SET_TOLERATION: "pods of a DaemonSet stay on lost nodes and run on nodes under pressure",
+    Why.TOLERATION_OF_LOST_NODES: "five minutes on a lost node, then it goes elsewhere",
+    Why.RUNTIME_CLASS_SCHEDULING: "where RuntimeClass {source} can run",
+    Why.MEMORY_REQUEST_FROM_LIMIT: "the override's percentage of the memory limit",
+    Why.CPU_LIMIT_FROM_MEMORY: "the override's cores for the memory limit",
+    Why.CPU_REQUEST_FROM_LIMIT: "the override's percentage of the cpu limit",
+    Why.RESIZED: "asked for",
+}
+
+
+class ChangeReport(Struct, frozen=True, rename="camel"):
+    """One thing that a step wrote into the pod; ``before`` is null where there was nothing."""
+
+    path: str
+    """In the pod, not in the object that holds its template."""
+    container: str
+    """Empty where it is about the pod as a whole."""
+    resource: str | None
+    before: str | int | None
+    after: str | int | None
+    why: str
+    source: str
+    """The policy that asked for it, where there is one."""
+    reason: str
+
+
+def container_names(pod: Pod) -> dict[str, str]:
+    """Return the names of the containers by their paths."""
+    lists = (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers))
+    return {
+        f"spec.{field}[{index}]": container.name
+        for field, containers in lists
+        for index, container in enumerate(containers)
+    }
+
+
+def change_report(change: Change | FieldChange, names: dict[str, str]) -> ChangeReport:
+    """Render one change; ``names`` are those of the containers, by path."""
+    return ChangeReport(
+        path=change.path,
+        container=names.get(change.path.partition(".resources.")[0], ""),
+        resource=change.resource if isinstance(change, Change) else None,
+        before=_shown(change.before),
+        after=_shown(change.after),
+        why=change.why,
+        source=change.source,
+        reason=reason(change),
+    )
+
+
+def _shown(value: Quantity | str | int | None) -> str | int | None:
+    return str(value) if isinstance(value, Quantity) else value
+
+
+def reason(change: Change | FieldChange) -> str:
+    """Return why a step wrote something into a pod."""
+    return _REASONS[change.why].format(source=change.source)
+
+
+def change_lines(changes: Sequence[ChangeReport]) -> list[str]:
+    """Return a line for each place in the pod and each reason."""
+    return [_change_line(list(group)) for _, group in groupby(changes, key=_same_line)]
+
+
+def _same_line(change: ChangeReport) -> tuple[str, str]:
+    return change.path if change.resource is not None else "", change.reason
+
+
+def _change_line(changes: Sequence[ChangeReport]) -> str:
+    """Say in one line what was written into one place, or into the pod, for one reason."""
+    first = changes[0]
+    if first.resource is not None:
+        whose = f"{first.container} " if first.container else "pod "
+        place = whose + first.path.rpartition(".")[2]
+        what = ", ".join(f"{change.resource} {_became(change)}" for change in changes)
+        return f"{place}: {what} ({first.reason})"
+    tolerated = [
+        str(change.after).removeprefix("node.kubernetes.io/")
+        for change in changes
+        if change.path.startswith("spec.tolerations")
+    ]
+    others = [
+        f"{change.path.removeprefix('spec.')} {_became(change)}"
+        for change in changes
+        if not change.path.startswith("spec.tolerations")
+    ]
+    tolerates = [f"tolerates {listed(tolerated)}"] if tolerated else []
+    return f"{', '.join(others + tolerates)} ({first.reason})"
+
+
+def _became(change: ChangeReport) -> str:
+    after = "dropped" if change.after is None else str(change.after)
+    return after if change.before is None or change.after is None else f"{change.before} → {after}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
