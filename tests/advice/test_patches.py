@@ -167,3 +167,8 @@ def test_what_an_api_server_would_refuse_has_no_command(kind, api_version, field
 )
 def test_edits_that_do_not_fit_or_change_nothing_make_no_patch(edits):
     assert object_patch(deployment(), edits) is None
+
+
+def test_a_part_of_a_manifest_is_no_object_that_could_be_patched():
+    part = {name: value for name, value in deployment().items() if name == "spec"}
+    assert object_patch(part, EDITS["set"]) is None

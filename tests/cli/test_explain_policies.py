@@ -202,6 +202,11 @@ def test_a_policy_that_is_given_twice_is_a_warning_and_the_first_counts(explain)
     assert err.startswith("b.yaml:1:1: warning: LimitRange defaults is given twice (remove one")
 
 
+def test_a_file_that_is_named_twice_gives_its_policies_once(explain, tmp_path):
+    code, _, err = explain({"policy.yaml": LIMIT_RANGE, "pod.yaml": pod()}, "-f", str(tmp_path / "policy.yaml"))
+    assert (code, err) == (0, "")
+
+
 def test_policies_count_for_the_gate(explain):
     files = {"pod.yaml": pod()}
     assert explain(files, "--require", "Burstable", "-o", "csv")[0] == 1

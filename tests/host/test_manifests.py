@@ -64,6 +64,13 @@ def test_a_half_written_file_keeps_what_it_last_said(folder, tmp_path, half, not
     assert _names(folder) == ["a", "b"]
 
 
+def test_a_part_of_a_manifest_runs_under_the_name_of_its_file_and_is_noted(folder, tmp_path, notes):
+    (tmp_path / "a.yaml").write_text(_pod("x").partition("spec:")[1] + _pod("x").partition("spec:")[2])
+    (tmp_path / "b.yaml").write_text("containers: [{name: main, image: x, command: [sleep, '1']}]\n")
+    assert _names(folder) == ["a", "b"]
+    assert notes == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
+
+
 def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path, notes):
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(_pod("same"))

@@ -12,6 +12,7 @@ file:line:column, and the rest is explained all the same.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -198,7 +199,8 @@ def _policies(sources: Sequence[Source]) -> tuple[Cluster | None, list[Problem]]
 
     # A repository holds the overlays of several clusters.
     collector = PolicyCollector("default", doubles=Severity.WARNING)
-    for source in sources:
+    # A file that is named twice is one file.
+    for source in {os.path.realpath(source.path): source for source in sources}.values():
         collector.take(source)
     cluster = collector.cluster()
     return cluster, sorted(collector.problems)
