@@ -110,3 +110,13 @@ def test_the_samples_in_the_page_on_survival_are_what_the_commands_print(capsys,
         assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
         printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
         assert [line for line in shown if line] == [line for line in printed if line]
+
+
+def test_the_levels_on_the_page_on_cgroups_are_what_explain_prints(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    lines = (ROOT / "docs/cgroups.md").read_text().splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith("    $ podqos explain"))
+    shown = list(takewhile(lambda line: line.startswith("    "), lines[start + 2 :]))
+    assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
+    assert shown == [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()][-len(shown) :]
+    assert len(shown) == 5

@@ -138,7 +138,9 @@ def test_cpu_gives_a_static_cpu_manager_its_due(answer, kubelet):
     shared = {pod["pod"]: pod["grantedMilli"] for pod in answer(*files)["pods"]}
     own = {
         pod["pod"]: pod["grantedMilli"]
-        for pod in answer(*files, "--kubelet-config", kubelet(cpuManagerPolicy="static"))["pods"]
+        for pod in answer(*files, "--kubelet-config", kubelet(cpuManagerPolicy="static", reservedSystemCPUs="0"))[
+            "pods"
+        ]
     }
     assert shared["production/article-service-0"] < own["production/article-service-0"] == 2000
     assert own["batch/search-indexer-0"] < shared["batch/search-indexer-0"]
@@ -190,6 +192,13 @@ def test_check_looks_at_the_workloads_and_at_the_file(answer, kubelet, tmp_path)
     found = answer("check", tmp_path / "pod.yaml", "--kubelet-config", file)["items"]
     assert "PQ115" in {each["check"] for each in found if each["source"].endswith("pod.yaml")}
     assert any(each["source"] == file for each in found)
+
+
+def test_check_says_where_a_setting_is_wrong(capsys, kubelet, tmp_path):
+    (tmp_path / "pod.yaml").write_text(_pod("a", "{cpu: 1}", "{cpu: 1}"))
+    file = kubelet(cgroupDriver="systemdd")
+    assert main(["check", str(tmp_path / "pod.yaml"), "--kubelet-config", file]) == 2
+    assert f"{file}:1:" in capsys.readouterr().err
 
 
 def test_check_refuses_a_file_that_is_no_kubelets(capsys, tmp_path):

@@ -7,6 +7,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from podqos.cli.inputs import STDIN
 from podqos.cli.kubelet_node import kubelet_of
 from podqos.cli.options import amount_option, existing_files, manifest_files
 from podqos.cli.terminal import style_for
-from podqos.errors import InvalidOption
+from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
@@ -52,9 +53,11 @@ class CheckRun:
         given = [*arguments.paths, *(arguments.files or ())]
         kubelet = arguments.kubelet_config
         if kubelet is not None:
-            if kubelet != STDIN:
-                kubelet_of(kubelet)
             given.append(kubelet)
+            # What is wrong with a configuration is told with its place, as of any file; here it has to be one.
+            with suppress(InvalidConfiguration):
+                if kubelet != STDIN:
+                    kubelet_of(kubelet)
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
         self._config = configuration_for(given, arguments.config_file)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from podqos.cli.kubelet_node import kubelet_of
+from podqos.cli.kubelet_node import cgroups_of, kubelet_of
 from podqos.cli.node_pods import read_node_pods
 from podqos.cli.options import (
     add_filename_option,
@@ -23,12 +23,11 @@ from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError
 from podqos.model.profile import parse_version
-from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, MEMORY
-from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.cpu_report import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
 from podqos.survival.cpu import burst
+
+_PLENTY_BYTES = 1 << 50
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,10 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not pods:
         raise InputError("there are no pods", fix="name manifests that hold some")
     kubelet = kubelet_of(arguments.kubelet_config)
-    # Memory plays no part in the division.
-    capacity = {CPU: Quantity.of_units(cores), MEMORY: Quantity.of_units(1)}
     version = CgroupVersion(arguments.cgroup)
-    settings = cgroup_settings(kubelet.config, capacity, cgroup_version=version, profile=profile)
+    # Memory plays no part in the division, and of the cores those count that are left for pods.
+    settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
     report = cpu_report(result, ".".join(map(str, profile.version)))
     if arguments.output == "table":

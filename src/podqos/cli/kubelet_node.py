@@ -82,6 +82,11 @@ def _check_starts(config: KubeletConfiguration, capacity: ResourceList, swap_byt
     if not config.cgroups_per_qos and config.enforce_node_allocatable:
         what = "without cgroupsPerQOS there is nothing to enforce it on: the kubelet does not start"
         raise InvalidConfiguration(what, where="enforceNodeAllocatable", fix="write enforceNodeAllocatable: []")
+    if config.cpu_manager_policy == "static" and not any(
+        amounts.get(CPU) for amounts in (config.reserved_for_kube, config.reserved_for_system)
+    ):
+        what = "static needs CPUs that are reserved for the system: the kubelet does not start"
+        raise InvalidConfiguration(what, where="cpuManagerPolicy", fix='add reservedSystemCPUs: "0"')
     if swap_bytes and config.fail_swap_on:
         what = "it is true, and the node has swap: the kubelet does not start"
         raise InvalidConfiguration(what, where="failSwapOn", fix="write failSwapOn: false")
