@@ -58,6 +58,7 @@ test-versions: check-system
 # What the shipped scenarios do, written down again: journals, timelines and pictures. Read the difference.
 golden: $(STAMP)
 	$(BIN)/python tests/scenarios/record.py > /dev/null
+	$(BIN)/python tests/outputs/record.py
 
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src

@@ -1,0 +1,95 @@
+"""Every command with every machine-readable output, over all shipped scenarios and examples.
+
+A command line here is run from the repository's root. What it prints (``recorded.jsonl.gz``) is a promise to other
+programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+from scenarios.runs import NAMES
+
+ROOT = Path(__file__).resolve().parents[2]
+
+PLATFORM = "scenarios/content-platform/platform"
+ACCIDENTAL = "scenarios/content-platform/accidental"
+KUBELET = "scenarios/content-platform/node/kubelet.yaml"
+NODES = "scenarios/content-platform/node/nodes.yaml"
+INCIDENT = "scenarios/content-platform/incident"
+NODE_MEMORY = ("--node-memory", "64Gi")
+_LIVE = ("-f", PLATFORM, "--usage", "scenarios/content-platform/usage.csv", *NODE_MEMORY)
+
+# Directories of manifests that stand for themselves.
+EXAMPLES = (
+    PLATFORM,
+    ACCIDENTAL,
+    "scenarios/accidental-burstable",
+    "scenarios/cpu-burst",
+    "scenarios/disk-pressure",
+    "scenarios/limitrange-trap",
+    "scenarios/node/pods",
+    "scenarios/page-cache",
+    "scenarios/pid-exhaustion",
+    "scenarios/question-2",
+    "scenarios/question-3",
+    "scenarios/slow-leak",
+    "scenarios/soft-eviction/pods.yaml",
+    "scenarios/three-pods",
+)
+KUBELETS = (
+    KUBELET,
+    "scenarios/node/kubelet.yaml",
+    "scenarios/accidental-burstable/kubelet/config.yaml",
+    "scenarios/soft-eviction/kubelet-flapping.yaml",
+    "scenarios/soft-eviction/kubelet-steady.yaml",
+)
+
+Line = tuple[str, ...]
+
+
+def command_lines() -> Iterator[Line]:
+    """Yield all of them, each once, in a fixed order."""
+    for path in EXAMPLES:
+        yield from _each(("explain", "-f", path, *NODE_MEMORY), "json", "yaml", "csv")
+        yield from _each(("admit", "-f", path), "json", "yaml", "csv")
+        yield from _each(("check", "-f", path, *NODE_MEMORY), "json", "yaml", "sarif", "junit")
+        yield from _each(("cpu", "-f", path, "--cores", "14"), "json", "yaml", "csv")
+        place = ("place", "-f", path, "--nodes", "2", "--node-capacity", "cpu=16,memory=64Gi,pods=110")
+        yield from _each(place, "json", "yaml", "csv")
+    for version in ("1.8", "1.19", "1.28", "1.32"):
+        yield ("explain", "-f", PLATFORM, *NODE_MEMORY, "--kubernetes-version", version, "-o", "json")
+    for cgroup, driver in product(("v1", "v2"), ("systemd", "cgroupfs")):
+        yield ("explain", "-f", ACCIDENTAL, *NODE_MEMORY, "--cgroup", cgroup, "--driver", driver, "-o", "json")
+    yield from _each(("admit", "-f", ACCIDENTAL, "--policies", PLATFORM), "json", "yaml", "csv")
+    yield from _each(("place", "-f", PLATFORM, "-f", NODES, "--kubelet-config", KUBELET), "json", "yaml", "csv")
+    yield from _each(("rank", *_LIVE), "json", "yaml", "csv")
+    for policy in ("qos-tiers", "qos-usage"):
+        yield ("rank", *_LIVE, "--policy", policy, "-o", "json")
+    for signal in ("nodefs.available", "pid.available"):
+        yield ("rank", *_LIVE, "--signal", signal, "-o", "json")
+    for path in KUBELETS:
+        yield from _each(("thresholds", "-f", path, *NODE_MEMORY), "json", "yaml", "csv")
+    fixed = f"{ACCIDENTAL}/article-service-fixed.yaml"
+    yield from _each(("drift", fixed, f"{ACCIDENTAL}/article-service.yaml", *NODE_MEMORY), "json", "yaml", "markdown")
+    yield from _each(("drift", PLATFORM, PLATFORM, "--inject", "istio", *NODE_MEMORY), "json", "yaml", "markdown")
+    advise = ("advise", "-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv", *NODE_MEMORY)
+    yield from _each(advise, "json", "yaml", "patch", "manifests")
+    yield from _each(("advise", "--describe", f"{INCIDENT}/descriptions.yaml", *NODE_MEMORY), "json", "yaml")
+    yield from _each(("advise", "--node", *NODE_MEMORY, "--cores", "16"), "json", "yaml")
+    yield from _each(("forecast", *_LIVE, "--growing", "log-collector"), "json", "yaml", "csv")
+    yield from _each(("blast", *_LIVE), "json", "yaml", "csv")
+    for name in NAMES:
+        yield from _each(("simulate", name), "json", "jsonl", "csv")
+    for name in ("race", "question-1", "accidental-burstable"):
+        yield from _each(("blast", name), "json", "csv")
+    sweep = ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    yield from _each(sweep, "json", "yaml", "csv")
+    yield ("check", "--list", "-o", "json")
+
+
+def _each(line: Line, *outputs: str) -> Iterator[Line]:
+    for output in outputs:
+        yield (*line, "-o", output)
