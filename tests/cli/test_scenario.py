@@ -13,9 +13,9 @@ from podqos.cli.scenario_files import load_scenario, read_scenario
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.qos.classes import classify
-from podqos.sim.curve import Clock, constant
-from podqos.sim.demand import IDLE
-from podqos.sim.scenario import NodeAdded, NodeLost
+from podqos.sim.engine.curve import Clock, constant
+from podqos.sim.scenario.demand import IDLE
+from podqos.sim.scenario.scenario import NodeAdded, NodeLost
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = sorted((ROOT / "scenarios").glob("*.yaml"), key=lambda path: path.stem)

@@ -10,9 +10,9 @@ from podqos.agent.reasons import OOMKill
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.report.run_reading import deadliest_nodes, node_names, run_view
-from podqos.sim.recording import Recorder
+from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario import NodeGroup
+from podqos.sim.scenario.scenario import NodeGroup
 from sim.worlds import GI, MI, SECOND_US, node, ramp, scenario, using, workload
 
 EVICTING = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())

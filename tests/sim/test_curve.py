@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.curve import ZERO, Curve, Piece, constant
+from podqos.sim.engine.curve import ZERO, Curve, Piece, constant
 
 STEP = Curve(((0, 10), (5, 10), (5, 30), (9, 30)))
 RAMP = Curve(((2, 0), (5, 10)))

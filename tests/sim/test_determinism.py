@@ -12,7 +12,7 @@ from eviction.nodes import pod
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.sim.run import simulate
-from podqos.sim.scenario import NodeGroup, NodeLost, Scenario
+from podqos.sim.scenario.scenario import NodeGroup, NodeLost, Scenario
 from sim.worlds import MI, SECOND_US, node, ramp, scenario, using, workload
 
 TESTS = Path(__file__).parents[1]

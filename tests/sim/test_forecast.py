@@ -12,10 +12,10 @@ from podqos.agent.journal import By
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.sim.curve import Clock, Curve, constant
-from podqos.sim.demand import ContainerDemand
+from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
-from podqos.sim.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.forecast import Eviction, Growth, Watch, forecast

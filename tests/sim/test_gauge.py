@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.agenda import CLUSTER, Agenda, Turn
-from podqos.sim.curve import Clock, Curve
-from podqos.sim.gauge import Gauge, Mark
-from podqos.sim.want import Want
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.engine.event_queue import CLUSTER, Agenda, Turn
+from podqos.sim.engine.gauge import Gauge, Mark
 
 END_US = 10**9
 

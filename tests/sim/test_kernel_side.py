@@ -11,9 +11,9 @@ from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, Volume
-from podqos.sim.curve import Clock, Curve
-from podqos.sim.demand import SystemDemand, VolumeDemand
-from podqos.sim.scenario import Filesystem
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.scenario.demand import SystemDemand, VolumeDemand
+from podqos.sim.scenario.scenario import Filesystem
 from sim.worlds import GI, MI, SECOND_US, lines, node, ramp, run, using, workload
 
 

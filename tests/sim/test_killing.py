@@ -12,11 +12,11 @@ from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.curve import constant
-from podqos.sim.killing import next_kill
-from podqos.sim.memory_groups import NodeMemory
-from podqos.sim.pods import SimContainer, SimPod
-from podqos.sim.want import Want
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.curve import constant
+from podqos.sim.node.memory_groups import NodeMemory
+from podqos.sim.node.oom_kill import next_kill
+from podqos.sim.node.pods import SimContainer, SimPod
 from sim.worlds import using
 
 MI = 1 << 20

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.curve import Curve, constant
-from podqos.sim.gauge import FRACTION_BITS
-from podqos.sim.peaks import Peaks
+from podqos.sim.engine.curve import Curve, constant
+from podqos.sim.engine.gauge import FRACTION_BITS
+from podqos.sim.idle.peaks import Peaks
 from sim.test_gauge import knots
 
 UNTIL_US = 3 * 10**6

@@ -11,12 +11,12 @@ from eviction.nodes import pod_of
 from podqos.agent.journal import decode, encode
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.sim.checkers import check_journal
-from podqos.sim.curve import Clock, Curve
-from podqos.sim.demand import ContainerDemand, SystemDemand
-from podqos.sim.recording import Recorder
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.node.checkers import check_journal
+from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario import Filesystem, NodeGroup, NodeLost, NodeSpec, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
+from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, NodeSpec, Options, Scenario, ScenarioWorkload
 
 MI = 1 << 20
 SECOND_US = 1_000_000

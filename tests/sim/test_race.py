@@ -8,9 +8,9 @@ from eviction.nodes import guaranteed, pod
 from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.sim.curve import Curve
+from podqos.sim.engine.curve import Curve
 from podqos.sim.run import Run
-from podqos.sim.scenario import Options
+from podqos.sim.scenario.scenario import Options
 from sim.worlds import GI, MI, SECOND_US, lines, node, run, using, workload
 
 MARKS = Watermarks(50 * MI, 60 * MI, 70 * MI)

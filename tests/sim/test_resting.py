@@ -11,13 +11,13 @@ from admission.pods import container
 from eviction.nodes import pod, pod_of
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.sim.agenda import Agenda
-from podqos.sim.cluster import SimCluster
-from podqos.sim.curve import Clock, Curve
-from podqos.sim.long_journal import LongJournal
-from podqos.sim.recording import Recorder
+from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.long_journal import LongJournal
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
-from podqos.sim.scenario import Filesystem, NodeGroup, NodeLost, Scenario
+from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
 from sim.test_properties import scenarios
 from sim.worlds import GI, MI, SECOND_US, node, ramp, scenario, using, workload
 

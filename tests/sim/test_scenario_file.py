@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from podqos.manifest.problems import Severity
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
-from podqos.sim.scenario import ScenarioWorkload
-from podqos.sim.scenario_file import Materials, read_file, resolve
+from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario_format.file import Materials, read_file, resolve
 
 WEB = ScenarioWorkload(
     kind="Deployment",

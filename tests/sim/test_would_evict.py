@@ -10,10 +10,10 @@ from podqos.eviction.ranking import Policy, Ranking, rank
 from podqos.eviction.signals import Signal
 from podqos.model.profile import LATEST
 from podqos.model.stats import MemoryStats, PodStats
-from podqos.sim.gauge import ONE
-from podqos.sim.memory_groups import MemoryGroup
-from podqos.sim.pods import SimPod
-from podqos.sim.would_evict import MemoryRequests, would_evict
+from podqos.sim.engine.gauge import ONE
+from podqos.sim.node.memory_groups import MemoryGroup
+from podqos.sim.node.pods import SimPod
+from podqos.sim.node.would_evict import MemoryRequests, would_evict
 
 pods = st.lists(
     st.tuples(

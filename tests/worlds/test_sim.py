@@ -9,10 +9,10 @@ from podqos.agent.events import ContainerExited
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
-from podqos.sim.agenda import Agenda
-from podqos.sim.node_settings import node_settings
-from podqos.sim.node_world import NodeWorld
-from podqos.sim.scenario import Options
+from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.node.settings import node_settings
+from podqos.sim.node.world import NodeWorld
+from podqos.sim.scenario.scenario import Options
 from sim.worlds import MI, SECOND_US, node, using
 from worlds.contract import WorldContract
 

@@ -29,9 +29,9 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.report.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
 from podqos.sim.blast import Blast, NodePods, Stage, facts_of, leaks, nodes_now
-from podqos.sim.curve import constant
-from podqos.sim.demand import SystemDemand
-from podqos.sim.scenario import Filesystem, NodeSpec
+from podqos.sim.engine.curve import constant
+from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.scenario import Filesystem, NodeSpec
 
 # A node of which nothing is known but its memory: enough of everything else.
 _PLENTY_CPU_MILLI = 1_000_000

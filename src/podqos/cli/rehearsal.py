@@ -39,9 +39,9 @@ from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
-from podqos.sim.curve import Clock, Curve
-from podqos.sim.demand import ContainerDemand
-from podqos.sim.scenario import NodeSpec, Scenario
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.scenario import NodeSpec, Scenario
 
 _SECOND_US = 1_000_000
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * _SECOND_US

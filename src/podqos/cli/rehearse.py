@@ -126,7 +126,7 @@ def _speed(text: str) -> Fraction:
 
 
 def _until_us(text: str) -> int:
-    from podqos.sim.shape_text import parse_duration_us
+    from podqos.sim.scenario_format.shape_text import parse_duration_us
 
     try:
         until_us = parse_duration_us(text)

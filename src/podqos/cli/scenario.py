@@ -67,7 +67,7 @@ def _validate(files: list[str]) -> int:
 def _schema() -> int:
     import msgspec
 
-    from podqos.sim.scenario_schema import json_schema
+    from podqos.sim.scenario_format.schema import json_schema
 
     print(msgspec.json.format(msgspec.json.encode(json_schema()), indent=2).decode())
     return EXIT_OK
@@ -77,7 +77,7 @@ def _list() -> int:
     from podqos.cli.inputs import read_bytes
     from podqos.cli.scenario_files import scenario_path
     from podqos.cli.scenarios import shipped_scenarios
-    from podqos.sim.scenario_file import read_file
+    from podqos.sim.scenario_format.file import read_file
 
     for name in shipped_scenarios():
         path = scenario_path(name)

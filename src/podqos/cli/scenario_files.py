@@ -25,11 +25,11 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.report.admission_words import exempt
-from podqos.sim.samples import Series, read_samples
-from podqos.sim.scenario import Scenario, ScenarioWorkload
-from podqos.sim.scenario_document import ScenarioDocument
-from podqos.sim.scenario_file import FileReading, Materials, read_file, resolve
-from podqos.sim.shape_document import Samples
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.document import ScenarioDocument
+from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
+from podqos.sim.scenario_format.samples import Series, read_samples
+from podqos.sim.scenario_format.shape_document import Samples
 from podqos.sim.variation import Variation
 
 # Kinds whose controllers do not make another pod.

@@ -30,9 +30,9 @@ from podqos.model.go_text import parse_duration_ns
 from podqos.report.run_reading import deadliest_nodes, node_names, run_summary, run_view
 from podqos.report.run_view import RunView
 from podqos.report.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
-from podqos.sim.recording import NodeRecord, Recorder
+from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Run, simulate
-from podqos.sim.scenario import Scenario
+from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Variation
 
 _FEW_NODES = 12

@@ -19,7 +19,7 @@ from podqos.report.journal_words import is_kill, reasons, subject, verb
 from podqos.report.rescue_words import kubelet_in_time, saving
 from podqos.report.run_node import ShownNode
 from podqos.report.run_view import Kill, Saving
-from podqos.sim.recording import Moment
+from podqos.sim.node.recording import Moment
 from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
 from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes

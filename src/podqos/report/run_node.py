@@ -26,8 +26,8 @@ from podqos.report.run_view import (
     SignalSeries,
     ThresholdView,
 )
-from podqos.sim.node_settings import NodeSettings
-from podqos.sim.recording import FilesystemMoment, Moment, NodeRecord
+from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord
+from podqos.sim.node.settings import NodeSettings
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 

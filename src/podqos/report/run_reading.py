@@ -23,10 +23,10 @@ from podqos.report.run_node import ShownNode, node_view
 from podqos.report.run_summary import Owner, summarized
 from podqos.report.run_view import ContainerView, EventView, PodView, RunView, Summary
 from podqos.report.words import oom_rule
-from podqos.sim.node_settings import NodeSettings, node_settings
-from podqos.sim.recording import NodeRecord
+from podqos.sim.node.recording import NodeRecord
+from podqos.sim.node.settings import NodeSettings, node_settings
 from podqos.sim.run import Run
-from podqos.sim.scenario import Scenario
+from podqos.sim.scenario.scenario import Scenario
 
 _MOST_EVENTS = 5000
 _CLASSES = tuple(QOSClass)

@@ -22,13 +22,13 @@ from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
 from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
-from podqos.sim.agenda import Agenda
-from podqos.sim.cluster import SimCluster
-from podqos.sim.curve import Clock, Curve, constant
-from podqos.sim.demand import ContainerDemand
-from podqos.sim.recording import moment_of
-from podqos.sim.running import grow
-from podqos.sim.scenario import SECOND_US, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.engine.curve import Clock, Curve, constant
+from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.node.recording import moment_of
+from podqos.sim.node.running import grow
+from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.scenario import SECOND_US, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec import Struct
 
 from podqos.agent.journal import Entry
-from podqos.sim.agenda import Agenda
-from podqos.sim.checkers import check_node
-from podqos.sim.cluster import SimCluster
-from podqos.sim.long_journal import whole_journal
-from podqos.sim.node import SimNode
-from podqos.sim.recording import Recorder
-from podqos.sim.scenario import Scenario
+from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.cluster.long_journal import whole_journal
+from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.node.checkers import check_node
+from podqos.sim.node.node import SimNode
+from podqos.sim.node.recording import Recorder
+from podqos.sim.scenario.scenario import Scenario
 
 Progress = Callable[[int, int], None]
 """Told now and then the time reached and how many things have happened."""

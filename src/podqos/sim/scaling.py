@@ -18,9 +18,9 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
-from podqos.sim.curve import Curve
-from podqos.sim.demand import ContainerDemand
-from podqos.sim.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.engine.curve import Curve
+from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
 
 _MEMORY_SIGNALS = ("memory.available", "allocatableMemory.available")
 

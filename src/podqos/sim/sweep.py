@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from podqos import __version__
 from podqos.model.quantity import Quantity
-from podqos.sim.scenario import Scenario
+from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
 
 

@@ -33,10 +33,10 @@ from podqos.manifest.scalars import resolve
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
-from podqos.sim.curve import Curve
-from podqos.sim.demand import ContainerDemand
-from podqos.sim.scenario import NodeGroup, Scenario, ScenarioWorkload
-from podqos.sim.shape_text import parse_duration_us
+from podqos.sim.engine.curve import Curve
+from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.shape_text import parse_duration_us
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")

@@ -1,0 +1,1 @@
+"""Simulated. Everything above a node: arrivals, controllers, the scheduler, the fleet."""

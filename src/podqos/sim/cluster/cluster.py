@@ -1,0 +1,246 @@
+"""A simulated cluster: pods arrive and are deleted, controllers replace what is lost, nodes come and go.
+
+Controllers here keep a number of pods running and know nothing else: a pod that was evicted, failed, was turned away,
+displaced or lost with its node is replaced after a delay, by a pod with a name of its own and the same demand. A
+DaemonSet waits longer each time one fails on the same node (``daemon_backoff``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import Because, ReplacementFor
+from podqos.agent.state import Phase
+from podqos.eviction.signals import NodeCondition
+from podqos.model.pod import Pod
+from podqos.placement.workloads import DAEMON_SET
+from podqos.sim.cluster.control_plane import ControlPlane
+from podqos.sim.cluster.fleet import Fleet
+from podqos.sim.daemon_backoff import DaemonBackoff
+from podqos.sim.engine.event_queue import CLUSTER, Action, Agenda, Turn
+from podqos.sim.node.node import SimNode
+from podqos.sim.node.pods import DemandOf
+from podqos.sim.node.would_evict import MemoryRequests
+from podqos.sim.scenario.replicas import (
+    Replica,
+    daemons,
+    is_bound,
+    is_there_first,
+    node_of,
+    pod_of,
+    replacement,
+    unreachable_seconds,
+)
+from podqos.sim.scenario.scenario import SECOND_US, NodeLost, Scenario, ScenarioWorkload
+
+NOTICED_AFTER_US = 50 * SECOND_US
+"""How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
+# Whose object is gone; others leave a failed pod behind, for a controller to remove.
+_DELETED = ("NodeLost", "Preempted")
+
+
+class SimCluster:
+    """All nodes of a scenario, and everything that is not a node's own business."""
+
+    def __init__(
+        self, scenario: Scenario, agenda: Agenda, *, is_watched: Callable[[str], bool] = lambda _: True
+    ) -> None:
+        """Set the cluster up. Nodes that are not watched, by name, are left out if provably nothing happens there."""
+        self.scenario = scenario
+        self.agenda = agenda
+        self.entries: list[Entry] = []
+        self.requests = MemoryRequests(scenario.profile)
+        self.pods: dict[str, tuple[Pod, str | None]] = {}
+        """By uid: the pods that are there, and their nodes. Those on resting nodes are not among them."""
+        self._replicas: dict[str, Replica] = {}
+        self._why: dict[str, str] = {}
+        """By uid: why a pod that is told to go has to."""
+        self._later = 0
+        """How many pods came to be after the beginning."""
+        self._daemon_backoff = DaemonBackoff()
+        self.fleet = Fleet(self, is_watched)
+        self.control_plane = ControlPlane(self)
+        for index, workload in enumerate(scenario.workloads):
+            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+            if workload.deleted_us is not None:
+                self.plan(workload.deleted_us, partial(self._delete, workload))
+        for happening in scenario.happenings:
+            act = self._lose if isinstance(happening, NodeLost) else self._join
+            self.plan(happening.at_us, partial(act, happening.node))
+
+    def plan(self, time_us: int, action: Action) -> None:
+        """Let something happen that concerns no node in particular."""
+        self.agenda.plan(time_us, CLUSTER, Turn.LIFE, action)
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry into the journal."""
+        self.entries.append(entry)
+
+    def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
+        """Write down what somebody did about a pod, after everything that its node has to say before."""
+        if node is not None:
+            self.fleet.get(node)
+        self.entries.append(Entry(self.agenda.now_us, node or "", kind, pod.key, None, by, because))
+
+    # ---- pods come and go ----------------------------------------------------------------------------------------
+
+    def _arrive(self, index: int, workload: ScenarioWorkload, now_us: int) -> None:
+        def replica(number: int) -> Replica:
+            return Replica(workload, number, self._next_order() if now_us else (index, number))
+
+        if workload.kind == DAEMON_SET:
+            nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
+            for number, pod in enumerate(daemons(workload, nodes, self.scenario.profile)):
+                self._queue(pod, replica(number))
+        elif is_there_first(workload):
+            for number, name in self.fleet.first_pods(workload):
+                self._bind(pod_of(workload, number), name, replica(number))
+        elif is_bound(workload):
+            for number in range(workload.replicas):
+                name = node_of(workload, number, self.fleet.names)
+                self._bind(pod_of(workload, number), name, replica(number))
+        else:
+            for number in range(workload.replicas):
+                self._queue(pod_of(workload, number), replica(number))
+
+    def _next_order(self) -> tuple[int, int]:
+        self._later += 1
+        return len(self.scenario.workloads), self._later
+
+    def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
+        """Put a pod on a node without asking the scheduler."""
+        node = self.fleet.get(name)
+        self.know(pod, name, replica)
+        self.control_plane.bound(pod, name)
+        self._let_know(node, pod)
+
+    def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
+        """Remember a pod that is there."""
+        self._replicas[pod.metadata.uid] = replica
+        self.pods[pod.metadata.uid] = pod, name
+
+    def in_order(self) -> list[tuple[str, Replica]]:
+        """Return the pods in the order in which they came to be, by uid; without those on resting nodes."""
+        return sorted(self._replicas.items(), key=lambda each: each[1].order)
+
+    def _queue(self, pod: Pod, replica: Replica) -> None:
+        self.know(pod, None, replica)
+        self.control_plane.wait(pod)
+
+    def placed(self, pod: Pod, name: str) -> None:
+        """Hear from the scheduler where a pod goes."""
+        node = self.fleet.get(name)
+        self.pods[pod.metadata.uid] = pod, name
+        self._let_know(node, pod)
+
+    def _let_know(self, node: SimNode | None, pod: Pod) -> None:
+        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
+        if node is not None:
+            node.report(PodBound(pod))
+        else:
+            self._plan_loss(pod.metadata.uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
+
+    def _delete(self, workload: ScenarioWorkload, _: int) -> None:
+        self.fleet.wake_all_with(workload)
+        for uid, replica in self.in_order():
+            if replica.workload is workload:
+                pod, name = self.pods[uid]
+                self.note(Kind.DELETED, pod, name, By.USER)
+                self.remove(uid, "Deleted")
+
+    def remove(self, uid: str, why: str) -> None:
+        """Tell a pod to go; one that waits is gone at once."""
+        self._why[uid] = why
+        pod, name = self.pods[uid]
+        if name is None:
+            self._forget(pod)
+            return
+        node = self.fleet.get(name)
+        if node is not None:
+            node.report(PodDeleted(uid))
+
+    def _forget(self, pod: Pod) -> Replica:
+        uid = pod.metadata.uid
+        del self.pods[uid]
+        self._why.pop(uid, None)
+        self.control_plane.left(pod)
+        return self._replicas.pop(uid)
+
+    def _replace(self, pod: Pod, why: str) -> None:
+        """Let a pod's controller make another, if it has one that does."""
+        _, node = self.pods[pod.metadata.uid]
+        replica = self._forget(pod)
+        workload = replica.workload
+        is_over = workload.deleted_us is not None and self.agenda.now_us >= workload.deleted_us
+        if not workload.recreate or is_over or why in {"Deleted", Phase.SUCCEEDED}:
+            return
+        wait_us = self._wait_us(workload, node, why)
+
+        def make(now_us: int) -> None:
+            if workload.deleted_us is not None and now_us >= workload.deleted_us:
+                return
+            again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)
+            made = replacement(pod, again)
+            because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
+            self.note(Kind.REPLACED, made, None, By.CONTROLLER, because)
+            self._queue(made, again)
+
+        self.plan(self.agenda.now_us + wait_us + self.scenario.options.recreate_us, make)
+
+    def _wait_us(self, workload: ScenarioWorkload, node: str | None, why: str) -> int:
+        """Return how long a controller leaves a pod that has failed alone before it replaces it."""
+        backs_off = workload.kind == DAEMON_SET and self.scenario.profile.daemon_set_backoff
+        if not backs_off or node is None or why in _DELETED:
+            return 0
+        return self._daemon_backoff.wait_us(f"{workload.namespace}/{workload.name}", node, self.agenda.now_us)
+
+    # ---- what nodes say ------------------------------------------------------------------------------------------
+
+    def demand_of(self, pod: Pod) -> DemandOf:
+        """Return what a pod wants."""
+        replica = self._replicas[pod.metadata.uid]
+        return partial(replica.workload.demand_of, replica.number)
+
+    def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
+        """Let a controller know that a pod does not run any more."""
+        uid = pod.metadata.uid
+        record = node.state.pods.get(uid)
+        phase = None if record is None else record.phase
+        self._replace(pod, self._why.get(uid) or ("Rejected" if rejected else phase or "Evicted"))
+
+    def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
+        """Let the control plane know of a condition with the node's next status."""
+        self.control_plane.condition(node, condition.value, holds=holds)
+
+    # ---- nodes come and go ---------------------------------------------------------------------------------------
+
+    def _lose(self, name: str, now_us: int) -> None:
+        node = self.fleet.get(name)
+        if node is not None:
+            node.lost(now_us)
+
+    def _join(self, name: str, _: int) -> None:
+        self.fleet.add(name)
+        self.control_plane.joined(name)
+
+    def lost(self, node: SimNode) -> None:
+        """Let the control plane find out that a node is gone, and evict its pods when they have waited long enough."""
+        self.fleet.drop(node.name)
+        noticed_us = self.agenda.now_us + NOTICED_AFTER_US
+        self.plan(noticed_us, partial(self.control_plane.lost, node.name))
+        for uid, _ in self.in_order():
+            pod, name = self.pods[uid]
+            if name == node.name:
+                self._plan_loss(uid, pod, noticed_us)
+
+    def _plan_loss(self, uid: str, pod: Pod, noticed_us: int) -> None:
+        seconds = unreachable_seconds(pod.spec.tolerations)
+        if seconds is not None:
+            self.plan(noticed_us + seconds * SECOND_US, partial(self._lost_pod, uid))
+
+    def _lost_pod(self, uid: str, _: int) -> None:
+        if uid in self.pods:
+            self._replace(self.pods[uid][0], "NodeLost")

@@ -1,0 +1,147 @@
+"""The control plane of a simulated cluster: what it knows of the nodes, and the scheduler's turns.
+
+There is a scheduler only once somebody has to be placed: pods that are bound beforehand need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from podqos.agent.journal import By, Kind
+from podqos.agent.reasons import NoPlace, PlacedOn, PreemptedFor
+from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
+from podqos.model.pod import ObjectMeta, Pod
+from podqos.sim.cluster.scheduling import Scheduler
+from podqos.sim.engine.event_queue import CLUSTER, Turn
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.cluster import SimCluster
+    from podqos.sim.node.node import SimNode
+
+
+class ControlPlane:
+    """What is decided above the nodes."""
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self._cluster = cluster
+        self._scheduler: Scheduler | None = None
+        self._conditions: dict[str, set[str]] = {}
+        self._reported: dict[str, tuple[str, ...]] = {}
+        self._pending: set[str] = set()
+        self._is_placing = False
+
+    def api_node(self, name: str) -> Node:
+        """Return a node as the API server knows it."""
+        settings = self._cluster.fleet.settings(name)
+        spec = settings.spec
+        return Node(
+            ObjectMeta(name=name, labels={LABEL_HOSTNAME: name, **spec.labels}),
+            NodeSpec((*spec.taints, *spec.config.register_with_taints)),
+            NodeStatus(settings.allocatable.capacity, settings.allocatable.allocatable),
+        )
+
+    # ---- pods ----------------------------------------------------------------------------------------------------
+
+    def wait(self, pod: Pod) -> None:
+        """Let a pod wait for a node."""
+        self._the_scheduler().wait(pod)
+        self._place_soon()
+
+    def bound(self, pod: Pod, name: str) -> None:
+        """Count a pod in that was bound without asking."""
+        if self._scheduler is not None:
+            self._scheduler.bound(pod, name)
+
+    def left(self, pod: Pod) -> None:
+        """Count a pod out that has gone."""
+        self._pending.discard(pod.metadata.uid)
+        if self._scheduler is not None:
+            self._scheduler.left(pod)
+            self._place_soon()
+
+    # ---- nodes ---------------------------------------------------------------------------------------------------
+
+    def condition(self, node: SimNode, condition: str, *, holds: bool) -> None:
+        """Hear of a condition of a node, when it next reports."""
+        held = self._conditions.setdefault(node.name, set())
+        (held.add if holds else held.discard)(condition)
+        period_us = self._cluster.scenario.options.status_update_us
+        if period_us is None:
+            period_us = node.settings.status_update_us
+        now_us = self._cluster.agenda.now_us
+        due_us = -(-now_us // period_us) * period_us if period_us else now_us
+        self._cluster.plan(due_us, partial(self._report, node.name))
+
+    def _report(self, name: str, _: int) -> None:
+        self._reported[name] = tuple(sorted(self._conditions.get(name, ())))
+        if self._scheduler is not None:
+            self._scheduler.report(name, self._reported[name])
+            self._place_soon()
+
+    def joined(self, name: str) -> None:
+        """Hear of a node that takes pods from now on."""
+        self._reported.pop(name, None)
+        self._conditions.pop(name, None)
+        if self._scheduler is not None:
+            self._scheduler.add_node(name)
+            self._place_soon()
+
+    def lost(self, name: str, _: int) -> None:
+        """Notice that a node is gone."""
+        if self._scheduler is not None and not self._cluster.fleet.is_present(name):
+            self._scheduler.remove_node(name)
+
+    # ---- the scheduler -------------------------------------------------------------------------------------------
+
+    def _the_scheduler(self) -> Scheduler:
+        if self._scheduler is None:
+            fleet = self._cluster.fleet
+            self._scheduler = Scheduler((self.api_node(name) for name in fleet.names), self._cluster.scenario.profile)
+            for name in fleet.names:
+                if not fleet.is_present(name):
+                    self._scheduler.remove_node(name)
+                elif name in self._reported:
+                    self._scheduler.report(name, self._reported[name])
+            for _, pod, where in sorted(self._bound(), key=lambda each: each[0]):
+                self._scheduler.bound(pod, where)
+        return self._scheduler
+
+    def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
+        """Yield all pods that have a node, with their place in the order in which they came to be."""
+        for uid, replica in self._cluster.in_order():
+            pod, name = self._cluster.pods[uid]
+            if name is not None:
+                yield replica.order, pod, name
+        for pod, name, replica in self._cluster.fleet.resting_pods():
+            yield replica.order, pod, name
+
+    def _place_soon(self) -> None:
+        if not self._is_placing:
+            self._is_placing = True
+            agenda = self._cluster.agenda
+            agenda.plan(agenda.now_us, CLUSTER, Turn.KUBELET, self._place)
+
+    def _place(self, _: int) -> None:
+        self._is_placing = False
+        cluster, scheduler = self._cluster, self._the_scheduler()
+        for pod, name, displaced in scheduler.place():
+            if name is not None:
+                self._pending.discard(pod.metadata.uid)
+                cluster.note(Kind.PLACED, pod, name, By.SCHEDULER, PlacedOn())
+                cluster.placed(pod, name)
+            for victim in displaced:
+                uid = victim.metadata.uid
+                because = PreemptedFor(pod.key, victim.spec.priority or 0, pod.spec.priority or 0)
+                cluster.note(Kind.PREEMPTED, victim, scheduler.node_of(victim), By.SCHEDULER, because)
+                cluster.remove(uid, "Preempted")
+        why: dict[int, NoPlace] = {}
+        for view in scheduler.waiting.values():
+            uid = view.pod.metadata.uid
+            if uid not in self._pending:
+                self._pending.add(uid)
+                # Pods of one shape wait for the same reasons.
+                if id(view.shape) not in why:
+                    why[id(view.shape)] = scheduler.no_place(view)
+                cluster.note(Kind.PENDING, view.pod, None, By.SCHEDULER, why[id(view.shape)])

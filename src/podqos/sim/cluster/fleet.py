@@ -1,0 +1,192 @@
+"""The nodes of a simulated cluster: those that are set up, and those that rest because nothing happens on them.
+
+A node rests as long as nobody wants anything of it, if it is proven that nothing happens there by itself
+(``beginnings``). When somebody does, it is set up as at the beginning; its own events are run up to now, by themselves,
+and from there on with everybody else's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from podqos.agent.events import PodBound
+from podqos.agent.journal import Entry
+from podqos.model.pod import Pod
+from podqos.sim.engine.event_queue import CLUSTER, Agenda
+from podqos.sim.idle.initial_state import Beginning, Beginnings, Part
+from podqos.sim.node.node import Place, SimNode
+from podqos.sim.node.settings import NodeSettings, node_settings
+from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
+from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
+
+if TYPE_CHECKING:
+    from podqos.sim.cluster.cluster import SimCluster
+
+
+class RestingNode(Struct, frozen=True):
+    """A node that is not set up."""
+
+    name: str
+    beginning: Beginning
+    parts: tuple[Part, ...]
+    """Its pods."""
+
+
+class Fleet:
+    """All nodes, by name, in the order of the scenario."""
+
+    def __init__(self, cluster: SimCluster, is_watched: Callable[[str], bool]) -> None:
+        self._cluster = cluster
+        self._places: dict[str, Place] = {}
+        self._settings: dict[str, NodeSettings] = {}
+        self._nodes: dict[str, SimNode] = {}
+        self._resting: dict[str, RestingNode] = {}
+        self._beginnings = Beginnings(cluster.scenario, cluster.requests)
+        self._learn()
+        self.names: tuple[str, ...] = tuple(self._places)
+        self._set_up(is_watched)
+
+    def _learn(self) -> None:
+        """Learn which nodes there are."""
+        scenario = self._cluster.scenario
+        for group in scenario.nodes:
+            settings = node_settings(group.spec, scenario.profile, scenario.policy)
+            for number in range(group.count):
+                name = group.name_of(number)
+                self._settings[name] = settings
+                self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
+
+    def _set_up(self, is_watched: Callable[[str], bool]) -> None:
+        """Let those rest that are quiet and that nobody watches; set up the others."""
+        scenario = self._cluster.scenario
+        kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
+        kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
+        busy = _busy(scenario, self.names)
+        parts = _first_parts(scenario, self.names)
+        for name in self.names:
+            if name in kept_back:
+                continue
+            if name not in busy and not is_watched(name):
+                own = tuple(parts.get(name, ()))
+                beginning = self._beginnings.of_quiet(self._settings[name], own)
+                if beginning is not None:
+                    self._resting[name] = RestingNode(name, beginning, own)
+                    continue
+            self.add(name)
+
+    # ---- who is there --------------------------------------------------------------------------------------------
+
+    def settings(self, name: str) -> NodeSettings:
+        """Return how a node is set up."""
+        return self._settings[name]
+
+    def is_present(self, name: str) -> bool:
+        """Whether a node is there, awake or not."""
+        return name in self._nodes or name in self._resting
+
+    def awake(self) -> Collection[SimNode]:
+        """Return the nodes that are set up."""
+        return self._nodes.values()
+
+    def resting(self) -> Collection[RestingNode]:
+        """Return the nodes that are not."""
+        return self._resting.values()
+
+    def beginnings(self) -> Iterator[tuple[Beginning, int]]:
+        """Yield how the nodes that rest began, and how many of them did so."""
+        found = {id(node.beginning): node.beginning for node in self._resting.values()}
+        counts = Counter(id(node.beginning) for node in self._resting.values())
+        yield from ((beginning, counts[which]) for which, beginning in found.items())
+
+    def numbered(self, index: int) -> tuple[SimNode, ...]:
+        """Return the node with a number if it is awake; all of them for what concerns the cluster."""
+        if index == CLUSTER:
+            return tuple(self._nodes.values())
+        node = self._nodes.get(self.names[index])
+        return () if node is None else (node,)
+
+    def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
+        """Yield the numbers of the pods that are there from the beginning, and their nodes, without resting ones."""
+        places = workload.nodes or self.names
+        turns = [turn for turn, name in enumerate(places) if name not in self._resting]
+        for first in range(0, workload.replicas, len(places)):
+            yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
+
+    def get(self, name: str) -> SimNode | None:
+        """Return a node, woken if need be; None if it is away."""
+        if name in self._resting:
+            self._wake(name)
+        return self._nodes.get(name)
+
+    def add(self, name: str) -> None:
+        """Set a node up that is empty."""
+        self._nodes[name] = self._new(name, self._cluster.agenda)
+
+    def drop(self, name: str) -> None:
+        """Forget a node that is gone."""
+        self._nodes.pop(name, None)
+
+    def _new(self, name: str, agenda: Agenda) -> SimNode:
+        cluster = self._cluster
+        return SimNode(self._places[name], self._settings[name], cluster.scenario.options, agenda, cluster)
+
+    # ---- resting and waking --------------------------------------------------------------------------------------
+
+    def wake_all_with(self, workload: ScenarioWorkload) -> None:
+        """Wake the nodes on which pods of a workload run."""
+        workloads = self._cluster.scenario.workloads
+        for name, node in tuple(self._resting.items()):
+            if any(workloads[part.workload] is workload for part in node.parts):
+                self._wake(name)
+
+    def resting_pods(self) -> Iterator[tuple[Pod, str, Replica]]:
+        """Yield the pods on resting nodes, and where they are."""
+        for node in self._resting.values():
+            yield from ((pod, node.name, replica) for pod, replica in self._pods(node))
+
+    def _wake(self, name: str) -> None:
+        """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
+        resting = self._resting.pop(name)
+        agenda = self._cluster.agenda
+        own = Agenda(agenda.until_us)
+        self._nodes[name] = node = self._new(name, own)
+        for pod, replica in self._pods(resting):
+            self._cluster.know(pod, name, replica)
+            node.report(PodBound(pod))
+        agenda.take_over(own)
+        node.agenda = agenda
+
+    def _pods(self, node: RestingNode) -> Iterator[tuple[Pod, Replica]]:
+        workloads = self._cluster.scenario.workloads
+        for part in node.parts:
+            workload = workloads[part.workload]
+            for number in part.numbers:
+                yield pod_of(workload, number), Replica(workload, number, (part.workload, number))
+
+    def journal_of(self, node: RestingNode) -> Iterator[Entry]:
+        """Yield what a node that rests has to say."""
+        return node.beginning.entries(node.name, self._beginnings.keys(node.parts))
+
+
+def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Part]]:
+    """Return which pods each node begins with, in the order in which they are bound."""
+    found: dict[str, list[Part]] = {}
+    for index, workload in enumerate(scenario.workloads):
+        if is_there_first(workload):
+            for name, numbers in numbers_by_node(workload, names):
+                found.setdefault(name, []).append(Part(index, numbers))
+    return found
+
+
+def _busy(scenario: Scenario, names: Sequence[str]) -> set[str]:
+    """Return the nodes to which something is done at the very beginning."""
+    found: set[str] = set()
+    for workload in scenario.workloads:
+        if is_bound(workload) and workload.arrives_us == 0 and not is_there_first(workload):
+            found.update(workload.nodes or names)
+    lost = (each for each in scenario.happenings if isinstance(each, NodeLost))
+    return found | {each.node for each in lost if each.at_us == 0}

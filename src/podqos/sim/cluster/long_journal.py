@@ -1,0 +1,55 @@
+"""The journal of a run with many nodes on which nothing happened: made while it is read, instead of kept.
+
+A million pods that start and run make two million entries which say nothing new. Small journals are plain lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from itertools import islice
+from typing import overload
+
+from podqos.agent.journal import Entry
+from podqos.sim.cluster.fleet import Fleet
+
+_MOST_KEPT = 100_000
+
+
+def whole_journal(written: list[Entry], fleet: Fleet) -> Sequence[Entry]:
+    """Return the journal of all nodes; ``written`` is that of those that were simulated, in order."""
+    made = LongJournal(written, fleet)
+    return list(made) if len(made) <= _MOST_KEPT else made
+
+
+class LongJournal(Sequence[Entry]):
+    """A journal that can be read as often as one likes, from its beginning."""
+
+    def __init__(self, written: list[Entry], fleet: Fleet) -> None:
+        self._written = written
+        self._fleet = fleet
+        self._resting = sorted(fleet.resting(), key=lambda node: node.name)
+        self._length = len(written) + sum(len(node.beginning.lines) for node in self._resting)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Entry]:
+        # Nodes that rest have entries at the beginning only: by name they are in the order of the journal.
+        quiet = (entry for node in self._resting for entry in self._fleet.journal_of(node))
+        return merge(self._written, quiet, key=lambda entry: (entry.time_us, entry.node)) if self._written else quiet
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Entry]: ...
+
+    def __getitem__(self, index: int | slice) -> Entry | list[Entry]:
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self._length)
+            return list(self)[index] if step < 0 else list(islice(self, start, stop, step))
+        place = index + self._length if index < 0 else index
+        if not 0 <= place < self._length:
+            raise IndexError("the journal is not that long")
+        return next(islice(self, place, None))

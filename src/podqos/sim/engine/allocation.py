@@ -1,0 +1,172 @@
+"""One curve of one container, fed into the sums that it is part of.
+
+A ``Want`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to swap) is
+kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by itself; it
+does as the curve falls and rises again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from podqos.sim.engine.curve import Clock, Curve, Piece
+from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
+
+
+class Want(Flow):
+    """What is held of one thing."""
+
+    __slots__ = (
+        "_gauges",
+        "_lived",
+        "_offset_us",
+        "_parts",
+        "_planner",
+        "_step",
+        "_stepped_us",
+        "_version",
+        "curve",
+        "debt",
+        "is_capped",
+        "was_refused",
+    )
+
+    def __init__(self, curve: Curve, gauges: Iterable[Gauge], planner: Planner, started_us: int) -> None:
+        super().__init__()
+        self.curve = curve
+        self.debt = 0
+        """What was taken of it, in 2⁻⁴⁰ units."""
+        self.is_capped = False
+        """Whether it was refused more and stays as it is."""
+        self._gauges = tuple(gauges)
+        self._planner = planner
+        self.was_refused = False
+        self._step = 0
+        self._stepped_us = -1
+        self._offset_us = started_us if curve.clock is Clock.CONTAINER else 0
+        self._parts = self._lived = 1
+        self._version = 0
+        self._follow(started_us)
+
+    @property
+    def gauges(self) -> tuple[Gauge, ...]:
+        """The sums that it is part of."""
+        return self._gauges
+
+    def wanted(self, time_us: int) -> int:
+        """Return what the curve asks for, in whole units."""
+        return self.curve.at(time_us - self._offset_us) * self._lived // self._parts
+
+    def follow(self, time_us: int) -> None:
+        """Go on with the curve, from where it is now."""
+        self.is_capped = False
+        self._follow(time_us)
+
+    def turn_to(self, curve: Curve, time_us: int) -> None:
+        """Follow another curve from now on."""
+        self.curve = curve
+        self._offset_us = time_us if curve.clock is Clock.CONTAINER else 0
+        self._follow(time_us)
+
+    def hold(self, time_us: int) -> None:
+        """Stay at what is held now, whatever the curve says."""
+        self._version += 1
+        self._set(time_us, self.fine(time_us), 0)
+
+    def cap(self, time_us: int, excess: int) -> None:
+        """Stay at what is held now, because there is no more to be had: not even ``excess`` of what was just added."""
+        self.is_capped = True
+        added = (self._step if self._stepped_us == time_us else 0) + max(0, self.slope)
+        less = min(excess << FRACTION_BITS, added, self.fine(time_us))
+        self._version += 1
+        end_us = self.curve.piece(time_us - self._offset_us).end_us
+        if end_us is not None:
+            self._plan(end_us + self._offset_us)
+        self._set(time_us, self.fine(time_us) - less, 0)
+
+    def end(self, time_us: int) -> None:
+        """Hold nothing any more."""
+        self._version += 1
+        self.debt = 0
+        self._set(time_us, 0, 0)
+
+    def take(self, time_us: int, amount: int) -> None:
+        """Take so many whole units away."""
+        self.debt += amount << FRACTION_BITS
+        self._follow(time_us)
+
+    def shrink(self, time_us: int, lived: int, parts: int) -> None:
+        """Hold only ``lived`` of ``parts`` from now on: some of the processes behind it are gone."""
+        self._lived, self._parts = lived, parts
+        self._follow(time_us)
+
+    def step(self, time_us: int) -> int:
+        """Return by how much what is held has stepped up at this very time, in whole units."""
+        return self._step >> FRACTION_BITS if self._stepped_us == time_us else 0
+
+    def _follow(self, time_us: int) -> None:
+        self._version += 1
+        knots = self.curve.knots
+        if len(knots) == 1 and not self.debt and self._lived == self._parts:
+            self._set(time_us, knots[0][1] << FRACTION_BITS, 0)
+            return
+        local_us = time_us - self._offset_us
+        piece = self.curve.piece(local_us)
+        amount, slope = _fine(piece, local_us), _slope(piece)
+        if self._lived != self._parts:
+            amount, slope = amount * self._lived // self._parts, _towards_zero(slope * self._lived, self._parts)
+        if self.debt:
+            self.debt = min(self.debt, amount)
+            amount -= self.debt
+        if piece.end_us is not None:
+            self._plan(piece.end_us + self._offset_us)
+        if self.debt and slope < 0:
+            self._plan_empty(time_us, amount, slope)
+        self._set(time_us, amount, slope)
+
+    def _plan(self, time_us: int) -> None:
+        version = self._version
+
+        def knot(now_us: int) -> None:
+            if version == self._version:
+                self.follow(now_us)
+
+        self._planner(time_us, Turn.DEMAND, knot)
+
+    def _plan_empty(self, time_us: int, amount: int, slope: int) -> None:
+        """Stay at nothing when what is held has fallen to nothing before the curve has."""
+        version = self._version
+
+        def empty(now_us: int) -> None:
+            if version == self._version:
+                self._set(now_us, 0, 0)
+
+        self._planner(time_us + amount // -slope, Turn.DEMAND, empty)
+
+    def _set(self, time_us: int, amount: int, slope: int) -> None:
+        more, steeper = amount - self.fine(time_us), slope - self.slope
+        if more > 0:
+            self._step = more + (self._step if self._stepped_us == time_us else 0)
+            self._stepped_us = time_us
+        self.base, self.slope, self.since_us = amount, slope, time_us
+        if more or steeper:
+            for gauge in self._gauges:
+                gauge.change(time_us, more, steeper)
+
+
+def _fine(piece: Piece, time_us: int) -> int:
+    start = piece.start_value << FRACTION_BITS
+    return start if piece.end_us is None else start + _slope(piece) * (time_us - piece.start_us)
+
+
+def _slope(piece: Piece) -> int:
+    if piece.end_us is None or piece.start_value == piece.end_value:
+        return 0
+    return _towards_zero((piece.end_value - piece.start_value) << FRACTION_BITS, piece.end_us - piece.start_us)
+
+
+def _towards_zero(numerator: int, denominator: int) -> int:
+    """Divide so that a slope never leads beyond the end of its piece."""
+    quotient = abs(numerator) // denominator
+    return quotient if numerator >= 0 else -quotient

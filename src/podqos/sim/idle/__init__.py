@@ -1,0 +1,1 @@
+"""Simulated. Why a node on which nothing happens costs nothing."""

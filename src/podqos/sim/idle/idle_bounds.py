@@ -1,0 +1,182 @@
+"""Whether anything can happen on a node at all: a bound that needs no simulation.
+
+On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
+what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
+where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
+all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet;
+if all are, so is the node.
+
+The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from podqos.agent.reasons import OOMLevel
+from podqos.model.pod import Pod
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.curve import Curve, constant
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
+from podqos.sim.idle.peaks import Peaks
+from podqos.sim.idle.probe import Demands, Trial
+from podqos.sim.node.pods import SimPod
+from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.world import NodeWorld
+from podqos.sim.node.would_evict import MemoryRequests
+from podqos.sim.scenario.demand import IDLE
+
+_PIDS = "pids"
+
+
+class Load(Struct, frozen=True):
+    """What one pod adds to the sums of a node."""
+
+    peaks: Mapping[str, int]
+    """In whole units: the sum of the peaks of its curves."""
+    curves: Mapping[str, tuple[Curve, ...]]
+
+
+class Bounds:
+    """The bounds of equal machines."""
+
+    def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
+        self._peaks = peaks
+        self._trial = Trial(settings, requests)
+        self._is_usable = self._trial.settle()
+        world = self._trial.node.world
+        system = Load({}, {}) if not self._is_usable else self._added(world, _system_wants(world))
+        self._system = system
+        self._fixed = {
+            name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
+            for name, gauge in _shared(world).items()
+        }
+        """What is in use without being anybody's, such as images on the disk."""
+
+    def load(self, pod: Pod, demands: Demands) -> Load | None:
+        """Return what a pod adds to the node; None where something can happen to it by itself."""
+        inits = [each.name for each in pod.spec.init_containers if not each.is_sidecar]
+        if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
+            return None
+        if any(demands.get(name, IDLE) != IDLE for name in inits):
+            return None
+        self._trial.bind(pod, demands)
+        tried = self._trial.node.world.pods.get(pod.metadata.uid)
+        load = None
+        if self._trial.settle() and tried is not None:
+            load = self._of_pod(tried)
+        self._trial.remove(pod)
+        return load if load is None or not inits else self._with_pids(load, len(inits))
+
+    def _with_pids(self, load: Load, count: int) -> Load:
+        """Return a load with the process ids of init containers, which have been there for a moment."""
+        curves = {name: (*own, constant(count)) if name.startswith(_PIDS) else own for name, own in load.curves.items()}
+        return self._load(curves)
+
+    def are_kept(self, world: NodeWorld, loads: Sequence[Load]) -> bool:
+        """Whether nothing can happen on a node with these pods; ``world`` is such a node, for its limits."""
+        levels = {name: _lowest_mark(gauge) for name, gauge in _shared(world).items()}
+        if not self._is_usable or not levels.keys() <= self._fixed.keys():
+            return False
+        peaks: Counter[str] = Counter(self._system.peaks)
+        for load in loads:
+            peaks.update(load.peaks)
+        return all(
+            level is None
+            or self._fixed[name] + (peaks[name] << FRACTION_BITS) < level
+            or self._is_below(name, level, loads)
+            for name, level in levels.items()
+        )
+
+    def _is_below(self, name: str, level: int, loads: Iterable[Load]) -> bool:
+        curves = [curve for load in (self._system, *loads) for curve in load.curves.get(name, ())]
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and self._fixed[name] + peak < level
+
+    def _of_pod(self, pod: SimPod) -> Load | None:
+        """Return what a pod adds, if it stays below its own limits."""
+        wants = list(_pod_wants(pod))
+        world = self._trial.node.world
+        shared = {id(gauge) for gauge in _shared(world).values()}
+        own: dict[Gauge, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) not in shared:
+                    own.setdefault(gauge, []).append(want.curve)
+        for gauge, curves in own.items():
+            if not self._fits(curves, _lowest_mark(gauge)):
+                return None
+        quota = world.cpu.quota_milli(pod.group.path)
+        cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
+        if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
+            return None
+        return self._added(world, wants)
+
+    def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:
+        if level is None or sum(map(self._peaks.ceiling, curves)) << FRACTION_BITS < level:
+            return True
+        peak = self._peaks.of_sum(curves)
+        return peak is not None and peak < level
+
+    def _added(self, world: NodeWorld, wants: Iterable[Want]) -> Load:
+        names = {id(gauge): name for name, gauge in _shared(world).items()}
+        curves: dict[str, list[Curve]] = {}
+        for want in wants:
+            for gauge in want.gauges:
+                if id(gauge) in names:
+                    curves.setdefault(names[id(gauge)], []).append(want.curve)
+        return self._load({name: tuple(each) for name, each in curves.items()})
+
+    def _load(self, curves: Mapping[str, tuple[Curve, ...]]) -> Load:
+        return Load({name: sum(map(self._peaks.ceiling, each)) for name, each in curves.items()}, curves)
+
+
+def _shared(world: NodeWorld) -> dict[str, Gauge]:
+    """Return the sums that several pods add to, by names that are the same on equal nodes; each once."""
+    found: dict[str, Gauge] = {}
+    for path, group in world.memory.groups.items():
+        if group.gauge is not None and group.level not in {OOMLevel.POD, OOMLevel.CONTAINER}:
+            found[f"memory{path}"] = group.gauge
+    for path, supply in world.pid_limits.items():
+        limited = world.memory.groups.get(path)
+        if limited is None or limited.level is not OOMLevel.POD:
+            found[f"{_PIDS}{path}"] = supply.gauge
+    for name, filesystem in (
+        ("nodefs", world.disks.nodefs),
+        ("imagefs", world.disks.imagefs),
+        ("containerfs", world.disks.containerfs),
+    ):
+        found |= {f"{name}.{unit}": supply.gauge for unit, supply in filesystem.items()}
+    found |= {"working set": world.working_set, "working set of pods": world.pods_working_set}
+    found |= {_PIDS: world.pids.gauge, "cpu": world.cpu.wanted}
+    first = {id(gauge): name for name, gauge in reversed(found.items())}
+    return {name: gauge for name, gauge in found.items() if first[id(gauge)] == name}
+
+
+def _lowest_mark(gauge: Gauge) -> int | None:
+    """Return the least amount at which anything happens, in fine units."""
+    return min((mark.level for mark in gauge.marks if mark.is_rising), default=None)
+
+
+def _system_wants(world: NodeWorld) -> Iterator[Want]:
+    yield from world.memory.system.values()
+    if world.cpu.system is not None:
+        yield world.cpu.system
+    disks = world.disks
+    filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
+    supplies = (supply for each in filesystems.values() for supply in each.values())
+    for supply in (*supplies, world.pids):
+        yield from (want for want, container in supply.takers.items() if container is None)
+
+
+def _pod_wants(pod: SimPod) -> Iterator[Want]:
+    for container in pod.running:
+        yield from container.memory
+        yield from container.disk.values()
+        if container.pids is not None:
+            yield container.pids
+        if container.cpu is not None:
+            yield container.cpu

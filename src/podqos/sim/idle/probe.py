@@ -1,0 +1,83 @@
+"""A node outside of time, to try pods on: how it begins with them, and what they add to its sums.
+
+It is a ``SimNode`` like any other, but it lives at 0 and talks to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podqos.agent.events import PodBound, PodDeleted
+from podqos.agent.journal import Entry, Kind
+from podqos.eviction.signals import NodeCondition
+from podqos.model.pod import Pod
+from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.node.node import Place, SimNode
+from podqos.sim.node.pods import DemandOf
+from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.would_evict import MemoryRequests
+from podqos.sim.scenario.demand import IDLE, ContainerDemand
+from podqos.sim.scenario.scenario import SECOND_US, Options
+
+Demands = Mapping[str, ContainerDemand]
+"""What a pod wants, by container."""
+
+_BEGINNING = frozenset({Kind.ADMITTED, Kind.STARTED, Kind.EXITED})
+"""What the journal says of a pod that is taken in and runs; its init containers end."""
+
+_FIRST_PASS_US = 10 * SECOND_US - 1
+"""When the eviction loop would run first: not at 0."""
+
+
+class Trial:
+    """Such a node."""
+
+    def __init__(self, settings: NodeSettings, requests: MemoryRequests) -> None:
+        self.requests = requests
+        self.written: list[Entry] = []
+        self._is_disturbed = False
+        self._demands: dict[str, Demands] = {}
+        self._agenda = Agenda(0)
+        place = Place(0, settings.spec.name, _FIRST_PASS_US)
+        self.node = SimNode(place, settings, Options(), self._agenda, self)
+
+    def bind(self, pod: Pod, demands: Demands) -> None:
+        """Let a pod run, as it does at the beginning."""
+        self._demands[pod.metadata.uid] = demands
+        self.node.report(PodBound(pod))
+
+    def settle(self) -> bool:
+        """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
+        while self._agenda.next is not None:
+            self._agenda.step()
+        return not self._is_disturbed and all(entry.kind in _BEGINNING for entry in self.written)
+
+    def remove(self, pod: Pod) -> None:
+        """Be as before a pod came."""
+        self.node.report(PodDeleted(pod.metadata.uid))
+        self.settle()
+        self.written.clear()
+        self._is_disturbed = False
+
+    # ---- what a node says to those around it (``node.Outside``) --------------------------------------------------
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry."""
+        self.written.append(entry)
+
+    def demand_of(self, pod: Pod) -> DemandOf:
+        """Return what a pod wants."""
+        demands = self._demands[pod.metadata.uid]
+        return lambda container: demands.get(container, IDLE)
+
+    def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:  # noqa: ARG002 - that it was said is enough
+        """Hear that a pod does not run."""
+        self._is_disturbed = True
+
+    def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:  # noqa: ARG002 - as above
+        """Hear of a condition."""
+        self._is_disturbed = True
+
+    def lost(self, node: SimNode) -> None:  # noqa: ARG002 - as above
+        """Hear that the machine has died."""
+        self._is_disturbed = True

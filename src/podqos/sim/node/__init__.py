@@ -1,0 +1,1 @@
+"""Simulated. One node: the agent's world over the model of Linux."""

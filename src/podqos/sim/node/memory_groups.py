@@ -1,0 +1,233 @@
+"""The memory of a simulated machine: its tree of cgroups, and what happens when one of them is full.
+
+Every cgroup with a limit is a gauge; so is the machine. When one passes its limit the kernel first takes page cache
+back, then swaps where it may, and kills only when that does not help. What it takes, and from whom, is the kernel
+model's decision (``kernel.reclaim``); for that the tree is laid out as it is at the moment. Reclaim goes in larger
+batches than Linux's 64 pages, so that a full cache costs tens of events and not thousands; the moment at which nothing
+is left to take, and somebody dies, is exact all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from podqos.agent.reasons import OOMLevel
+from podqos.kernel.cgroup import ROOT, parent_path
+from podqos.kernel.memcg import Kind, MemcgSettings
+from podqos.kernel.memory import Machine
+from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.node.memory_layout import laid_out
+
+if TYPE_CHECKING:
+    from podqos.sim.node.pods import SimContainer
+
+LEAST_BATCH_BYTES = 1 << 20
+"""A cgroup at its limit gives back at least so much at a time, if it has it, or a sixteenth of all it can give."""
+
+OutOfMemory = Callable[["MemoryGroup", int], None]
+"""Kills until a cgroup is within its limit again; told the cgroup and the time."""
+
+
+class MemoryGroup:
+    """One cgroup, or the machine."""
+
+    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings")
+
+    def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
+        self.path = path
+        self.level = level
+        self.parent = parent
+        self.settings = MemcgSettings()
+        self.limit_bytes: int | None = None
+        self.gauge: Gauge | None = None
+        """All that is charged to it; none where there is no limit to watch."""
+        self.mark: Mark | None = None
+
+    def chain(self) -> Iterator[MemoryGroup]:
+        """Yield the cgroup and those above it."""
+        group: MemoryGroup | None = self
+        while group is not None:
+            yield group
+            group = group.parent
+
+    def excess_bytes(self, time_us: int) -> int:
+        """Return by how much it is over its limit; below zero is what it has left."""
+        assert self.gauge is not None
+        assert self.limit_bytes is not None
+        return self.gauge.at(time_us) - self.limit_bytes
+
+
+class NodeMemory:
+    """All memory of one machine."""
+
+    def __init__(self, machine: Machine, planner: Planner, out_of_memory: OutOfMemory) -> None:
+        self.machine = machine
+        self.groups: dict[str, MemoryGroup] = {}
+        self.running: dict[str, SimContainer] = {}
+        """By path of their cgroups, in the order in which they started."""
+        self.system: dict[Kind, Want] = {}
+        """What runs outside of pods."""
+        self.reclaimable = 0
+        """How many there are that hold page cache or could be swapped out; if none, nobody has to be asked."""
+        self._passed: list[MemoryGroup] = []
+        self._planner = planner
+        self._out_of_memory = out_of_memory
+        self.root = self._add(ROOT, OOMLevel.NODE, None)
+        self._limit(self.root, machine.total_bytes - machine.watermarks.min_bytes, 0)
+        assert self.root.gauge is not None
+        self.usage: Gauge = self.root.gauge
+        self._low = Mark(self.usage, planner, self._kswapd)
+        self._low.level = (machine.total_bytes - machine.watermarks.low_bytes + 1) << FRACTION_BITS
+
+    # ---- cgroups -------------------------------------------------------------------------------------------------
+
+    def write(self, path: str, settings: MemcgSettings, level: OOMLevel, now_us: int) -> MemoryGroup:
+        """Make a cgroup, or write its files again."""
+        group = self.groups.get(path) or self._add(path, level, self._parent(path))
+        group.settings = settings
+        limit = settings.max_bytes
+        if limit is not None:
+            self._limit(group, limit, now_us)
+        elif group.mark is not None:
+            group.mark.is_armed = False
+        return group
+
+    def remove(self, path: str) -> None:
+        """Remove a cgroup and those below it."""
+        for each in [each for each in self.groups if each == path or each.startswith(f"{path}/")]:
+            del self.groups[each]
+
+    def _parent(self, path: str) -> MemoryGroup:
+        above = parent_path(path)
+        return self.groups.get(above) or self._add(above, OOMLevel.CLASS, self._parent(above))
+
+    def _add(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> MemoryGroup:
+        group = self.groups[path] = MemoryGroup(path, level, parent)
+        return group
+
+    def _limit(self, group: MemoryGroup, limit_bytes: int, now_us: int) -> None:
+        if group.gauge is None:
+            group.gauge = Gauge()
+            group.gauge.since_us = now_us
+            group.mark = Mark(group.gauge, self._planner, lambda time_us: self._full(group, time_us))
+        assert group.mark is not None
+        if limit_bytes != group.limit_bytes or not group.mark.is_armed:
+            group.limit_bytes = limit_bytes
+            group.mark.above(limit_bytes, now_us)
+
+    # ---- what is left --------------------------------------------------------------------------------------------
+
+    def free_bytes(self, time_us: int) -> int:
+        """Return MemFree."""
+        return self.machine.total_bytes - self.usage.at(time_us)
+
+    def swap_used_bytes(self) -> int:
+        """Return what is in swap."""
+        if not self.machine.swap_bytes:
+            return 0
+        system = self.system.get(Kind.ANON)
+        own = 0 if system is None else system.debt >> FRACTION_BITS
+        return own + sum(container.swap_bytes() for container in self.running.values())
+
+    def anon_bytes(self, time_us: int) -> int:
+        """Return all private memory."""
+        pods = sum(container.anon_bytes(time_us) for container in self.running.values())
+        return pods + self.system_bytes(Kind.ANON, time_us)
+
+    def system_bytes(self, kind: Kind, time_us: int) -> int:
+        """Return what of a kind is held outside of pods."""
+        want = self.system.get(kind)
+        return 0 if want is None else want.at(time_us)
+
+    def members(self, group: MemoryGroup) -> Collection[SimContainer]:
+        """Return the running containers whose memory is charged to a cgroup."""
+        if group.parent is None:
+            return self.running.values()
+        if group.level is OOMLevel.CONTAINER:
+            return [self.running[group.path]] if group.path in self.running else []
+        return [container for container in self.running.values() if group in container.groups]
+
+    def eased(self, time_us: int) -> None:
+        """Let kswapd look again, after memory was freed."""
+        if self.reclaimable and not self._low.is_armed:
+            self._low.arm(time_us)
+
+    # ---- what is full --------------------------------------------------------------------------------------------
+
+    def _full(self, group: MemoryGroup, time_us: int) -> None:
+        """Note a cgroup that has passed its limit; which of several comes first is seen when all are known."""
+        if not self._passed:
+            self._planner(time_us, Turn.KERNEL, self._make_room)
+        self._passed.append(group)
+
+    def _make_room(self, time_us: int) -> None:
+        """Make room where it lacks most: there the last page was asked for first. Of equals, in the machine first."""
+        passed, self._passed = self._passed, []
+        passed.sort(key=lambda group: (-group.excess_bytes(time_us), group.parent is not None, -len(group.path)))
+        for group in passed:
+            self._short(group, time_us)
+
+    def _short(self, group: MemoryGroup, time_us: int) -> None:
+        """Make room in a cgroup that is over its limit: take back what can be, and kill if that is too little."""
+        lacking = group.excess_bytes(time_us)
+        if lacking > 0 and self._can_gain(time_us):
+            lacking -= self._reclaim(group, time_us, lacking)
+        if lacking > 0:
+            self._out_of_memory(group, time_us)
+        if group.mark is not None:
+            group.mark.arm(time_us)
+        self.eased(time_us)
+
+    def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
+        memory = laid_out(self, time_us)
+        gainable = reclaimable_bytes(memory, group.path)
+        batch = max(LEAST_BATCH_BYTES, gainable // 16)
+        return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
+
+    def _kswapd(self, time_us: int) -> None:
+        """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
+        if not self._can_gain(time_us):
+            return
+        marks = self.machine.watermarks
+        memory = laid_out(self, time_us)
+        wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
+        self._take(reclaim(memory, ROOT, wanted), time_us)
+        if not self._low.is_reached(time_us):
+            self._low.arm(time_us)
+
+    def _can_gain(self, time_us: int) -> bool:
+        """Whether there is anything to take back at all: a quick look, before the tree is laid out."""
+        if not self.reclaimable:
+            return False
+        if self.machine.swap_bytes > self.swap_used_bytes():
+            return True
+        files = (want for kind, want in self.system.items() if kind is not Kind.ANON)
+        held = (
+            each for container in self.running.values() for each in (container.active_file, container.inactive_file)
+        )
+        return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
+
+    def _take(self, taken: Iterable[Taken], time_us: int) -> int:
+        gained = 0
+        for each in taken:
+            want = self._want(each)
+            if want is not None:
+                want.take(time_us, each.size_bytes)
+                gained += each.size_bytes
+        return gained
+
+    def _want(self, taken: Taken) -> Want | None:
+        if taken.path == ROOT:
+            return self.system.get(taken.kind)
+        container = self.running[taken.path]
+        match taken.kind:
+            case Kind.ACTIVE_FILE:
+                return container.active_file
+            case Kind.INACTIVE_FILE:
+                return container.inactive_file
+            case _:
+                return container.anon

@@ -1,0 +1,237 @@
+"""A simulated node: the agent, its world, and when the kubelet looks at what.
+
+The eviction loop's passes are run only where they could see something: as long as nothing is met or remembered, and
+no gauge has passed what a threshold asks for, a pass changes nothing and is skipped (``agent.skip_quiet_passes``). A
+gauge that passes raises the alarm; the loop then goes on at the next of its own times.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.agent import is_quiet, skip_quiet_passes
+from podqos.agent.commands import Command
+from podqos.agent.driver import Driver
+from podqos.agent.events import ContainerExited, Event, Woken
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import Because, WouldEvict
+from podqos.agent.state import AgentState, Resting
+from podqos.eviction.commands import CleanUpNode
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import NodeCondition, Signal
+from podqos.model.pod import Pod
+from podqos.model.quantity import Quantity
+from podqos.model.stats import Summary
+from podqos.sim.engine.event_queue import NEVER_US, Action, Agenda, Turn
+from podqos.sim.node.alarms import Alarms
+from podqos.sim.node.pods import DemandOf, SimContainer
+from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.world import NodeWorld
+from podqos.sim.node.would_evict import MemoryRequests, would_evict
+from podqos.sim.scenario.scenario import Options
+
+
+class Outside(Protocol):
+    """What of the cluster a node knows."""
+
+    requests: MemoryRequests
+
+    def write(self, entry: Entry) -> None:
+        """Write an entry into the journal."""
+
+    def demand_of(self, pod: Pod) -> DemandOf:
+        """Return what a pod wants."""
+
+    def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
+        """Hear that a pod does not run any more."""
+
+    def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
+        """Hear of a condition of a node."""
+
+    def lost(self, node: SimNode) -> None:
+        """Hear that a machine has died."""
+
+
+class Place(Struct, frozen=True, gc=False):
+    """What tells a node from those that are equal to it."""
+
+    index: int
+    name: str
+    loop_phase_us: int
+    """When its eviction loop runs first, counted from when it joins."""
+
+
+class SimNode:
+    """One node."""
+
+    def __init__(
+        self,
+        place: Place,
+        settings: NodeSettings,
+        options: Options,
+        agenda: Agenda,
+        outside: Outside,
+    ) -> None:
+        self.index = place.index
+        self.name = name = place.name
+        self.settings = settings
+        self.is_lost = False
+        self.agenda = agenda
+        self._options = options
+        self._outside = outside
+        self._write = outside.write
+        self._age_us = settings.spec.statistics_age_us
+        self._sample: tuple[int, Summary] | None = None
+        self._sampled_us = -1
+        self._is_fresh = False
+        self._ended: list[ContainerExited] = []
+        self._wake_us = NEVER_US
+        self.world = NodeWorld(name, settings, options, self)
+        self.driver = Driver(replace(settings.agent, node=name), self, self._write)
+        self.driver.start(self.now_us)
+        self.alarms = Alarms(self)
+        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + place.loop_phase_us))
+        self._plan_wake()
+
+    # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------
+
+    def summary(self) -> Summary:
+        """Return the figures the kubelet decides on."""
+        now_us = self.now_us
+        if self._sample is not None and self._sample[0] == now_us and not self._is_fresh:
+            return self._sample[1]
+        self._is_fresh = False
+        return self.world.summary()
+
+    def carry_out(self, command: Command) -> tuple[Event, ...]:
+        """Do what is asked."""
+        if isinstance(command, CleanUpNode):
+            self._is_fresh = True
+        return tuple(self.world.carry_out(command))
+
+    # ---- what happens ----------------------------------------------------------------------------------------------
+
+    @property
+    def now_us(self) -> int:
+        """The time."""
+        return self.agenda.now_us
+
+    @property
+    def state(self) -> AgentState:
+        """What the agent remembers."""
+        return self.driver.state
+
+    def plan(self, time_us: int, turn: Turn, action: Action) -> None:
+        """Let something happen on this node, unless the machine is gone by then."""
+
+        def happen(now_us: int) -> None:
+            if not self.is_lost:
+                action(now_us)
+
+        self.agenda.plan(time_us, self.index, turn, happen)
+
+    def report(self, event: Event) -> None:
+        """Let the agent hear of something."""
+        if not self.is_lost:
+            self.driver.deliver(self.now_us, event)
+            self._plan_wake()
+
+    def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
+        """Let the kubelet find out that a container has ended, when it next looks for that."""
+        now_us = self.now_us
+        if not self._ended:
+            # Init containers of pods that are there from the beginning have ended before it.
+            period_us = self._options.pleg_period_us if now_us else 0
+            self.plan((now_us // period_us + 1) * period_us if period_us else now_us, Turn.KUBELET, self._relist)
+        self._ended.append(
+            ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
+        )
+
+    def _relist(self, _: int) -> None:
+        ended, self._ended = self._ended, []
+        for event in ended:
+            self.report(event)
+
+    def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
+        """Write down what the kernel did."""
+        self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
+
+    def demand_of(self, pod: Pod) -> DemandOf:
+        """Return what a pod wants."""
+        return self._outside.demand_of(pod)
+
+    def memory_request(self, pod: Pod) -> Quantity:
+        """Return the memory that usage is held against when pods are ranked."""
+        return self._outside.requests.of(pod)
+
+    def left(self, pod: Pod, *, rejected: bool = False) -> None:
+        """Hear that a pod does not run any more, or never did."""
+        self._outside.left(self, pod, rejected=rejected)
+
+    def condition(self, condition: NodeCondition, *, holds: bool) -> None:
+        """Hear of a condition of the node."""
+        self._outside.condition(self, condition, holds=holds)
+
+    def lost(self, now_us: int) -> None:
+        """Let the machine be gone."""
+        if not self.is_lost:
+            self.is_lost = True
+            self._write(Entry(now_us, self.name, Kind.LOST))
+            self._outside.lost(self)
+
+    def would_evict(self) -> WouldEvict | None:
+        """Say whom the kubelet would evict for memory if it looked now."""
+        now_us = self.now_us
+        eviction = self.settings.agent.eviction
+        ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
+        pods = self.world.pods.values()
+        return would_evict(pods, now_us, ranking, threshold_met=self.alarms.is_memory_short(now_us))
+
+    # ---- when the agent is woken -------------------------------------------------------------------------------------
+
+    def alarm(self, now_us: int) -> None:
+        """Say that the eviction loop might see something from now on."""
+        self.alarms.raise_all(now_us)
+        self._catch_up(now_us + self._age_us)
+        self._plan_wake()
+
+    def _may_skip(self) -> bool:
+        state = self.driver.state
+        return is_quiet(state) and state.manager.thresholds is not None and not self.alarms.are_raised
+
+    def _catch_up(self, until_us: int) -> None:
+        """Pass over the passes before a time that were skipped."""
+        loop = self.driver.state.loop
+        if isinstance(loop, Resting) and loop.wake_us < until_us and is_quiet(self.driver.state):
+            self.driver.state = skip_quiet_passes(self.driver.state, until_us)
+
+    def _plan_wake(self) -> None:
+        """Plan the next time at which the agent has something to do."""
+        state = self.driver.state
+        due_us = NEVER_US if self._may_skip() or state.loop.wake_us is None else state.loop.wake_us
+        if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
+            self._sampled_us = due_us - self._age_us
+            self.plan(self._sampled_us, Turn.LIFE, self._take_sample)
+        if state.restarts:
+            due_us = min(due_us, state.restarts[0].wake_us)
+        if due_us < self._wake_us:
+            self._wake_us = due_us
+            self.plan(due_us, Turn.KUBELET, self._woken)
+
+    def _take_sample(self, now_us: int) -> None:
+        self._sample = now_us + self._age_us, self.world.summary()
+
+    def _woken(self, now_us: int) -> None:
+        if now_us != self._wake_us:
+            return
+        self._wake_us = NEVER_US
+        if self._may_skip():
+            self._catch_up(now_us + 1)
+        is_pass = self.driver.state.loop.wake_us == now_us
+        self.driver.deliver(now_us, Woken())
+        if is_pass:
+            self.alarms.look(now_us)
+        self._plan_wake()

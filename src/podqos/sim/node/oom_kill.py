@@ -1,0 +1,128 @@
+"""The OOM killer at work on a simulated node: who dies when a cgroup or the machine is out of memory, and why.
+
+The choice is the kernel model's (``kernel.oom``); here its numbers become a journal entry. The model is asked about the
+two containers with the worst processes only: a quick look at all of them tells which those are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from podqos.agent.reasons import OOMKill, WouldEvict
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.cgroup import ROOT
+from podqos.kernel.memcg import oom_total_pages
+from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, Process, Selection, kill, select
+from podqos.sim.engine.gauge import FRACTION_BITS
+from podqos.sim.node.memory_groups import MemoryGroup, NodeMemory
+from podqos.sim.node.pods import SimContainer
+
+_LEAST_POINTS = -(1 << 62)
+
+
+class Killed:
+    """One kill: which container it hits, whether that has ended, and the reasons."""
+
+    __slots__ = ("because", "container", "has_ended")
+
+    def __init__(self, container: SimContainer, because: OOMKill, *, has_ended: bool) -> None:
+        self.container = container
+        self.because = because
+        self.has_ended = has_ended
+
+
+def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None) -> Killed | None:
+    """Say whom the kernel kills to make room in ``group``; None where there is nobody it could kill."""
+    total_pages = oom_total_pages(memory.machine, group.settings)
+    members = memory.members(group)
+    cuts = _cuts(members, group, time_us)
+    finalists = _finalists(members, group.path, total_pages, time_us, cuts)
+    processes = {container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists}
+    selection = select((each for own in processes.values() for each in own), total_pages, group.path)
+    if selection is None:
+        return None
+    pid = selection.victim.process.pid
+    victim = next(container for container, own in processes.items() if any(each.pid == pid for each in own))
+    groups = {victim.path} if victim.groups[0].settings.oom_group else ()
+    done = kill(selection, processes[victim], groups, cgroup_version=memory.machine.cgroup_version)
+    has_ended = done.group is not None or pid == victim.first_pid
+    others = {container: own for container, own in processes.items() if container is not victim}
+    freed = victim.usage_bytes(time_us) if has_ended else selection.victim.process.rss_pages * PAGE_BYTES
+    because = OOMKill(
+        level=group.level,
+        domain=group.path,
+        limit_bytes=group.limit_bytes or 0,
+        total_pages=total_pages,
+        oom_score_adj=victim.plan.oom_score_adj,
+        used_pages=selection.victim.used_pages,
+        points=selection.victim.points,
+        killed_processes=len(processes[victim]) if has_ended else 1,
+        as_group=done.group is not None,
+        freed_bytes=freed,
+        would_evict=would_evict,
+    )
+    return Killed(victim, _with_runner_up(because, selection, others), has_ended=has_ended)
+
+
+def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> OOMKill:
+    """Return the reasons with who would have died if not this container."""
+    second = select((each for own in others.values() for each in own), selection.total_pages, selection.domain)
+    if second is None:
+        return because
+    pid, points = second.victim.process.pid, second.victim.points
+    container = next(container for container, own in others.items() if any(each.pid == pid for each in own))
+    return replace(
+        because,
+        runner_up_pod=container.pod.key,
+        runner_up_container=container.name,
+        runner_up_points=points,
+        margin_bytes=(selection.victim.points - points) * PAGE_BYTES,
+    )
+
+
+def _finalists(
+    members: Collection[SimContainer], domain: str, total_pages: int, time_us: int, cuts: dict[str, int]
+) -> list[SimContainer]:
+    """Return the two containers with the worst processes; of a container's processes the last is the worst."""
+    thousandth = total_pages // 1000
+    in_order = domain != ROOT
+    best_key = second_key = (_LEAST_POINTS, "", 0)
+    best: SimContainer | None = None
+    second: SimContainer | None = None
+    for container in members:
+        adj = container.plan.oom_score_adj
+        if adj == OOM_SCORE_ADJ_MIN:
+            continue
+        anon = container.anon
+        count = container.fixed_processes or container.process_count(time_us)
+        pages = 0
+        if anon is not None:
+            size_bytes = (anon.base + anon.slope * (time_us - anon.since_us)) >> FRACTION_BITS
+            if cuts:
+                size_bytes = max(0, size_bytes - cuts.get(container.path, 0))
+            pages = -(-(size_bytes // PAGE_BYTES) // count)
+            if anon.debt:
+                pages += container.swap_bytes() // PAGE_BYTES // count
+        key = pages + adj * thousandth, container.path if in_order else "", container.first_pid + count
+        if key > best_key:
+            second, second_key, best, best_key = best, best_key, container, key
+        elif key > second_key:
+            second, second_key = container, key
+    return [container for container in (best, second) if container is not None]
+
+
+def _cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> dict[str, int]:
+    """Return what those did not get whose demand steps up now: of a step beyond the limit only the first part fits."""
+    lacking = group.excess_bytes(time_us)
+    assert group.gauge is not None
+    if lacking <= (group.gauge.slope >> FRACTION_BITS) + 1:
+        return {}
+    steps = {
+        container.path: step
+        for container in members
+        if container.anon is not None and (step := container.anon.step(time_us))
+    }
+    total = sum(steps.values())
+    return {path: min(step, lacking * step // total) for path, step in steps.items()}

@@ -1,0 +1,187 @@
+"""The pods and containers that run on a simulated node, and what each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from podqos.agent.commands import ContainerPlan
+from podqos.kernel.build import PAGE_BYTES
+from podqos.kernel.oom import Process
+from podqos.model.pod import Pod
+from podqos.model.quantity import NANOS
+from podqos.qos.cgroup_paths import UNKNOWN_ID
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.curve import Clock
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
+from podqos.sim.node.disks import Supply
+from podqos.sim.node.memory_groups import MemoryGroup
+from podqos.sim.scenario.demand import ContainerDemand
+
+LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]
+"""By container and part (``rootfs``, ``logs``, ``volume/name``): the limited sums that its bytes count for."""
+
+DemandOf = Callable[[str], ContainerDemand]
+"""What a container of a pod wants, by its name."""
+
+
+class SimContainer:
+    """A container, running or ended."""
+
+    __slots__ = (
+        "active_file",
+        "anon",
+        "cpu",
+        "demand",
+        "disk",
+        "first_pid",
+        "fixed_processes",
+        "groups",
+        "inactive_file",
+        "is_running",
+        "lost_processes",
+        "name",
+        "path",
+        "pids",
+        "plan",
+        "pod",
+        "started_us",
+        "tmpfs",
+    )
+
+    def __init__(self, pod: SimPod, plan: ContainerPlan, group: MemoryGroup) -> None:
+        self.pod = pod
+        self.plan = plan
+        self.name = plan.name
+        self.path: str = group.path
+        self.groups: tuple[MemoryGroup, ...] = tuple(group.chain())
+        """The cgroups its memory is charged to, its own first, the machine last."""
+        self.demand: ContainerDemand = pod.demand_of(plan.name)
+        self.is_running = False
+        self.started_us = 0
+        self.first_pid = 0
+        self.lost_processes = 0
+        self.fixed_processes: int | None = None
+        """How many processes share its memory, where that does not change over time."""
+        self.anon: Want | None = None
+        self.active_file: Want | None = None
+        self.inactive_file: Want | None = None
+        self.pids: Want | None = None
+        self.cpu: Want | None = None
+        self.tmpfs: list[Want] = []
+        """Volumes in memory: charged to it, but no part of any process."""
+        self.disk: dict[tuple[str, str], Want] = {}
+        """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
+        the container ends, until it is started again or its pod is gone."""
+
+    @property
+    def memory(self) -> Iterator[Want]:
+        """What it holds of memory, of whatever kind."""
+        for want in (self.anon, self.active_file, self.inactive_file):
+            if want is not None:
+                yield want
+        yield from self.tmpfs
+
+    @property
+    def page_cache(self) -> Iterator[Want]:
+        """What of its memory the kernel can take back without swapping."""
+        for want in (self.active_file, self.inactive_file):
+            if want is not None:
+                yield want
+
+    def process_count(self, time_us: int) -> int:
+        """Return how many processes share its memory."""
+        if self.fixed_processes is not None:
+            return self.fixed_processes
+        curve = self.demand.processes
+        local_us = time_us - self.started_us if curve.clock is Clock.CONTAINER else time_us
+        return max(1, curve.at(local_us) - self.lost_processes)
+
+    def anon_bytes(self, time_us: int) -> int:
+        """Return its private memory."""
+        return 0 if self.anon is None else self.anon.at(time_us)
+
+    def swap_bytes(self) -> int:
+        """Return what of its private memory is in swap."""
+        return 0 if self.anon is None else self.anon.debt >> FRACTION_BITS
+
+    def working_set_bytes(self, time_us: int) -> int:
+        """Return what the kubelet counts: all but inactive page cache."""
+        size_bytes = 0 if self.anon is None else self.anon.at(time_us)
+        if self.active_file is not None:
+            size_bytes += self.active_file.at(time_us)
+        for volume in self.tmpfs:
+            size_bytes += volume.at(time_us)
+        return size_bytes
+
+    def usage_bytes(self, time_us: int) -> int:
+        """Return all that it holds."""
+        return sum(want.at(time_us) for want in self.memory)
+
+    def processes(self, time_us: int, cut_bytes: int = 0) -> Iterator[Process]:
+        """Yield its processes as the OOM killer sees them, without what it wanted at last and did not get."""
+        count = self.process_count(time_us)
+        whole, rest = divmod(max(0, self.anon_bytes(time_us) - cut_bytes) // PAGE_BYTES, count)
+        swapped = self.swap_bytes() // PAGE_BYTES // count
+        adj, pid, path = self.plan.oom_score_adj, self.first_pid, self.path
+        for index in range(count):
+            yield Process(pid + index, path, whole + (index >= count - rest), swapped, 0, adj, self.name)
+
+
+class SimPod:
+    """A pod whose sandbox is there."""
+
+    __slots__ = (
+        "containers",
+        "demand_of",
+        "group",
+        "is_critical",
+        "is_gone",
+        "is_stopping",
+        "key",
+        "local_limits",
+        "over_request_fine",
+        "pids",
+        "pod",
+        "priority",
+        "request_nanos",
+        "uid",
+        "working_set",
+    )
+
+    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf, request_nanos: int = 0) -> None:
+        self.pod = pod
+        self.uid = pod.metadata.uid
+        self.key = pod.key
+        self.priority = pod.spec.priority or 0
+        self.is_critical = pod.is_critical
+        self.request_nanos = request_nanos
+        """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
+        self.group = group
+        """Of its cgroup; the machine's where it has none."""
+        self.demand_of = demand_of
+        self.containers: dict[str, SimContainer] = {}
+        self.working_set = Gauge()
+        self.is_stopping = False
+        self.is_gone = False
+        self.pids: tuple[Supply, ...] = ()
+        """What its process ids come from."""
+        self.local_limits: LocalLimits = {}
+
+    @property
+    def running(self) -> Iterator[SimContainer]:
+        """Its containers that run."""
+        for container in self.containers.values():
+            if container.is_running:
+                yield container
+
+    def working_set_bytes(self, time_us: int) -> int:
+        """Return what the kubelet counts for the pod."""
+        return self.working_set.at(time_us)
+
+
+def container_path(plan: ContainerPlan) -> str:
+    """Return where the container's cgroup is; its name stands for the id it would get."""
+    assert plan.cgroup.path is not None, f"the runtime would refuse to start {plan.name}"
+    return plan.cgroup.path.replace(UNKNOWN_ID, plan.name)

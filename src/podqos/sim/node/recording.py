@@ -1,0 +1,260 @@
+"""What a picture of a run needs: how every node looked at the moments at which something happened.
+
+Between two moments of a node everything is linear. At the moment of an event there are two: before it and after it, so
+that a kill is a step. Where moments become too many, every second one goes, except those at which the journal grew, and
+new ones keep a distance.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.eviction.signals import Signal
+from podqos.kernel.cpu import CORE_NANO
+from podqos.kernel.memcg import Kind
+from podqos.model.pod import Pod
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.sim.node.disks import BYTES, INODES
+from podqos.sim.node.node import SimNode
+from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.statistics import working_set_bytes
+
+
+class ThresholdLine(Struct, frozen=True, gc=False):
+    """A threshold as a line in a picture."""
+
+    signal: Signal
+    amount: int
+    hard: bool
+
+
+class FilesystemMoment(Struct, frozen=True, gc=False):
+    """A filesystem at a moment."""
+
+    used_bytes: int
+    capacity_bytes: int
+    inodes_used: int
+    inodes: int
+
+
+class PodMoment(Struct, frozen=True, gc=False):
+    """A pod at a moment."""
+
+    containers: tuple[ContainerUsage, ...]
+    cpu_wanted_milli: int = 0
+    cpu_granted_milli: int = 0
+
+    @property
+    def anon_bytes(self) -> int:
+        """Private memory."""
+        return sum(container.anon_bytes for container in self.containers)
+
+    @property
+    def active_file_bytes(self) -> int:
+        """Page cache in use."""
+        return sum(container.active_file_bytes for container in self.containers)
+
+    @property
+    def inactive_file_bytes(self) -> int:
+        """Page cache out of use."""
+        return sum(container.inactive_file_bytes for container in self.containers)
+
+
+class Moment(Struct, frozen=True, gc=False):
+    """A node at a moment."""
+
+    time_us: int
+    free_bytes: int
+    available_bytes: int
+    """As the kubelet counts: total less working set."""
+    system_bytes: int
+    """Working set outside of pods."""
+    pods: dict[str, PodMoment]
+    """By key, those that run."""
+    nodefs: FilesystemMoment
+    imagefs: FilesystemMoment
+    processes: int
+    conditions: tuple[str, ...]
+    swap_used_bytes: int = 0
+
+
+class NodeRecord(Struct):
+    """A node over time."""
+
+    name: str
+    memory_bytes: int
+    swap_bytes: int
+    cpu_milli: int
+    max_pids: int
+    thresholds: tuple[ThresholdLine, ...]
+    pods: dict[str, Pod]
+    """By key: all that ever ran here."""
+    moments: list[Moment]
+    pinned: set[int]
+    """Times at which something was written into the journal."""
+    is_thinned: bool = False
+
+    def snapshot(self, moment: Moment) -> Snapshot:
+        """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
+        node = NodeUsage(self.memory_bytes, self.swap_bytes, self.name, moment.system_bytes)
+        return Snapshot(node, tuple(_usage(self.pods[key], pod) for key, pod in moment.pods.items()))
+
+
+class Recorder:
+    """Watches a run. ``most_moments`` bounds what is kept per node."""
+
+    def __init__(self, most_moments: int = 2000) -> None:
+        self._records: dict[str, NodeRecord] = {}
+        self._most = most_moments
+        self._changed: dict[str, tuple[SimNode, int]] = {}
+        """Nodes to which something has happened, and when: how they look since then is taken down before the next."""
+
+    @property
+    def nodes(self) -> dict[str, NodeRecord]:
+        """What was recorded, by name of the node."""
+        for name in tuple(self._changed):
+            self._settle(name)
+        return self._records
+
+    def records(self, _: str) -> bool:
+        """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
+        return True
+
+    def before(self, node: SimNode, now_us: int) -> None:
+        """Look at a node before something happens there."""
+        record = self._record(node)
+        changed = self._changed.get(node.name)
+        if changed is not None and changed[1] < now_us:
+            self._settle(node.name)
+        if node.name not in self._changed and not self._is_soon(record, now_us):
+            self._take(record, node, now_us)
+
+    def after(self, node: SimNode, now_us: int, *, is_written: bool) -> None:
+        """Note that something has happened to a node; ``is_written`` tells whether the journal grew."""
+        record = self._record(node)
+        if record.moments and record.moments[-1].time_us == now_us:
+            self._changed[node.name] = node, now_us
+            if is_written:
+                record.pinned.add(now_us)
+
+    def _is_soon(self, record: NodeRecord, now_us: int) -> bool:
+        """Whether there is a moment of this time, or one so close before that it would be thinned out again."""
+        if not record.moments:
+            return False
+        passed_us = now_us - record.moments[-1].time_us
+        return passed_us == 0 or (record.is_thinned and passed_us < now_us // self._most)
+
+    def _settle(self, name: str) -> None:
+        """Look at a node after all that happened there at one time. Nothing has happened since: it looks the same."""
+        node, time_us = self._changed.pop(name)
+        if not node.is_lost:
+            self._take(self._records[name], node, time_us)
+
+    def _take(self, record: NodeRecord, node: SimNode, time_us: int) -> None:
+        record.moments.append(moment_of(node, time_us))
+        for pod in node.world.pods.values():
+            record.pods.setdefault(pod.key, pod.pod)
+        if len(record.moments) > self._most:
+            self._thin(record)
+
+    def _record(self, node: SimNode) -> NodeRecord:
+        record = self._records.get(node.name)
+        if record is None:
+            spec = node.settings.spec
+            record = self._records[node.name] = NodeRecord(
+                name=node.name,
+                memory_bytes=spec.memory_bytes,
+                swap_bytes=spec.swap_bytes,
+                cpu_milli=spec.cpu_milli,
+                max_pids=spec.max_pids,
+                thresholds=_lines(node),
+                pods={},
+                moments=[],
+                pinned=set(),
+            )
+        return record
+
+    def _thin(self, record: NodeRecord) -> None:
+        record.is_thinned = True
+        kept = [
+            moment for number, moment in enumerate(record.moments) if number % 2 == 0 or moment.time_us in record.pinned
+        ]
+        if len(kept) > self._most * 3 // 4:
+            kept = kept[::2]
+        record.moments = kept
+
+
+def moment_of(node: SimNode, now_us: int) -> Moment:
+    """Return how a node looks now."""
+    world, memory = node.world, node.world.memory
+    shares = world.cpu.shares(now_us) if world.cpu.running else {}
+    granted = {path: share.granted_nano // CORE_NANO for path, share in shares.items()}
+    system = memory.system_bytes(Kind.ANON, now_us) + memory.system_bytes(Kind.ACTIVE_FILE, now_us)
+    return Moment(
+        time_us=now_us,
+        free_bytes=memory.free_bytes(now_us),
+        available_bytes=memory.machine.total_bytes - working_set_bytes(world, now_us),
+        system_bytes=system,
+        pods={pod.key: _pod(pod, granted, now_us) for pod in world.pods.values() if not pod.is_gone},
+        nodefs=_filesystem(node, "nodefs", now_us),
+        imagefs=_filesystem(node, "imagefs", now_us),
+        processes=world.pids.used(now_us),
+        conditions=tuple(condition.value for condition in node.state.manager.conditions),
+        swap_used_bytes=memory.swap_used_bytes(),
+    )
+
+
+def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
+    spec = node.settings.spec
+    imagefs = spec.imagefs or spec.nodefs
+    capacities = {
+        Signal.MEMORY: spec.memory_bytes,
+        Signal.ALLOCATABLE_MEMORY: node.world.pods_limit_bytes,
+        Signal.NODEFS: spec.nodefs.capacity_bytes,
+        Signal.NODEFS_INODES: spec.nodefs.inodes,
+        Signal.IMAGEFS: imagefs.capacity_bytes,
+        Signal.IMAGEFS_INODES: imagefs.inodes,
+        Signal.PID: spec.max_pids,
+    }
+    return tuple(
+        ThresholdLine(threshold.signal, threshold.amount(capacity).value, threshold.is_hard)
+        for threshold in node.settings.agent.eviction.thresholds
+        if (capacity := capacities.get(threshold.signal)) is not None
+    )
+
+
+def _filesystem(node: SimNode, name: str, now_us: int) -> FilesystemMoment:
+    disks = node.world.disks
+    which = disks.nodefs if name == "nodefs" else disks.imagefs
+    space, inodes = which[BYTES], which[INODES]
+    return FilesystemMoment(space.used(now_us), space.limit, inodes.used(now_us), inodes.limit)
+
+
+def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
+    running = tuple(pod.running)
+    return PodMoment(
+        containers=tuple(_container(container, now_us) for container in running),
+        cpu_wanted_milli=sum(container.cpu.at(now_us) for container in running if container.cpu is not None),
+        cpu_granted_milli=sum(granted.get(container.path, 0) for container in running),
+    )
+
+
+def _container(container: SimContainer, now_us: int) -> ContainerUsage:
+    active, inactive = container.active_file, container.inactive_file
+    return ContainerUsage(
+        name=container.name,
+        anon_bytes=container.anon_bytes(now_us),
+        active_file_bytes=0 if active is None else active.at(now_us),
+        inactive_file_bytes=0 if inactive is None else inactive.at(now_us),
+        swap_bytes=container.swap_bytes(),
+        processes=container.process_count(now_us),
+    )
+
+
+def _usage(pod: Pod, moment: PodMoment) -> PodUsage:
+    working_set = sum(container.working_set_bytes for container in moment.containers)
+    metadata = pod.metadata
+    reference = PodReference(metadata.name, metadata.namespace, metadata.uid)
+    stats = PodStats(reference, memory=MemoryStats(working_set_bytes=working_set))
+    return PodUsage(pod, stats, moment.containers)

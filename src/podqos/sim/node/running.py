@@ -1,0 +1,215 @@
+"""From demand to what is held: a container begins to run, loses a process, ends.
+
+Every curve that is not zero for all time becomes a ``Want`` that feeds the sums it is part of: memory its cgroups and
+the machine, disk its filesystem, process ids the limits on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from podqos.kernel.memcg import Kind
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.gauge import Gauge
+from podqos.sim.node.disks import BYTES, INODES, Supply
+from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.scenario.demand import SystemDemand
+
+if TYPE_CHECKING:
+    from podqos.sim.node.world import NodeWorld
+
+
+def begin(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+    """Let a container run, for the first time or again."""
+    demand = container.demand
+    container.is_running = True
+    container.started_us = now_us
+    container.lost_processes = 0
+    processes = demand.processes
+    container.fixed_processes = max(1, processes.knots[0][1]) if processes.is_constant else None
+    container.first_pid = world.next_pid
+    world.next_pid += max(1, *(value for _, value in demand.processes.knots))
+    world.memory.running[container.path] = container
+    _begin_memory(world, container, now_us)
+    _drop_disk(world, container, now_us)
+    for what, unit, curve, supply in _disk_curves(world, container):
+        limits = container.pod.local_limits.get((container.name, what), ()) if unit == BYTES else ()
+        want = container.disk[what, unit] = Want(curve, (supply.gauge, *limits), world.owner.plan, now_us)
+        supply.add(want, container)
+    supplies = container.pod.pids
+    container.pids = Want(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
+    for supply in supplies:
+        supply.add(container.pids, container)
+    if not _is_nothing(demand.cpu_milli):
+        world.cpu.start(container, now_us)
+    _plan_exit(world, container, now_us)
+
+
+def finish(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+    """Let a container end: its memory is free at once, what it wrote stays."""
+    container.is_running = False
+    del world.memory.running[container.path]
+    for want in container.memory:
+        want.end(now_us)
+    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+        world.memory.reclaimable -= 1
+    container.anon = container.active_file = container.inactive_file = None
+    container.tmpfs = []
+    if container.pids is not None:
+        container.pids.end(now_us)
+        for supply in container.pod.pids:
+            supply.drop(container.pids)
+            supply.eased(now_us)
+        container.pids = None
+    for want in container.disk.values():
+        want.hold(now_us)
+    world.cpu.end(container, now_us)
+    world.memory.eased(now_us)
+
+
+def lose_process(container: SimContainer, now_us: int) -> None:
+    """Let one process of a container be gone, with its part of the private memory."""
+    parts = container.process_count(now_us) + container.lost_processes
+    container.lost_processes += 1
+    if container.fixed_processes is not None:
+        container.fixed_processes -= 1
+    if container.anon is not None:
+        container.anon.shrink(now_us, parts - container.lost_processes, parts)
+
+
+def grow(world: NodeWorld, container: SimContainer, curve: Curve, now_us: int) -> None:
+    """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
+    if container.anon is None:
+        counted = [*_limited(container), world.working_set, world.pods_working_set]
+        container.anon = Want(curve, counted, world.owner.plan, now_us)
+    else:
+        container.anon.turn_to(curve, now_us)
+
+
+def remove_traces(world: NodeWorld, pod: SimPod, now_us: int) -> None:
+    """Remove what a pod wrote."""
+    for container in pod.containers.values():
+        _drop_disk(world, container, now_us)
+
+
+def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
+    """Let everything outside of pods run."""
+    plan, memory = world.owner.plan, world.memory
+    for kind, curve in (
+        (Kind.ANON, system.anon_bytes),
+        (Kind.ACTIVE_FILE, system.active_file_bytes),
+        (Kind.INACTIVE_FILE, system.inactive_file_bytes),
+    ):
+        if not _is_nothing(curve):
+            counted = () if kind is Kind.INACTIVE_FILE else (world.working_set,)
+            memory.system[kind] = Want(curve, (memory.usage, *counted), plan, now_us)
+            memory.reclaimable += kind is not Kind.ANON or memory.machine.swap_bytes > 0
+    for curve, supply in (
+        (system.nodefs_bytes, world.disks.nodefs[BYTES]),
+        (system.nodefs_inodes, world.disks.nodefs[INODES]),
+        (system.imagefs_bytes, world.disks.imagefs[BYTES]),
+        (system.pids, world.pids),
+    ):
+        if not _is_nothing(curve):
+            supply.add(Want(curve, (supply.gauge,), plan, now_us), None)
+    if not _is_nothing(system.cpu_milli):
+        world.cpu.system = Want(system.cpu_milli, (world.cpu.wanted,), plan, now_us)
+    memory.eased(now_us)
+
+
+def _begin_memory(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+    demand, plan = container.demand, world.owner.plan
+    charged = list(_limited(container))
+    counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
+    if not _is_nothing(demand.anon_bytes):
+        container.anon = Want(demand.anon_bytes, counted, plan, now_us)
+    if not _is_nothing(demand.active_file_bytes):
+        container.active_file = Want(demand.active_file_bytes, counted, plan, now_us)
+    if not _is_nothing(demand.inactive_file_bytes):
+        container.inactive_file = Want(demand.inactive_file_bytes, charged, plan, now_us)
+    for name, volume in demand.volumes.items():
+        if _is_in_memory(container, name) and not _is_nothing(volume.used_bytes):
+            limits = container.pod.local_limits.get((container.name, f"volume/{name}"), ())
+            container.tmpfs.append(Want(volume.used_bytes, [*counted, *limits], plan, now_us))
+    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+        world.memory.reclaimable += 1
+        world.memory.eased(now_us)
+
+
+def _limited(container: SimContainer) -> Iterator[Gauge]:
+    """Yield the sums that a container's memory counts for: of the machine, and of every cgroup with a limit.
+
+    The cgroup of a pod of one container fills no sooner than that container's.
+    """
+    own = container.groups[0]
+    alone = len(container.pod.pod.spec.containers) == 1 and not container.pod.pod.spec.init_containers
+    for group in container.groups:
+        if group.gauge is None:
+            continue
+        is_same = alone and group is container.pod.group and own.limit_bytes == group.limit_bytes
+        if not is_same:
+            yield group.gauge
+
+
+def _may_swap(world: NodeWorld, container: SimContainer) -> bool:
+    return world.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
+
+
+def _disk_curves(world: NodeWorld, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
+    demand, disks = container.demand, world.disks
+    found = [
+        ("rootfs", BYTES, demand.rootfs_bytes, disks.containerfs),
+        ("rootfs", INODES, demand.rootfs_inodes, disks.containerfs),
+        ("logs", BYTES, demand.logs_bytes, disks.nodefs),
+        ("logs", INODES, demand.logs_inodes, disks.nodefs),
+    ]
+    for name, volume in demand.volumes.items():
+        if not _is_in_memory(container, name):
+            found.append((f"volume/{name}", BYTES, volume.used_bytes, disks.nodefs))
+            found.append((f"volume/{name}", INODES, volume.inodes, disks.nodefs))
+    for what, unit, curve, filesystem in found:
+        if not _is_nothing(curve):
+            yield what, unit, curve, filesystem[unit]
+
+
+def _drop_disk(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+    disks = world.disks
+    for (what, unit), want in container.disk.items():
+        supply = (disks.containerfs if what == "rootfs" else disks.nodefs)[unit]
+        want.end(now_us)
+        supply.drop(want)
+        supply.eased(now_us)
+    container.disk = {}
+
+
+def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+    """Let a container end when its demand says so; an init container of which nothing is said ends at once."""
+    after_us = container.demand.exits_after_us
+    if after_us is None and _is_init(container):
+        after_us = 0
+    if after_us is None:
+        return
+
+    def leave(time_us: int) -> None:
+        if container.is_running and container.started_us == time_us - after_us:
+            world.exited(container, container.demand.exit_code)
+
+    world.owner.plan(now_us + after_us, Turn.LIFE, leave)
+
+
+def _is_init(container: SimContainer) -> bool:
+    return any(init.name == container.name and not init.is_sidecar for init in container.pod.pod.spec.init_containers)
+
+
+def _is_in_memory(container: SimContainer, volume: str) -> bool:
+    return any(
+        each.name == volume and each.empty_dir is not None and each.empty_dir.medium == "Memory"
+        for each in container.pod.pod.spec.volumes
+    )
+
+
+def _is_nothing(curve: Curve) -> bool:
+    return len(curve.knots) == 1 and curve.knots[0][1] == 0

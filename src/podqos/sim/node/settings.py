@@ -1,0 +1,100 @@
+"""What a node's spec means to its parts: the kubelet's settings for the agent, the machine for the kernel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.pod_plans import PodPlans
+from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
+from podqos.eviction.manager import configure
+from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import Layout, layout_of
+from podqos.kernel.memory import Machine, machine
+from podqos.model.go_text import parse_duration_ns
+from podqos.model.kubelet_config import PID, KubeletConfiguration
+from podqos.model.node import PODS
+from podqos.model.profile import Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.placement.allocatable import Allocatable, node_allocatable
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
+from podqos.sim.node.cgroup_readings import CgroupReadings
+from podqos.sim.scenario.scenario import NodeSpec
+
+_NS_PER_US = 1000
+
+
+class NodeSettings(Struct, frozen=True):
+    """A node's spec, worked out; equal nodes share one."""
+
+    spec: NodeSpec
+    agent: AgentConfig
+    """Under the name of the spec."""
+    machine: Machine
+    allocatable: Allocatable
+    layout: Layout
+    status_update_us: int
+    readings: CgroupReadings
+
+
+def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> NodeSettings:
+    """Work out a node."""
+    config = spec.config
+    allocatable = node_allocatable(capacity_of(spec), config)
+    layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
+    cgroups = _cgroups(spec, profile)
+    for_pods = {name: amount for name, amount in allocatable.allocatable.items() if name != PID}
+    agent = AgentConfig(
+        node=spec.name,
+        cgroups=cgroups,
+        eviction=configure(config, layout=layout, policy=policy, profile=profile),
+        allocatable=for_pods,
+        max_pods=allocatable.allocatable[PODS].value,
+        longest_back_off_seconds=_longest_back_off_seconds(config, profile),
+        profile=profile,
+        plans=PodPlans(cgroups, profile, for_pods),
+    )
+    status_update_us = parse_duration_ns(config.node_status_update_frequency) // _NS_PER_US
+    return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
+
+
+def capacity_of(spec: NodeSpec) -> ResourceList:
+    """Return what the machine has, in the words of the API."""
+    return {
+        CPU: Quantity.of_milli(spec.cpu_milli),
+        MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
+        EPHEMERAL_STORAGE: Quantity.of_units(spec.nodefs.capacity_bytes, "BinarySI"),
+        PID: Quantity.of_units(spec.max_pids),
+    }
+
+
+def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
+    period = config.crash_loop_back_off.max_container_restart_period
+    is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
+    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
+
+
+def _machine(spec: NodeSpec) -> Machine:
+    version: Literal[1, 2] = spec.cgroup_version
+    usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
+    if spec.watermarks is None:
+        return usual
+    return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
+
+
+def _cgroups(spec: NodeSpec, profile: Profile) -> CgroupSettings:
+    version = CgroupVersion.V1 if spec.cgroup_version == 1 else CgroupVersion.V2
+    settings = cgroup_settings(
+        spec.config, capacity_of(spec), swap_bytes=spec.swap_bytes, cgroup_version=version, profile=profile
+    )
+    return replace(
+        settings,
+        cgroup_driver=CgroupDriver(spec.config.cgroup_driver or CgroupDriver.CGROUPFS),
+        # The model of the CPU pins nobody to a core: quotas have to stay.
+        static_cpu_manager=False,
+        swap_controller=spec.swap_bytes > 0,
+    )

@@ -1,0 +1,154 @@
+"""What the kubelet of a simulated node sees: its ``/stats/summary``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from podqos.kernel.memcg import Kind
+from podqos.model.stats import (
+    SYSTEM_CONTAINER_PODS,
+    ContainerStats,
+    FsStats,
+    MemoryStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    ProcessStats,
+    RlimitStats,
+    RuntimeStats,
+    Summary,
+    SwapStats,
+    VolumeStats,
+)
+from podqos.sim.node.disks import BYTES, INODES
+from podqos.sim.node.pods import SimContainer, SimPod
+
+if TYPE_CHECKING:
+    from podqos.sim.node.world import NodeWorld
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def summary(world: NodeWorld, time_us: int) -> Summary:
+    """Take the figures of node and pods."""
+    time = _EPOCH + timedelta(microseconds=time_us)
+    pods = tuple(_pod(pod, time_us, time) for pod in world.pods.values() if not pod.is_gone)
+    return Summary(_node(world, time_us, time), pods)
+
+
+def working_set_bytes(world: NodeWorld, time_us: int) -> int:
+    """Return the working set of the whole node."""
+    memory = world.memory
+    system = memory.system_bytes(Kind.ANON, time_us) + memory.system_bytes(Kind.ACTIVE_FILE, time_us)
+    return system + sum(container.working_set_bytes(time_us) for container in memory.running.values())
+
+
+def _node(world: NodeWorld, time_us: int, time: datetime) -> NodeStats:
+    memory, disks = world.memory, world.disks
+    total_bytes = memory.machine.total_bytes
+    used = working_set_bytes(world, time_us)
+    pods = sum(container.working_set_bytes(time_us) for container in memory.running.values())
+    limit = world.pods_limit_bytes
+    rest = () if limit is None else (_memory(limit, pods, pods, pods, time),)
+    swap = memory.machine.swap_bytes
+    node_fs = _timed(disks.stats(disks.nodefs, time_us), time)
+    return NodeStats(
+        node_name=world.name,
+        system_containers=tuple(ContainerStats(SYSTEM_CONTAINER_PODS, stats) for stats in rest),
+        memory=_memory(total_bytes, used, memory.usage.at(time_us), memory.anon_bytes(time_us), time),
+        fs=node_fs,
+        runtime=RuntimeStats(
+            image_fs=_timed(disks.stats(disks.imagefs, time_us), time),
+            container_fs=_timed(disks.stats(disks.containerfs, time_us), time),
+        ),
+        rlimit=RlimitStats(time, world.pids.limit, world.pids.used(time_us)),
+        swap=SwapStats(swap - memory.swap_used_bytes(), memory.swap_used_bytes()) if swap else None,
+    )
+
+
+def _memory(capacity: int, working_set: int, usage: int, anon: int, time: datetime) -> MemoryStats:
+    return MemoryStats(
+        time=time,
+        available_bytes=max(0, capacity - working_set),
+        usage_bytes=usage,
+        working_set_bytes=working_set,
+        rss_bytes=anon,
+    )
+
+
+def _timed(stats: FsStats, time: datetime) -> FsStats:
+    return FsStats(
+        time,
+        stats.available_bytes,
+        stats.capacity_bytes,
+        stats.used_bytes,
+        stats.inodes_free,
+        stats.inodes,
+        stats.inodes_used,
+    )
+
+
+def _pod(pod: SimPod, time_us: int, time: datetime) -> PodStats:
+    metadata = pod.pod.metadata
+    running = tuple(pod.running)
+    memory = MemoryStats(
+        time=time,
+        usage_bytes=sum(container.usage_bytes(time_us) for container in running),
+        working_set_bytes=sum(container.working_set_bytes(time_us) for container in running),
+        rss_bytes=sum(container.anon_bytes(time_us) for container in running),
+    )
+    volumes = tuple(_volumes(pod, time_us))
+    return PodStats(
+        pod_ref=PodReference(metadata.name, metadata.namespace, metadata.uid),
+        containers=tuple(_container(container, time_us) for container in running),
+        memory=memory,
+        volumes=volumes,
+        ephemeral_storage=_ephemeral(pod, volumes, time_us),
+        process_stats=ProcessStats(
+            sum(container.pids.at(time_us) for container in running if container.pids is not None)
+        ),
+    )
+
+
+def _container(container: SimContainer, time_us: int) -> ContainerStats:
+    memory = MemoryStats(
+        usage_bytes=container.usage_bytes(time_us),
+        working_set_bytes=container.working_set_bytes(time_us),
+        rss_bytes=container.anon_bytes(time_us),
+    )
+    rootfs, logs = _used(container, "rootfs", time_us), _used(container, "logs", time_us)
+    return ContainerStats(container.name, memory, rootfs, logs)
+
+
+def _used(container: SimContainer, what: str, time_us: int) -> FsStats:
+    return FsStats(
+        used_bytes=_amount(container, what, BYTES, time_us), inodes_used=_amount(container, what, INODES, time_us)
+    )
+
+
+def _amount(container: SimContainer, what: str, unit: str, time_us: int) -> int:
+    want = container.disk.get((what, unit))
+    return 0 if want is None else want.at(time_us)
+
+
+def _volumes(pod: SimPod, time_us: int) -> Iterable[VolumeStats]:
+    used: dict[str, list[int]] = {}
+    for container in pod.containers.values():
+        for (what, unit), want in container.disk.items():
+            kind, _, name = what.partition("/")
+            if kind == "volume":
+                used.setdefault(name, [0, 0])[unit == INODES] += want.at(time_us)
+    return (VolumeStats(name, size, inodes) for name, (size, inodes) in sorted(used.items()))
+
+
+def _ephemeral(pod: SimPod, volumes: tuple[VolumeStats, ...], time_us: int) -> FsStats:
+    local = {volume.name for volume in pod.pod.spec.volumes if volume.is_local}
+    used = sum(volume.used_bytes or 0 for volume in volumes if volume.name in local)
+    inodes = sum(volume.inodes_used or 0 for volume in volumes if volume.name in local)
+    for container in pod.containers.values():
+        for what in ("rootfs", "logs"):
+            used += _amount(container, what, BYTES, time_us)
+            inodes += _amount(container, what, INODES, time_us)
+    return FsStats(used_bytes=used, inodes_used=inodes)

@@ -1,0 +1,172 @@
+"""CPU on a simulated node: who gets how much of what they want, and when somebody begins or ceases to be slowed.
+
+The division is the kernel model's (``kernel.cpu``). It is made anew only when it can have changed: a demand bends, a
+container passes its quota, all together pass what the machine has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from podqos.agent.reasons import CPUThrottled, ThrottledBy
+from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
+from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.event_queue import Action, Turn
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.node.cgroup_readings import CpuSettings
+from podqos.sim.node.pods import SimContainer
+
+_SYSTEM = "/system.slice"
+_SYSTEM_WEIGHT = {1: 1024, 2: 100}
+"""What systemd's slice has unless told otherwise: ``cpu.shares`` or ``cpu.weight``."""
+
+_BY = {
+    None: ThrottledBy.NOTHING,
+    CpuBound.QUOTA: ThrottledBy.QUOTA,
+    CpuBound.CONTENTION: ThrottledBy.CONTENTION,
+}
+
+Note = Callable[[SimContainer, CPUThrottled, int], None]
+
+
+class NodeCpu:
+    """The CPUs of one node."""
+
+    def __init__(self, cpu_milli: int, cgroup_version: int, planner: Planner, note: Note) -> None:
+        self.cpu_milli = cpu_milli
+        self.system: Want | None = None
+        self.wanted = Gauge()
+        self.running: dict[str, SimContainer] = {}
+        """Those that want any, by path."""
+        self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
+        self._settings: dict[str, CpuSettings] = {}
+        self._planner = planner
+        self._note = note
+        self._bounds: dict[str, ThrottledBy] = {}
+        self._looks_at_us = -1
+        _watch(self.wanted, cpu_milli, planner, self.look)
+
+    # ---- cgroups and containers ----------------------------------------------------------------------------------
+
+    def write(self, path: str, settings: CpuSettings) -> None:
+        """Take over what a cgroup's files say."""
+        self._settings[path] = settings
+
+    def remove(self, path: str) -> None:
+        """Forget a cgroup and those below it."""
+        for each in [each for each in self._settings if each == path or each.startswith(f"{path}/")]:
+            del self._settings[each]
+
+    def quota_milli(self, path: str) -> int | None:
+        """Return how much a cgroup may use at most; None is as much as there is."""
+        setting = self._settings.get(path)
+        return None if setting is None else setting.quota_milli
+
+    def start(self, container: SimContainer, now_us: int) -> None:
+        """Give a container that starts what it wants, as far as there is."""
+        gauges = [self.wanted]
+        setting = self._settings[container.path]
+        if setting.quota_milli is not None:
+            own = Gauge()
+            own.since_us = now_us
+            gauges.append(own)
+            _watch(own, setting.quota_milli, self._planner, self.look)
+        container.cpu = Want(container.demand.cpu_milli, gauges, self._noticing, now_us)
+        self.running[container.path] = container
+        self.look(now_us)
+
+    def end(self, container: SimContainer, now_us: int) -> None:
+        """Take a container's part away."""
+        if container.cpu is None:
+            return
+        container.cpu.end(now_us)
+        container.cpu = None
+        del self.running[container.path]
+        self._bounds.pop(container.path, None)
+        self.look(now_us)
+
+    def _noticing(self, time_us: int, turn: Turn, action: Action) -> None:
+        """Plan the next bend of a demand, and a look at what it means."""
+
+        def bend(now_us: int) -> None:
+            action(now_us)
+            self.look(now_us)
+
+        self._planner(time_us, turn, bend)
+
+    # ---- who gets how much ---------------------------------------------------------------------------------------
+
+    def look(self, now_us: int) -> None:
+        """Look, after everything else of this moment, whether anybody begins or ceases to be slowed."""
+        if self._looks_at_us != now_us:
+            self._looks_at_us = now_us
+            self._planner(now_us, Turn.KERNEL, self._look)
+
+    def shares(self, time_us: int) -> dict[str, CpuShare]:
+        """Divide what the machine has; by path, in thousandths of the model's units."""
+        return cpu_shares(self._groups(time_us), self.cpu_milli)
+
+    def _groups(self, time_us: int) -> Iterator[CpuGroup]:
+        """Yield the groups in units of 10⁻¹² cores, so that a machine may have a part of a core."""
+        if self.system is not None:
+            yield CpuGroup(_SYSTEM, self._system_weight, demand_nano=self.system.at(time_us) * CORE_NANO)
+        seen: set[str] = set()
+        for container in self.running.values():
+            for group in container.groups[1:-1]:
+                if group.path not in seen:
+                    seen.add(group.path)
+                    yield self._group(group.path, 0)
+            assert container.cpu is not None
+            yield self._group(container.path, container.cpu.at(time_us) * CORE_NANO)
+
+    def _group(self, path: str, demand: int) -> CpuGroup:
+        setting = self._settings.get(path)
+        if setting is None:
+            return CpuGroup(path, demand_nano=demand)
+        quota = None if setting.quota_usec is None else setting.quota_usec * 1000
+        return CpuGroup(path, setting.weight, quota, setting.period_usec, demand)
+
+    def _look(self, now_us: int) -> None:
+        self._looks_at_us = -1
+        if not self._bounds and not self._may_bind(now_us):
+            return
+        shares = self.shares(now_us)
+        for path, container in self.running.items():
+            share = shares[path]
+            bound = _BY[share.bound if share.denied_nano >= CORE_NANO else None]
+            if bound is not self._bounds.get(path, ThrottledBy.NOTHING):
+                if bound is ThrottledBy.NOTHING:
+                    del self._bounds[path]
+                else:
+                    self._bounds[path] = bound
+                wanted, granted = share.demand_nano // CORE_NANO, share.granted_nano // CORE_NANO
+                self._note(container, CPUThrottled(wanted, granted, bound), now_us)
+
+    def _may_bind(self, now_us: int) -> bool:
+        if self.wanted.at(now_us) > self.cpu_milli:
+            return True
+        for path, container in self.running.items():
+            assert container.cpu is not None
+            wanted = container.cpu.at(now_us)
+            for group_path in (path, container.pod.group.path):
+                setting = self._settings.get(group_path)
+                if setting is not None and setting.quota_milli is not None and wanted > setting.quota_milli:
+                    return True
+        return False
+
+
+def _watch(gauge: Gauge, limit: int, planner: Planner, action: Action) -> None:
+    """Watch a gauge pass a limit upwards and downwards; each mark arms the other."""
+
+    def rose(now_us: int) -> None:
+        falling.arm(now_us)
+        action(now_us)
+
+    def fell(now_us: int) -> None:
+        rising.arm(now_us)
+        action(now_us)
+
+    rising = Mark(gauge, planner, rose)
+    falling = Mark(gauge, planner, fell, is_rising=False)
+    rising.level = falling.level = (limit + 1) << FRACTION_BITS
+    rising.is_armed = True

@@ -1,0 +1,117 @@
+"""Whom the kubelet would evict for memory right now: asked at every kernel kill, so it has to be quick.
+
+The ranking is ``eviction.ranking``'s. For the kubelet's own policy the first places are found in one pass over cached
+requests and priorities instead; a property test holds the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from podqos.agent.reasons import WouldEvict
+from podqos.eviction.ranking import Policy, Ranking, rank
+from podqos.eviction.signals import SIGNALS, RankKey, Signal
+from podqos.eviction.usage import request_of
+from podqos.model.pod import Pod
+from podqos.model.profile import Profile
+from podqos.model.quantity import NANOS, Quantity
+from podqos.model.resources import MEMORY
+from podqos.model.stats import MemoryStats, PodStats
+from podqos.sim.engine.gauge import FRACTION_BITS
+from podqos.sim.node.pods import SimPod
+
+
+class MemoryRequests:
+    """The memory requests that ranking holds usage against, in nano-units, worked out once per pod spec."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._known: dict[int, tuple[Pod, Quantity]] = {}
+
+    def of(self, pod: Pod) -> Quantity:
+        """Return the request that usage is held against."""
+        known = self._known.get(id(pod.spec))
+        if known is None:
+            known = self._known[id(pod.spec)] = pod, request_of(pod, MEMORY, self._profile)
+        return known[1]
+
+
+def would_evict(pods: Collection[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
+    """Return the first of ``pods`` (in the order of their admission) that may be evicted, if any."""
+    policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
+    if policy is not Policy.KUBELET:
+        return _by_ranking([pod for pod in pods if not pod.is_gone], time_us, ranking, threshold_met=threshold_met)
+    # Whoever is over its request comes first: if there are two of them the others need no look.
+    over = [
+        pod
+        for pod in pods
+        if (held := pod.working_set).base + held.slope * (time_us - held.since_us) >= pod.over_request_fine
+        and not pod.is_gone
+    ]
+    found = _first(over, time_us)
+    if found is None or found[1] is None:
+        found = _first((pod for pod in pods if not pod.is_gone), time_us)
+    if found is None:
+        return None
+    key, following = found
+    within, priority, excess, _, pod = key
+    return WouldEvict(
+        pod=pod.key,
+        usage=(pod.request_nanos - excess) // NANOS,
+        request=-(-pod.request_nanos // NANOS),
+        over_request=not within,
+        priority=priority,
+        next_pod=None if following is None else following[4].key,
+        before_next_by=None if following is None else _first_difference(key, following),
+        threshold_met=threshold_met,
+    )
+
+
+_Key = tuple[bool, int, int, int, SimPod]
+"""Whether it is within its request, its priority, by how much it is below its request, its place, the pod."""
+
+
+def _first(pods: Iterable[SimPod], time_us: int) -> tuple[_Key, _Key | None] | None:
+    """Return the first that may be evicted, and who comes next; None if there is nobody."""
+    keyed: list[_Key] = []
+    for index, pod in enumerate(pods):
+        held = pod.working_set
+        size_bytes = (held.base + held.slope * (time_us - held.since_us)) >> FRACTION_BITS
+        excess = size_bytes * NANOS - pod.request_nanos
+        keyed.append((excess <= 0, pod.priority, -excess, index, pod))
+    keyed.sort()
+    for place, key in enumerate(keyed):
+        if not key[4].is_critical:
+            return key, keyed[place + 1] if place + 1 < len(keyed) else None
+    return None
+
+
+# What the parts of a key stand for.
+_KEYS = SIGNALS[Signal.MEMORY].ranking[1:]
+
+
+def _first_difference(one: tuple[object, ...], other: tuple[object, ...]) -> RankKey:
+    for key, a, b in zip(_KEYS, one, other, strict=False):
+        if a != b:
+            return key
+    return RankKey.INPUT_ORDER
+
+
+def _by_ranking(pods: Iterable[SimPod], time_us: int, ranking: Ranking, *, threshold_met: bool) -> WouldEvict | None:
+    pods = list(pods)
+    stats = {pod.uid: PodStats(memory=MemoryStats(working_set_bytes=pod.working_set_bytes(time_us))) for pod in pods}
+    ranked = rank((pod.pod for pod in pods), stats, ranking)
+    for place, entry in enumerate(ranked):
+        if entry.spared is None:
+            following = ranked[place + 1] if place + 1 < len(ranked) else None
+            return WouldEvict(
+                pod=entry.pod.key,
+                usage=entry.usage,
+                request=entry.request.value,
+                over_request=entry.over_request,
+                priority=entry.priority,
+                next_pod=None if following is None else following.pod.key,
+                before_next_by=entry.before_next_by,
+                threshold_met=threshold_met,
+            )
+    return None

@@ -1,0 +1,1 @@
+"""Simulated. What is to be run, as values."""

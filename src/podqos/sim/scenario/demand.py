@@ -1,0 +1,72 @@
+"""What containers, and everything beside them, want of a machine over time.
+
+A demand says what somebody would use if the machine let them. What they get, and what becomes of those who get too
+little, is for the simulation to find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from podqos.sim.engine.curve import ZERO, Curve, constant
+
+ONE = constant(1)
+
+
+class VolumeDemand(Struct, frozen=True, gc=False):
+    """What is written into one volume."""
+
+    used_bytes: Curve = ZERO
+    inodes: Curve = ZERO
+
+
+class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What one container wants. Each curve has its own clock."""
+
+    anon_bytes: Curve = ZERO
+    """Private memory, spread evenly over ``processes``."""
+    active_file_bytes: Curve = ZERO
+    """Page cache in use: counted by the kubelet, and yet the kernel can take it back."""
+    inactive_file_bytes: Curve = ZERO
+    """Page cache out of use."""
+    processes: Curve = ONE
+    """How many processes share the memory. Never less than one while the container runs."""
+    pids: Curve | None = None
+    """Processes and threads together, each of which takes a process id; None is as many as ``processes``."""
+    cpu_milli: Curve = ZERO
+    rootfs_bytes: Curve = ZERO
+    """The writable layer."""
+    rootfs_inodes: Curve = ZERO
+    logs_bytes: Curve = ZERO
+    logs_inodes: Curve = ZERO
+    volumes: Mapping[str, VolumeDemand] = {}
+    """By name of the pod's volume. A ``medium: Memory`` volume takes memory, any other emptyDir disk."""
+    exits_after_us: int | None = None
+    """How long after its start the container ends by itself; None is never."""
+    exit_code: int = 0
+
+    @property
+    def pids_wanted(self) -> Curve:
+        """How many process ids it takes."""
+        return self.processes if self.pids is None else self.pids
+
+
+IDLE = ContainerDemand()
+"""One process that uses nothing."""
+
+
+class SystemDemand(Struct, frozen=True, gc=False, kw_only=True):
+    """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel. Its clock is SCENARIO."""
+
+    anon_bytes: Curve = ZERO
+    """Memory that cannot be taken back. Its processes have the scores of system daemons and are never chosen first."""
+    active_file_bytes: Curve = ZERO
+    inactive_file_bytes: Curve = ZERO
+    cpu_milli: Curve = ZERO
+    pids: Curve = ZERO
+    nodefs_bytes: Curve = ZERO
+    nodefs_inodes: Curve = ZERO
+    imagefs_bytes: Curve = ZERO
+    """Images in use, where images have a filesystem of their own; else they are part of nodefs."""

@@ -1,0 +1,100 @@
+"""The pods of a workload: their names, where they are bound, what replaces them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.model.node import TAINT_UNREACHABLE, Node
+from podqos.model.pod import Pod, Toleration, Workload
+from podqos.model.profile import Profile
+from podqos.placement.taints import NO_EXECUTE
+from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.sim.scenario.scenario import ScenarioWorkload
+
+_DEFAULT_TOLERATION_SECONDS = 300
+
+
+class Replica(Struct, frozen=True, gc=False):
+    """Where a pod comes from."""
+
+    workload: ScenarioWorkload
+    number: int
+    order: tuple[int, int]
+    """Its place among all pods that ever were: those of the beginning by workload and number, then as they came."""
+    generation: int = 0
+    """How many there were before it."""
+
+
+def is_bound(workload: ScenarioWorkload) -> bool:
+    """Whether its pods are bound without asking the scheduler."""
+    return workload.kind != DAEMON_SET and (bool(workload.nodes) or workload.spread)
+
+
+def is_there_first(workload: ScenarioWorkload) -> bool:
+    """Whether its pods are on their nodes from the beginning, and longer than that."""
+    return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0
+
+
+def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
+    """Return one of the pods of a workload that is no DaemonSet."""
+    return named(workload.pod, name_of(workload, number))
+
+
+def name_of(workload: ScenarioWorkload, number: int) -> str:
+    """Return what such a pod is called; one that stands for itself has its own name."""
+    alone = workload.kind == POD and workload.replicas == 1
+    return workload.name if alone else f"{workload.name}-{number}"
+
+
+def daemons(workload: ScenarioWorkload, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:
+    """Yield the pods of a DaemonSet: one for every node that suits it."""
+    pod = workload.pod
+    for made in pods_of(Workload(DAEMON_SET, pod.metadata, pod), nodes, profile=profile):
+        yield named(made, made.metadata.name)
+
+
+def node_of(workload: ScenarioWorkload, number: int, names: Sequence[str]) -> str:
+    """Return the node that a pod is bound to without asking; ``names`` are those of all nodes."""
+    places = workload.nodes or names
+    return places[number % len(places)]
+
+
+def numbers_by_node(workload: ScenarioWorkload, names: Sequence[str]) -> Iterator[tuple[str, Sequence[int]]]:
+    """Yield the nodes that pods are bound to without asking, with the numbers of their pods."""
+    turns = workload.nodes or names
+    first = turns[: workload.replicas]
+    if len(set(first)) == len(first):
+        yield from ((name, range(turn, workload.replicas, len(turns))) for turn, name in enumerate(first))
+        return
+    found: dict[str, list[int]] = {}
+    for number in range(workload.replicas):
+        found.setdefault(turns[number % len(turns)], []).append(number)
+    yield from found.items()
+
+
+def replacement(pod: Pod, replica: Replica) -> Pod:
+    """Return the pod that a controller makes in place of another; ``replica`` is its own."""
+    name = pod.metadata.name
+    base = name.rpartition("-r")[0] if replica.generation > 1 else name
+    return named(pod, f"{base}-r{replica.generation}")
+
+
+def named(pod: Pod, name: str) -> Pod:
+    """Return a pod under a name, with a uid of its own."""
+    namespace = pod.metadata.namespace or "default"
+    return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=f"{namespace}_{name}"))
+
+
+def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:
+    """Return how long a pod stays bound to a node that cannot be reached; None is for ever.
+
+    The API server gives every pod tolerations for 300 s unless it has its own (DefaultTolerationSeconds).
+    """
+    matching = [each for each in tolerations if each.tolerates(TAINT_UNREACHABLE, "", NO_EXECUTE)]
+    if not matching:
+        return _DEFAULT_TOLERATION_SECONDS
+    limited = [each.toleration_seconds for each in matching if each.toleration_seconds is not None]
+    return min(limited) if limited else None

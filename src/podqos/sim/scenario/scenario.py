@@ -1,0 +1,163 @@
+"""A scenario, ready to run: nodes, workloads, what happens. Values only, no texts and no files.
+
+Everything that many nodes or pods have in common is there once: ten thousand equal nodes are one ``NodeGroup``, the
+replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_file`` makes scenarios out
+of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from podqos.eviction.ranking import Policy
+from podqos.kernel.memory import Watermarks
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Taint
+from podqos.model.pod import Pod
+from podqos.model.profile import LATEST, Profile
+from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
+
+SECOND_US = 1_000_000
+
+# Linux on 64 bits gives out so many process ids unless told otherwise (kernel.pid_max).
+DEFAULT_MAX_PIDS = 4_194_304
+
+
+class Filesystem(Struct, frozen=True, gc=False):
+    """A filesystem of a node. What of it is in use is for the demands to say."""
+
+    capacity_bytes: int
+    inodes: int
+
+
+class NodeSpec(Struct, frozen=True, kw_only=True):
+    """One machine and its kubelet."""
+
+    name: str
+    memory_bytes: int
+    cpu_milli: int
+    swap_bytes: int = 0
+    max_pids: int = DEFAULT_MAX_PIDS
+    cgroup_version: Literal[1, 2] = 2
+    watermarks: Watermarks | None = None
+    """Where the kernel begins to reclaim and to kill; None is as a machine of this size boots."""
+    nodefs: Filesystem
+    imagefs: Filesystem | None = None
+    """Where images have a filesystem of their own; writable layers are there, too, unless ``containerfs`` is given."""
+    containerfs: Filesystem | None = None
+    unused_image_bytes: int = 0
+    """Images that nobody uses, besides all else on the disk: what removing them gains, once."""
+    dead_container_bytes: int = 0
+    """What dead containers left, besides all else on the disk: what removing them gains, once."""
+    system: SystemDemand = SystemDemand()
+    config: KubeletConfiguration = KubeletConfiguration()
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    loop_phase_us: int = 0
+    """When the kubelet's eviction loop runs first; from then on every ten seconds."""
+    statistics_age_us: int = 0
+    """How old the figures are that the kubelet decides on."""
+
+
+class NodeGroup(Struct, frozen=True):
+    """Equal machines. A single one has the name of the spec, of several the first is ``name-0``."""
+
+    spec: NodeSpec
+    count: int = 1
+    phase_step_us: int = 0
+    """By how much each next node's eviction loop runs later than the one before; modulo ten seconds."""
+
+    def name_of(self, index: int) -> str:
+        """Return the name of a node of the group."""
+        return self.spec.name if self.count == 1 else f"{self.spec.name}-{index}"
+
+    def loop_phase_us(self, index: int) -> int:
+        """Return when the eviction loop of a node of the group runs first."""
+        return (self.spec.loop_phase_us + index * self.phase_step_us) % (10 * SECOND_US)
+
+
+class ScenarioWorkload(Struct, frozen=True, kw_only=True):
+    """Pods that come from one object."""
+
+    kind: str
+    """Deployment, Job, Pod, DaemonSet, …"""
+    namespace: str
+    name: str
+    pod: Pod
+    """As the API server stores it. Replicas differ from it in name and uid only."""
+    replicas: int = 1
+    """A DaemonSet has one on every node that it tolerates instead."""
+    demands: tuple[Mapping[str, ContainerDemand], ...] = ({},)
+    """By container. The replicas take turns: number i has ``demands[i % len(demands)]``. A replacement has the demand
+    of the pod it replaces; a container without an entry is idle."""
+    arrives_us: int = 0
+    """At 0 it is there from the beginning: bound, started and running."""
+    deleted_us: int | None = None
+    nodes: tuple[str, ...] = ()
+    """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
+    spread: bool = False
+    """Bound without asking the scheduler, evenly over all nodes: replica i runs on node i modulo their number."""
+    recreate: bool = True
+    """Whether a controller replaces pods that were evicted, failed or were lost with their node."""
+
+    def demand_of(self, replica: int, container: str) -> ContainerDemand:
+        """Return what a container of a replica wants."""
+        return self.demands[replica % len(self.demands)].get(container, IDLE)
+
+
+class NodeLost(Struct, frozen=True, gc=False, tag=True):
+    """A machine is gone, with all that ran on it."""
+
+    at_us: int
+    node: str
+
+
+class NodeAdded(Struct, frozen=True, gc=False, tag=True):
+    """A machine that was lost joins again, empty."""
+
+    at_us: int
+    node: str
+
+
+Happening = NodeLost | NodeAdded
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Delays of the machinery."""
+
+    pleg_period_us: int = 1 * SECOND_US
+    """How often the kubelet looks for containers that have ended."""
+    container_start_us: int = 0
+    """From the decision to start a container until it runs. What arrives at 0 runs already when the scenario begins."""
+    clean_up_us: int = 0
+    """From the end of a pod's containers until nothing of it is left on the node."""
+    stop_us: int = 0
+    """How long a container takes to end when it is asked to; at most its grace period."""
+    status_update_us: int | None = None
+    """How often a node reports its conditions; None is what its kubelet's configuration says (10 s)."""
+    recreate_us: int = 1 * SECOND_US
+    """From the end of a pod until its controller has made another."""
+
+    def start_delay_us(self, decided_us: int) -> int:
+        """Return how long a container takes to start that is told to at a time."""
+        return self.container_start_us if decided_us else 0
+
+
+class Scenario(Struct, frozen=True, kw_only=True):
+    """Everything that a run needs to know."""
+
+    name: str
+    description: str = ""
+    seed: int = 0
+    duration_us: int
+    nodes: tuple[NodeGroup, ...]
+    workloads: tuple[ScenarioWorkload, ...]
+    """In the order in which they were written, which is that of arrival at the same time."""
+    happenings: tuple[Happening, ...] = ()
+    profile: Profile = LATEST
+    policy: Policy | None = None
+    """How pods are ranked for eviction; None is as the Kubernetes version does."""
+    options: Options = Options()

@@ -1,0 +1,1 @@
+"""Simulated. Scenario files: their shape, and from text to values."""

@@ -1,0 +1,167 @@
+"""From the text of a scenario file to a ``Scenario``: reading it, and putting it together with what it refers to.
+
+Files are opened by the caller: ``read_file`` says what a text holds, the caller fetches the manifests, configurations
+and samples that it names, and ``resolve`` makes a scenario of all that. Everything wrong is reported at once, each with
+its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from podqos.errors import InputError
+from podqos.manifest.contents import Locate
+from podqos.manifest.plain import FieldPath, Plain, format_path
+from podqos.manifest.problems import Finding, Problem, Severity, SyntaxProblem
+from podqos.manifest.strictyaml import read_documents
+from podqos.manifest.text import normalise
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.sim.scenario.scenario import SECOND_US, Happening, NodeAdded, NodeLost, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
+from podqos.sim.scenario_format.nodes import NodeReader
+from podqos.sim.scenario_format.samples import Series
+from podqos.sim.scenario_format.shape_document import Samples, Setting
+from podqos.sim.scenario_format.workloads import DemandReader
+
+
+class FileReading(Struct, frozen=True):
+    """What the text of a scenario file holds."""
+
+    source: str
+    document: ScenarioDocument | None
+    """None where it cannot be read; the problems say why."""
+    problems: tuple[Problem, ...] = ()
+    locate: Locate = lambda _: (1, 1)
+
+    def problem(self, finding: Finding) -> Problem:
+        """Return a finding with its place in the file."""
+        line, column = self.locate(finding.path)
+        field = format_path(finding.path)
+        return Problem(self.source, line, column, finding.severity, field, finding.what, finding.fix)
+
+
+class Materials(Struct, frozen=True):
+    """What the files hold that a scenario refers to. What could not be read is left out, and reported elsewhere."""
+
+    workloads: tuple[ScenarioWorkload, ...] = ()
+    """As the API server stores them, without demands, in the order of the manifests."""
+    kubelets: Mapping[str, KubeletConfiguration] = {}
+    """By the path that the scenario names."""
+    samples: Callable[[Samples], tuple[Series, ...]] = lambda _: ()
+    """Reads a file of samples; raises ``InputError``."""
+
+
+def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], None] = lambda _: None) -> FileReading:
+    """Read a scenario file; ``source`` is the name to report it under, ``change`` may set other values in it."""
+    try:
+        documents = [document for document in read_documents(normalise(data)) if document.value is not None]
+    except SyntaxProblem as problem:
+        return FileReading(source, None, (_syntax(source, problem),))
+    problems = [_syntax(source, problem) for document in documents for problem in document.problems]
+    if problems:
+        return FileReading(source, None, tuple(problems))
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        what = "must hold one document, a Scenario" if documents else "holds no document"
+        fix = "`podqos scenario new` writes one to begin with"
+        return FileReading(source, None, (Problem(source, 1, 1, Severity.ERROR, "", what, fix),))
+    (document,) = documents
+    value = document.value
+    assert isinstance(value, dict)
+    change(value)
+    found = examination()
+    read = read_document(value, found)
+    reading = FileReading(source, read, locate=document.locate)
+    return FileReading(source, read, tuple(map(reading.problem, found.findings)), document.locate)
+
+
+def _syntax(source: str, problem: SyntaxProblem) -> Problem:
+    return Problem(source, *problem.position, Severity.ERROR, "", problem.what, problem.fix)
+
+
+def resolve(document: ScenarioDocument, materials: Materials) -> tuple[Scenario | None, tuple[Finding, ...]]:
+    """Make a scenario of a document and what it refers to; None where something in it is wrong."""
+    resolution = _Resolution(document, materials)
+    scenario = resolution.scenario()
+    errors = any(finding.severity is Severity.ERROR for finding in resolution.findings)
+    return None if errors else scenario, tuple(resolution.findings)
+
+
+class _Resolution:
+    """A scenario in the making."""
+
+    def __init__(self, document: ScenarioDocument, materials: Materials) -> None:
+        self.findings: list[Finding] = []
+        self._spec = document.spec
+        self._name = document.metadata.name
+        self._materials = materials
+        duration_us = int(document.spec.duration or 0)
+        self._setting = Setting(duration_us or SECOND_US, document.spec.seed, materials.samples)
+
+    def scenario(self) -> Scenario:
+        spec = self._spec
+        if not self._name:
+            self._report(("metadata", "name"), "Required value", "give the scenario a name")
+        if not spec.duration:
+            self._report(("spec", "duration"), "Required value", "such as 30s or 24h")
+        if not spec.nodes:
+            self._report(("spec", "nodes"), "Required value", "describe at least one node")
+        profile = self._profile()
+        nodes = NodeReader(self._setting, self._materials.kubelets, profile, self._report).groups(spec.nodes)
+        names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
+        demands = DemandReader(self._setting, names, self._report)
+        return Scenario(
+            name=self._name,
+            description=" ".join(spec.description.split()),
+            seed=spec.seed,
+            duration_us=self._setting.duration_us,
+            nodes=nodes,
+            workloads=demands.workloads(spec.workloads, self._materials.workloads),
+            happenings=tuple(self._happenings(names)),
+            profile=profile,
+            policy=spec.eviction_policy,
+            options=self._options(),
+        )
+
+    def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
+        self.findings.append(Finding(path, what, fix))
+
+    def _profile(self) -> Profile:
+        if not self._spec.kubernetes_version:
+            return LATEST
+        try:
+            return parse_version(self._spec.kubernetes_version)
+        except InputError as error:
+            self._report(("spec", "kubernetesVersion"), error.what, error.fix)
+            return LATEST
+
+    def _happenings(self, names: Sequence[str]) -> Iterator[Happening]:
+        for index, event in enumerate(self._spec.events):
+            path = ("spec", "events", index)
+            if bool(event.node_lost) == bool(event.node_joins):
+                self._report(path, "one thing must happen", "write nodeLost or nodeJoins, and the name of a node")
+                continue
+            field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
+            if name not in names:
+                some = ", ".join(names[:5])
+                self._report((*path, field), f'there is no node "{name}"', f"nodes are {some}")
+                continue
+            at_us = int(event.at)
+            yield NodeLost(at_us, name) if event.node_lost else NodeAdded(at_us, name)
+
+    def _options(self) -> Options:
+        timing = self._spec.timing
+        given = {
+            "pleg_period_us": timing.pleg_period,
+            "container_start_us": timing.container_start,
+            "stop_us": timing.container_stop,
+            "clean_up_us": timing.clean_up,
+            "status_update_us": timing.status_update,
+            "recreate_us": timing.recreate,
+        }
+        for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
+            if value == 0:
+                self._report(("spec", "timing", name), "must be more than nothing", "such as 1s")
+        return Options(**{name: int(value) for name, value in given.items() if value is not None})

@@ -1,0 +1,139 @@
+"""The machines of a scenario file as values, with everything that makes no sense about them reported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from podqos.errors import InputError
+from podqos.eviction.thresholds import parse_thresholds
+from podqos.kernel.memory import Watermarks
+from podqos.manifest.plain import FieldPath
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import Profile
+from podqos.model.quantity import Quantity
+from podqos.sim.engine.curve import ZERO, Curve
+from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, NodeGroup, NodeSpec
+from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart
+from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
+from podqos.sim.scenario_format.shape_text import Unit
+
+Report = Callable[[FieldPath, str, str], None]
+"""Takes what is wrong: where, what, how to mend it."""
+
+MOST_NODES = 100_000
+DEFAULT_NODEFS_BYTES = 100 * 2**30
+# What mkfs.ext4 does unless told otherwise.
+BYTES_PER_INODE = 16 * 2**10
+
+
+class NodeReader:
+    """Makes node groups of what a file says about nodes."""
+
+    def __init__(
+        self, setting: Setting, kubelets: Mapping[str, KubeletConfiguration], profile: Profile, report: Report
+    ) -> None:
+        self._setting = setting
+        self._kubelets = kubelets
+        self._profile = profile
+        self._report = report
+
+    def groups(self, parts: Sequence[NodePart]) -> tuple[NodeGroup, ...]:
+        """Return the groups in their order."""
+        groups = tuple(self._group(part, ("spec", "nodes", index)) for index, part in enumerate(parts))
+        seen: dict[str, int] = {}
+        for index, group in enumerate(groups):
+            for number in range(group.count):
+                name = group.name_of(number)
+                if seen.setdefault(name, index) != index:
+                    self._report(("spec", "nodes", index, "name"), f'there is a node "{name}" already', "rename one")
+                    break
+        return groups
+
+    def _group(self, part: NodePart, path: FieldPath) -> NodeGroup:
+        if not part.name:
+            self._report((*path, "name"), "Required value", "such as worker")
+        if not 1 <= part.count <= MOST_NODES:
+            self._report((*path, "count"), f"must lie between 1 and {MOST_NODES:,}", "leave the node out instead")
+        if part.cgroup_version not in {1, 2}:
+            self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is what machines have today")
+        files = part.filesystems
+        spec = NodeSpec(
+            name=part.name,
+            memory_bytes=self._required(part.capacity.memory, (*path, "capacity", "memory"), "64Gi").value,
+            cpu_milli=self._required(part.capacity.cpu, (*path, "capacity", "cpu"), "16").milli_value,
+            swap_bytes=part.capacity.swap.value,
+            max_pids=DEFAULT_MAX_PIDS if part.capacity.pids is None else part.capacity.pids.value,
+            cgroup_version=_version(part.cgroup_version),
+            watermarks=self._watermarks(part.watermarks, (*path, "watermarks")),
+            nodefs=_filesystem(files.nodefs),
+            imagefs=None if files.imagefs is None else _filesystem(files.imagefs),
+            containerfs=None if files.containerfs is None else _filesystem(files.containerfs),
+            unused_image_bytes=part.reclaimable.images.value,
+            dead_container_bytes=part.reclaimable.dead_containers.value,
+            system=self._system(part, (*path, "system")),
+            config=self._kubelet(part, (*path, "kubelet")),
+            labels=part.labels,
+            taints=part.taints,
+            loop_phase_us=int(part.loop_phase),
+            statistics_age_us=int(part.statistics_age),
+        )
+        return NodeGroup(spec, min(max(1, part.count), MOST_NODES), int(part.phase_step))
+
+    def _required(self, amount: Quantity | None, path: FieldPath, example: str) -> Quantity:
+        if amount is None or amount.sign <= 0:
+            what = "Required value" if amount is None else f"{amount} is not more than nothing"
+            self._report(path, what, f"such as {example}")
+            return Quantity.of_units(1)
+        return amount
+
+    def _watermarks(self, part: WatermarksPart | None, path: FieldPath) -> Watermarks | None:
+        if part is None:
+            return None
+        lowest = self._required(part.min, (*path, "min"), "64Mi")
+        low = lowest if part.low is None else part.low
+        high = low if part.high is None else part.high
+        if not lowest <= low <= high:
+            self._report(path, "min, low and high must rise", "the kernel sets low above min and high above low")
+        return Watermarks(lowest.value, low.value, high.value, low.value, high.value)
+
+    def _system(self, node: NodePart, path: FieldPath) -> SystemDemand:
+        part = node.system
+
+        def curve(shape: Shape, name: str, unit: Unit = Unit.WHOLE) -> Curve:
+            try:
+                return curves(shape, unit, self._setting, f"{node.name}/{name}", 1)[0]
+            except InputError as error:
+                self._report((*path, name), error.what, error.fix)
+                return ZERO
+
+        return SystemDemand(
+            anon_bytes=curve(part.memory, "memory"),
+            active_file_bytes=curve(part.active_file, "activeFile"),
+            inactive_file_bytes=curve(part.inactive_file, "inactiveFile"),
+            cpu_milli=curve(part.cpu, "cpu", Unit.MILLI),
+            pids=curve(part.pids, "pids"),
+            nodefs_bytes=curve(part.nodefs, "nodefs"),
+            nodefs_inodes=curve(part.nodefs_inodes, "nodefsInodes"),
+            imagefs_bytes=curve(part.imagefs, "imagefs"),
+        )
+
+    def _kubelet(self, part: NodePart, path: FieldPath) -> KubeletConfiguration:
+        kubelet = part.kubelet
+        config = kubelet.config or self._kubelets.get(kubelet.path) or KubeletConfiguration()
+        try:
+            parse_thresholds(config, self._profile)
+        except InputError as error:
+            place = f"{error.where}: " if error.where else ""
+            self._report(path, f"the kubelet would not start: {place}{error.what}", error.fix)
+        return config
+
+
+def _version(version: int) -> Literal[1, 2]:
+    return 1 if version == 1 else 2
+
+
+def _filesystem(part: FilesystemPart) -> Filesystem:
+    capacity = DEFAULT_NODEFS_BYTES if part.capacity is None else part.capacity.value
+    return Filesystem(capacity, capacity // BYTES_PER_INODE if part.inodes is None else part.inodes.value)

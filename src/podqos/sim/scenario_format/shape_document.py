@@ -1,0 +1,276 @@
+"""The shape of a demand as a scenario file writes it: in one line, or as a mapping where a line does not do.
+
+Here the notation becomes a ``Shape``; ``curves`` makes curves of it, once it is known for how long, for what unit,
+and what measured samples say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.manifest.decode import decode_hook
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.model.quantity import ZERO, Quantity
+from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.scenario_format import shapes
+from podqos.sim.scenario_format.samples import Series
+from podqos.sim.scenario_format.shape_text import EXAMPLES, Term, Unit, parse_duration_us, parse_shape, shape_curve
+from podqos.sim.scenario_format.shapes import WaveForm
+
+if TYPE_CHECKING:
+    from podqos.manifest.examine import Examination
+
+Model = TypeVar("Model")
+
+# So many replicas get random curves of their own; the next ones share them in turn.
+MOST_VARIANTS = 100
+# A curve of more points than this is a slip of the keyboard.
+MOST_POINTS = 100_000
+
+
+class Duration(int):
+    """Microseconds, written as ``1.5s``, ``10m`` or ``7d``."""
+
+
+class Wave(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A demand that comes and goes, as by day and night."""
+
+    low: Quantity = ZERO
+    high: Quantity = ZERO
+    period: Duration | None = None
+    form: WaveForm = WaveForm.SINE
+    peak: Duration = Duration(0)
+    """When it is highest for the first time."""
+    share: int = 50
+    """Of a square: how many percent of the period it is high."""
+
+
+class RandomValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A demand that changes by chance; the scenario's seed decides how. Each replica has its own."""
+
+    low: Quantity = ZERO
+    high: Quantity = ZERO
+    every: Duration | None = None
+    step: Quantity | None = None
+    """At most so far from one value to the next; absent: anywhere between low and high."""
+    hold: bool = False
+    """Keep each value until the next, instead of moving towards it."""
+
+
+class Samples(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A demand that was measured: CSV, JSON, or an answer of Prometheus to a range query."""
+
+    file: str = ""
+    """Relative to the scenario."""
+    column: str | None = None
+    """Of a table: which one."""
+    match: dict[str, str] = {}
+    """Of Prometheus: labels of the series, with * as in file names. Several series are for as many replicas."""
+    hold: bool = False
+    """Keep each value until the next, instead of moving towards it."""
+    repeat: bool = False
+    """Begin again after the last sample."""
+
+
+class ShapeDocument(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A demand over time. Exactly one of shape, steps, points, wave, random and samples."""
+
+    shape: str | None = None
+    """In one line: 2Gi, 8Gi over 2s, 512Mi + 64Mi per minute."""
+    steps: dict[str, Quantity] | None = None
+    """By time: from then on so much."""
+    points: dict[str, Quantity] | None = None
+    """By time: straight from one to the next."""
+    wave: Wave | None = None
+    random: RandomValues | None = None
+    samples: Samples | None = None
+    base: Quantity = ZERO
+    """So much more, all the time."""
+    delay: Duration = Duration(0)
+    """So much later."""
+    clock: Clock | None = None
+    """What times count from. Absent: rates from the start of the container, all else from that of the scenario."""
+
+
+Points: TypeAlias = "tuple[tuple[int, Quantity], ...]"
+
+
+class Shape(Struct, frozen=True):
+    """A demand over time, read and checked."""
+
+    terms: tuple[Term, ...] = ()
+    points: Points = ()
+    hold: bool = False
+    wave: Wave | None = None
+    random: RandomValues | None = None
+    samples: Samples | None = None
+    base: Quantity = ZERO
+    delay_us: int = 0
+    clock: Clock | None = None
+
+
+class Setting(Struct, frozen=True):
+    """What it takes to make curves of shapes."""
+
+    duration_us: int
+    seed: int
+    samples: Callable[[Samples], tuple[Series, ...]] = field(default=lambda _: ())
+
+
+def curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int) -> tuple[Curve, ...]:
+    """Return the curves of a shape, of which the replicas take turns; ``name`` tells random ones apart.
+
+    Raises ``InputError`` where samples cannot be read or a curve falls below zero.
+    """
+    made = []
+    for curve in _curves(shape, unit, setting, name, replicas):
+        raised = shapes.delayed(shapes.raised(curve, unit.of(shape.base)), shape.delay_us)
+        if min(value for _, value in raised.knots) < 0:
+            raise InputError("the demand falls below zero", fix="take off no more than there is")
+        made.append(raised if shape.clock is None else replace(raised, clock=shape.clock))
+    assert made, "samples have at least one series"
+    return tuple(made)
+
+
+def _curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int) -> Sequence[Curve]:
+    if shape.wave is not None:
+        wave = shape.wave
+        assert wave.period is not None
+        low, high = unit.of(wave.low), unit.of(wave.high)
+        return [shapes.wave(wave.form, low, high, int(wave.period), peak_us=int(wave.peak), share=wave.share)]
+    if shape.random is not None:
+        variants = max(1, min(replicas, MOST_VARIANTS))
+        return [_random(shape.random, unit, setting, f"{name}/{index}") for index in range(variants)]
+    if shape.samples is not None:
+        return [_sampled(shape.samples, series, unit) for series in setting.samples(shape.samples)]
+    if shape.points:
+        return [_drawn([(time_us, unit.of(amount)) for time_us, amount in shape.points], hold=shape.hold)]
+    return [shape_curve(shape.terms, unit, setting.duration_us)]
+
+
+def _drawn(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
+    return shapes.steps(points) if hold else shapes.line(points)
+
+
+def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Curve:
+    assert random.every is not None
+    seed, low, high = f"{setting.seed}/{name}", unit.of(random.low), unit.of(random.high)
+    every_us, until_us = int(random.every), setting.duration_us
+    if until_us // every_us > MOST_POINTS:
+        raise InputError(f"{until_us // every_us:,} random values", fix=f"at most {MOST_POINTS:,}: raise `every`")
+    if random.step is None:
+        points = shapes.random_values(seed, low, high, every_us=every_us, until_us=until_us)
+    else:
+        step = unit.of(random.step)
+        points = shapes.random_walk(seed, low, high, step, every_us=every_us, until_us=until_us)
+    return _drawn(points, hold=random.hold)
+
+
+def _sampled(samples: Samples, series: Series, unit: Unit) -> Curve:
+    points = [(time_us, unit.of(amount)) for time_us, amount in series.points]
+    curve = _drawn(points, hold=samples.hold)
+    last_us = points[-1][0]
+    if not samples.repeat or last_us == 0:
+        return curve
+    return replace(curve, period_us=last_us, knots=tuple((time_us, value) for time_us, value in curve.knots))
+
+
+def converted(value: Plain, model: type[Model]) -> Model:
+    """Return the model of what an examination has cleaned: durations and shapes in it are read already."""
+
+    def hook(kind: type, item: object) -> object:
+        return decode_hook(kind, item) if kind is Quantity else item
+
+    return msgspec.convert(value, model, dec_hook=hook)
+
+
+# ---- reading -----------------------------------------------------------------------------------------------------
+
+_KINDS = ("shape", "steps", "points", "wave", "random", "samples")
+
+
+def read_duration(examination: Examination, value: Plain, path: FieldPath) -> Duration:
+    """Read a duration, or report what is wrong with it."""
+    try:
+        return Duration(parse_duration_us(value))
+    except InputError as error:
+        examination.report(path, error.what, error.fix)
+        return Duration(0)
+
+
+def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape:
+    """Read a shape in either notation, or report what is wrong with it."""
+    if not isinstance(value, dict):
+        return _read_line(examination, value, path)
+    known = len(examination.findings)
+    cleaned = examination.clean(value, ShapeDocument, path)
+    given = [name for name in _KINDS if isinstance(cleaned, dict) and name in cleaned]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} exclude each other" if given else "says nothing about the demand"
+        examination.report(path, what, f"use one of {', '.join(_KINDS)}")
+    if len(examination.findings) > known:
+        return Shape()
+    document = converted(cleaned, ShapeDocument)
+    _check(examination, document, path)
+    shape = Shape(
+        wave=document.wave,
+        random=document.random,
+        samples=document.samples,
+        base=document.base,
+        delay_us=int(document.delay),
+        clock=document.clock,
+    )
+    if document.shape is not None:
+        return replace(shape, terms=_read_line(examination, document.shape, (*path, "shape")).terms)
+    points = document.steps if document.points is None else document.points
+    if points is None:
+        return shape
+    return replace(
+        shape,
+        points=_read_points(examination, points, (*path, given[0])),
+        hold=document.steps is not None,
+    )
+
+
+def _read_line(examination: Examination, value: Plain, path: FieldPath) -> Shape:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        examination.report(path, "must be a demand", EXAMPLES)
+        return Shape()
+    try:
+        return Shape(terms=parse_shape(str(getattr(value, "text", value))))
+    except InputError as error:
+        examination.report(path, error.what, error.fix)
+        return Shape()
+
+
+def _read_points(examination: Examination, points: Mapping[str, Quantity], path: FieldPath) -> Points:
+    read: list[tuple[int, Quantity]] = []
+    for time, amount in points.items():
+        time_us = int(read_duration(examination, time, (*path, time)))
+        if read and time_us <= read[-1][0]:
+            examination.report((*path, time), "is not later than the time before it", "write them in order")
+        read.append((time_us, amount))
+    if not read:
+        examination.report(path, "is empty", "write at least one time, such as {0s: 1Gi}")
+    return tuple(read) or ((0, ZERO),)
+
+
+def _check(examination: Examination, document: ShapeDocument, path: FieldPath) -> None:
+    """Report what makes no sense together."""
+    for name, part, beat in (("wave", document.wave, "period"), ("random", document.random, "every")):
+        if part is None:
+            continue
+        if not getattr(part, beat):
+            examination.report((*path, name, beat), "Required value", "such as 24h")
+        if part.low > part.high:
+            examination.report((*path, name, "low"), f"{part.low} is more than high ({part.high})", "swap the two")
+    if document.wave is not None and not 0 < document.wave.share < 100:
+        examination.report((*path, "wave", "share"), "must lie between 0 and 100", "percent of the period")
+    if document.samples is not None and not document.samples.file:
+        examination.report((*path, "samples", "file"), "Required value", "name a CSV or JSON file")

@@ -1,0 +1,159 @@
+"""Demand in one line, as people say it: ``2Gi``, ``8Gi over 2s``, ``512Mi + 64Mi per minute``.
+
+    shape  = term { ("+" | "-") term }
+    term   = amount                                   all the time
+           | amount "at" time                         from then on
+           | amount "over" duration [ "at" time ]     growing to that, from then on
+           | amount "per" duration [ "at" time ] [ "up to" amount ]    growing at that rate, for ever or to a ceiling
+
+Amounts are Kubernetes quantities, durations are Go's (``1m30s``), days (``7d``) or a word (``minute``). A rate counts
+from the start of the container, everything else from the beginning of the scenario. Longer stories are told by
+``shape_document``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from podqos.errors import InputError, InvalidQuantity
+from podqos.model.go_text import parse_duration_ns
+from podqos.model.quantity import Quantity
+from podqos.sim.engine.curve import Curve, constant
+from podqos.sim.scenario_format.shapes import leak, ramp, steps, total
+
+EXAMPLES = "such as 2Gi, 8Gi over 2s, 512Mi + 64Mi per minute"
+_DURATIONS = "such as 1.5s, 10m or 24h"
+_WORDS = {"second": "1s", "minute": "1m", "hour": "1h", "day": "24h", "s": "1s", "m": "1m", "h": "1h"}
+_DAYS = re.compile(r"(\d+)d(.*)")
+# No run lasts longer, and 2⁶³ nanoseconds are not far away.
+_LONGEST_US = 100 * 366 * 24 * 3600 * 10**6
+
+
+class Unit(StrEnum):
+    """What an amount counts."""
+
+    WHOLE = "whole"
+    """Bytes, inodes, processes; fractions are rounded up."""
+    MILLI = "milli"
+    """Thousandths of a cpu."""
+
+    def of(self, quantity: Quantity) -> int:
+        """Return an amount in this unit."""
+        return quantity.milli_value if self is Unit.MILLI else quantity.value
+
+
+class Term(Struct, frozen=True, gc=False):
+    """One part of a shape."""
+
+    amount: Quantity
+    is_taken_off: bool = False
+    at_us: int = 0
+    over_us: int | None = None
+    per_us: int | None = None
+    up_to: Quantity | None = None
+
+    def curve(self, unit: Unit, duration_us: int) -> Curve:
+        """Return the term as a curve for a run of so long."""
+        amount = -unit.of(self.amount) if self.is_taken_off else unit.of(self.amount)
+        if self.per_us is not None:
+            up_to = None if self.up_to is None else unit.of(self.up_to)
+            return leak(amount, self.per_us, self.at_us, up_to=up_to, until_us=duration_us)
+        if self.over_us is not None:
+            return ramp(amount, self.over_us, self.at_us)
+        return steps([(0, 0), (self.at_us, amount)]) if self.at_us else constant(amount)
+
+
+def shape_curve(terms: tuple[Term, ...], unit: Unit, duration_us: int) -> Curve:
+    """Return a shape as a curve for a run of so long."""
+    return total(term.curve(unit, duration_us) for term in terms)
+
+
+def parse_shape(text: str) -> tuple[Term, ...]:
+    """Read a shape, or say what is wrong with it."""
+    # A sign between blanks is between terms; quantities such as 1e-3 have none.
+    parts = re.split(r"\s+([+-])\s+", text.strip())
+    signs = ["+", *parts[1::2]]
+    return tuple(_term(part, is_taken_off=sign == "-") for part, sign in zip(parts[::2], signs, strict=True))
+
+
+def parse_amount(text: object) -> Quantity:
+    """Read an amount that is not below zero."""
+    written = _written(text, "an amount", EXAMPLES)
+    try:
+        quantity = Quantity.parse(written)
+    except InvalidQuantity as error:
+        raise InputError(f'"{written}" is no amount: {error.what}', fix=EXAMPLES) from None
+    if quantity.sign < 0:
+        raise InputError(f"{written} is below zero", fix="write 0 or more")
+    return quantity
+
+
+def parse_duration_us(text: object) -> int:
+    """Read a duration in microseconds: ``1.5s``, ``10m``, ``36h``, ``7d``, ``minute``."""
+    written = _written(text, "a duration", _DURATIONS)
+    days, rest = 0, _WORDS.get(written, written)
+    matched = _DAYS.fullmatch(rest)
+    if matched is not None:
+        days, rest = int(matched[1]), matched[2] or "0"
+    try:
+        duration_us = days * 24 * 3600 * 10**6 + parse_duration_ns(rest) // 1000
+    except ValueError:
+        fix = f"write the unit: {written}s" if written.isdecimal() else _DURATIONS
+        raise InputError(f'"{written}" is no duration', fix=fix) from None
+    if duration_us < 0:
+        raise InputError(f"{written} is below zero", fix="times count from the beginning")
+    if duration_us > _LONGEST_US:
+        raise InputError(f"{written} is more than a hundred years", fix=_DURATIONS)
+    return duration_us
+
+
+def _written(value: object, what: str, examples: str) -> str:
+    """Return how a scalar was written."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise InputError(f"must be {what}", fix=examples)
+    return str(getattr(value, "text", value)).strip()
+
+
+def _term(text: str, *, is_taken_off: bool) -> Term:
+    words = _Words(text)
+    amount = parse_amount(words.next("an amount"))
+    over_us = per_us = up_to = None
+    at_us = 0
+    for word in words:
+        if word == "over" and over_us is per_us is None:
+            over_us = parse_duration_us(words.next("a duration"))
+        elif word == "per" and over_us is per_us is None:
+            per_us = parse_duration_us(words.next("a duration"))
+        elif word == "at" and not at_us:
+            at_us = parse_duration_us(words.next("a time"))
+        elif word == "up" and per_us is not None and up_to is None and words.next("to") == "to":
+            up_to = parse_amount(words.next("an amount"))
+        else:
+            raise InputError(f'"{word}" is not expected in "{text}"', fix=EXAMPLES)
+    if per_us is not None and is_taken_off:
+        raise InputError("what leaks cannot be taken off", fix="give it a ceiling: 64Mi per minute up to 2Gi")
+    if per_us is not None and (per_us == 0 or not amount):
+        raise InputError(f'"{text}" never grows', fix=EXAMPLES)
+    return Term(amount, is_taken_off, at_us, over_us, per_us, up_to)
+
+
+class _Words:
+    """The words of a text, one after the other."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words = iter(text.split())
+
+    def __iter__(self) -> Iterator[str]:
+        return self._words
+
+    def next(self, what: str) -> str:
+        """Return the next word, which must be there."""
+        word = next(self._words, None)
+        if word is None:
+            raise InputError(f'{what} is missing in "{self._text}"', fix=EXAMPLES)
+        return word

@@ -1,0 +1,181 @@
+"""The shapes that demand takes, as curves: steps, lines, ramps, leaks, waves, chance.
+
+Times are microseconds, amounts whole numbers of whatever is meant. Random shapes are made from a seed and come out the
+same everywhere: only whole random bits are drawn, and no floating point number is involved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from random import Random
+
+from msgspec.structs import replace
+
+from podqos.sim.engine.curve import ZERO, Clock, Curve, Knot
+
+# Half a cosine from its crest to its trough, in 24ths of the period: how much of the swing is left, of 10,000.
+_COSINE = (10_000, 9_830, 9_330, 8_536, 7_500, 6_294, 5_000, 3_706, 2_500, 1_464, 670, 170, 0)
+_RANDOM_BITS = 32
+
+
+class WaveForm(StrEnum):
+    """How a wave goes from its low to its high and back."""
+
+    SINE = "sine"
+    """Smoothly, in 24 straight pieces."""
+    TRIANGLE = "triangle"
+    SAW = "saw"
+    """Up in a line and down at once."""
+    SQUARE = "square"
+    """High for ``share`` of the period, then low."""
+
+
+def steps(points: Sequence[Knot]) -> Curve:
+    """Return the curve that keeps each value until the next point in time."""
+    knots: list[Knot] = []
+    for time_us, value in points:
+        if knots:
+            knots.append((time_us, knots[-1][1]))
+        knots.append((time_us, value))
+    return _tidy(knots)
+
+
+def line(points: Sequence[Knot]) -> Curve:
+    """Return the curve that goes straight from point to point."""
+    return _tidy(points)
+
+
+def ramp(amount: int, over_us: int, at_us: int = 0) -> Curve:
+    """Return growth from nothing to an amount within a time; ``over_us`` of zero is a step."""
+    return _tidy([(at_us, 0), (at_us + over_us, amount)])
+
+
+def leak(amount: int, per_us: int, at_us: int = 0, *, up_to: int | None = None, until_us: int) -> Curve:
+    """Return growth at a rate, for as long as a run lasts or until a ceiling is reached.
+
+    The rate is kept exactly: the line ends after a whole number of periods.
+    """
+    assert amount > 0 < per_us
+    if up_to is not None:
+        # The first whole microsecond at which the ceiling is reached.
+        end_us = at_us + -(-up_to * per_us // amount)
+        return _tidy([(at_us, 0), (end_us, up_to)], Clock.CONTAINER)
+    periods = max(1, -(-(until_us - at_us) // per_us))
+    return _tidy([(at_us, 0), (at_us + periods * per_us, periods * amount)], Clock.CONTAINER)
+
+
+def wave(form: WaveForm, low: int, high: int, period_us: int, *, peak_us: int = 0, share: int = 50) -> Curve:
+    """Return a repeating curve. ``peak_us`` is when it is highest (a square: when it becomes high).
+
+    ``share`` is how much of the period a square is high, in percent.
+    """
+    match form:
+        case WaveForm.SINE:
+            knots = _cosine(low, high, period_us)
+        case WaveForm.TRIANGLE:
+            knots = [(0, high), (period_us // 2, low), (period_us, high)]
+        case WaveForm.SAW:
+            knots = [(0, high), (0, low), (period_us, high)]
+        case WaveForm.SQUARE:
+            fall_us = period_us * share // 100
+            knots = [(0, high), (fall_us, high), (fall_us, low), (period_us, low)]
+    return _later(Curve(tuple(knots), period_us), peak_us)
+
+
+def _cosine(low: int, high: int, period_us: int) -> list[Knot]:
+    down = [(period_us * index // 24, low + (high - low) * left // 10_000) for index, left in enumerate(_COSINE)]
+    return down + [(period_us - time_us, value) for time_us, value in reversed(down[:-1])]
+
+
+def random_values(seed: str, low: int, high: int, *, every_us: int, until_us: int) -> list[Knot]:
+    """Return points in equal distances, each anywhere between low and high."""
+    random = Random(seed)  # noqa: S311 - repeatable on purpose
+    return [(time_us, _between(random, low, high)) for time_us in range(0, until_us + every_us, every_us)]
+
+
+def random_walk(seed: str, low: int, high: int, step: int, *, every_us: int, until_us: int) -> list[Knot]:
+    """Return points in equal distances, each at most ``step`` away from the one before, between low and high."""
+    random = Random(seed)  # noqa: S311 - repeatable on purpose
+    value = _between(random, low, high)
+    points = []
+    for time_us in range(0, until_us + every_us, every_us):
+        points.append((time_us, value))
+        value = _between(random, max(low, value - step), min(high, value + step))
+    return points
+
+
+def _between(random: Random, low: int, high: int) -> int:
+    return low + ((high - low + 1) * random.getrandbits(_RANDOM_BITS) >> _RANDOM_BITS)
+
+
+def total(curves: Iterable[Curve]) -> Curve:
+    """Return the sum of curves without periods. One that counts from the start of its container makes all do so.
+
+    At the knots it is exact; between them it may be off by less than one for each curve.
+    """
+    several = [curve for curve in curves if not (curve.is_constant and curve.knots[0][1] == 0)]
+    if not several:
+        return ZERO
+    if len(several) == 1:
+        return several[0]
+    assert all(curve.period_us is None for curve in several)
+    knots: list[Knot] = []
+    for time_us in sorted({time_us for curve in several for time_us, _ in curve.knots}):
+        knots.append((time_us, sum(_before(curve, time_us) for curve in several)))
+        knots.append((time_us, sum(curve.at(time_us) for curve in several)))
+    clocks = {curve.clock for curve in several}
+    return _tidy(knots, Clock.CONTAINER if Clock.CONTAINER in clocks else Clock.SCENARIO)
+
+
+def raised(curve: Curve, amount: int) -> Curve:
+    """Return a curve that is higher by an amount everywhere."""
+    if amount == 0:
+        return curve
+    return replace(curve, knots=tuple((time_us, value + amount) for time_us, value in curve.knots))
+
+
+def delayed(curve: Curve, by_us: int) -> Curve:
+    """Return a curve that happens later; one that repeats is only shifted."""
+    if by_us == 0:
+        return curve
+    if curve.period_us is not None:
+        return _later(curve, by_us)
+    return replace(curve, knots=tuple((time_us + by_us, value) for time_us, value in curve.knots))
+
+
+def _before(curve: Curve, time_us: int) -> int:
+    """Return what a curve heads for just before a time."""
+    piece = curve.piece(time_us - 1)
+    return piece.end_value if piece.end_us == time_us else curve.at(time_us)
+
+
+def _later(curve: Curve, by_us: int) -> Curve:
+    """Turn a repeating curve: what was at 0 is at ``by_us``."""
+    period_us = curve.period_us
+    assert period_us is not None
+    by_us %= period_us
+    if by_us == 0:
+        return curve
+    knots: list[Knot] = []
+    for piece in curve.pieces(period_us - by_us, 2 * period_us - by_us - 1):
+        assert piece.end_us is not None
+        begin_us = max(piece.start_us, period_us - by_us)
+        end_us = min(piece.end_us, 2 * period_us - by_us)
+        last = piece.end_value if end_us == piece.end_us else piece.at(end_us)
+        knots += [(begin_us - period_us + by_us, piece.at(begin_us)), (end_us - period_us + by_us, last)]
+    return replace(_tidy(knots), period_us=period_us, clock=curve.clock)
+
+
+def _tidy(points: Sequence[Knot], clock: Clock = Clock.SCENARIO) -> Curve:
+    """Return the curve through points, without those that change nothing."""
+    knots: list[Knot] = []
+    for knot in points:
+        if knots and knots[-1] == knot:
+            continue
+        if len(knots) >= 2 and (knots[-2][1] == knots[-1][1] == knot[1] or knots[-2][0] == knots[-1][0] == knot[0]):
+            knots.pop()
+        knots.append(knot)
+    while len(knots) > 1 and knots[-1][1] == knots[-2][1]:
+        knots.pop()
+    return Curve(tuple(knots), clock=clock)

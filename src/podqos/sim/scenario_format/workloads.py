@@ -1,0 +1,227 @@
+"""What the workloads of a scenario file do, as values: which object is meant, when, where, and with what demand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.manifest.fields import suggestion
+from podqos.manifest.plain import FieldPath
+from podqos.model.pod import Pod
+from podqos.sim.engine.curve import Curve
+from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
+from podqos.sim.scenario.scenario import ScenarioWorkload
+from podqos.sim.scenario_format.document import DemandPart, VariantPart, WorkloadPart
+from podqos.sim.scenario_format.nodes import Report
+from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
+from podqos.sim.scenario_format.shape_text import Unit
+
+# Name in the file, attribute of its part, attribute of the demand, unit.
+_FIELDS = (
+    ("memory", "memory", "anon_bytes", Unit.WHOLE),
+    ("activeFile", "active_file", "active_file_bytes", Unit.WHOLE),
+    ("inactiveFile", "inactive_file", "inactive_file_bytes", Unit.WHOLE),
+    ("processes", "processes", "processes", Unit.WHOLE),
+    ("pids", "pids", "pids", Unit.WHOLE),
+    ("cpu", "cpu", "cpu_milli", Unit.MILLI),
+    ("rootfs", "rootfs", "rootfs_bytes", Unit.WHOLE),
+    ("rootfsInodes", "rootfs_inodes", "rootfs_inodes", Unit.WHOLE),
+    ("logs", "logs", "logs_bytes", Unit.WHOLE),
+    ("logsInodes", "logs_inodes", "logs_inodes", Unit.WHOLE),
+)
+
+
+class _Made(Struct, frozen=True):
+    """The curves of one container: one for all replicas, or several of which they take turns."""
+
+    curves: Mapping[str, tuple[Curve, ...]]
+    volumes: Mapping[str, tuple[tuple[Curve, ...], tuple[Curve, ...]]]
+    exits_after_us: int | None
+    exit_code: int
+
+    @property
+    def variants(self) -> int:
+        of_volumes = [len(each) for pair in self.volumes.values() for each in pair]
+        return max([1, *map(len, self.curves.values()), *of_volumes])
+
+    def demand(self, replica: int) -> ContainerDemand:
+        def turn(several: tuple[Curve, ...]) -> Curve:
+            return several[replica % len(several)]
+
+        return ContainerDemand(
+            **{name: turn(several) for name, several in self.curves.items()},
+            volumes={name: VolumeDemand(turn(used), turn(inodes)) for name, (used, inodes) in self.volumes.items()},
+            exits_after_us=self.exits_after_us,
+            exit_code=self.exit_code,
+        )
+
+
+class DemandReader:
+    """Gives workloads what a file says about them."""
+
+    def __init__(self, setting: Setting, nodes: Sequence[str], report: Report) -> None:
+        self._setting = setting
+        self._nodes = nodes
+        self._known_nodes = frozenset(nodes)
+        self._report = report
+
+    def workloads(
+        self, parts: Sequence[WorkloadPart], found: Sequence[ScenarioWorkload]
+    ) -> tuple[ScenarioWorkload, ...]:
+        """Return all workloads of the manifests, in their order."""
+        mentioned: dict[int, int] = {}
+        made = list(found)
+        places: dict[str, list[int]] = {}
+        for place, workload in enumerate(found):
+            for name in _names(workload):
+                places.setdefault(name, []).append(place)
+        for index, part in enumerate(parts):
+            path = ("spec", "workloads", index)
+            which = self._which(part, found, places.get(part.workload, []), path)
+            if which is None:
+                continue
+            if which in mentioned:
+                first = mentioned[which]
+                what = f"{found[which].namespace}/{found[which].name} is mentioned twice"
+                self._report((*path, "workload"), what, f"put it together with spec.workloads[{first}]")
+            mentioned[which] = index
+            made[which] = self._workload(part, found[which], path)
+        return tuple(map(self._bound, made))
+
+    def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
+        """Return a workload whose pods run where their manifest binds them to, unless the scenario says otherwise."""
+        node = workload.pod.spec.node_name
+        if not node or workload.nodes or workload.spread:
+            return workload
+        if node not in self._known_nodes:
+            what = f"{workload.namespace}/{workload.name} is bound to the node {node}, which is not there"
+            self._report(("spec", "nodes"), what, "add the node, or say where it runs: nodes: [NAME]")
+            return workload
+        return replace(workload, nodes=(node,))
+
+    def _which(
+        self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
+    ) -> int | None:
+        """Return the place of the workload that is meant."""
+        if len(matching) == 1:
+            return matching[0]
+        if not part.workload:
+            self._report((*path, "workload"), "Required value", "name an object of the manifests")
+        elif not matching:
+            known = [f"{workload.namespace}/{workload.name}" for workload in found]
+            by_name = {workload.name: f"{workload.namespace}/{workload.name}" for workload in found}
+            fix = suggestion(part.workload, known if "/" in part.workload else by_name)
+            self._report((*path, "workload"), f'no manifest has a workload "{part.workload}"', fix)
+        else:
+            several = ", ".join(max(_names(found[index]), key=len) for index in matching)
+            self._report((*path, "workload"), f'"{part.workload}" can be several', f"say which: {several}")
+        return None
+
+    def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
+        if part.replicas is not None and part.replicas < 0:
+            self._report((*path, "replicas"), "is below zero", "0 leaves the workload out")
+        if part.deleted is not None and part.deleted <= part.arrives:
+            self._report((*path, "deleted"), "it is deleted before it arrives", "swap the two")
+        if part.nodes and part.spread:
+            self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
+        for index, node in enumerate(part.nodes):
+            if node not in self._known_nodes:
+                fix = suggestion(node, self._nodes[:1000])
+                self._report((*path, "nodes", index), f'there is no node "{node}"', fix)
+        replicas = workload.replicas if part.replicas is None else max(0, part.replicas)
+        return replace(
+            workload,
+            replicas=replicas,
+            demands=self._demands(part, replace(workload, replicas=replicas), path),
+            arrives_us=int(part.arrives),
+            deleted_us=None if part.deleted is None else int(part.deleted),
+            nodes=part.nodes,
+            spread=part.spread,
+            recreate=workload.recreate if part.recreate is None else part.recreate,
+        )
+
+    def _demands(
+        self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath
+    ) -> tuple[Mapping[str, ContainerDemand], ...]:
+        given = [name for name in ("demand", "containers", "per_replica") if getattr(part, name)]
+        if len(given) > 1:
+            what = f"{' and '.join(given)} exclude each other".replace("per_replica", "perReplica")
+            self._report(path, what, "containers: and perReplica: have demands of their own below them")
+        pods = len(self._nodes) if workload.kind == "DaemonSet" else workload.replicas
+        if part.per_replica:
+            variants = [
+                self._variant(variant, workload, pods, (*path, "perReplica", index))
+                for index, variant in enumerate(part.per_replica)
+            ]
+        else:
+            variants = [self._variant(VariantPart(part.demand, part.containers), workload, pods, path)]
+        count = max([len(variants), *(made.variants for variant in variants for made in variant.values())])
+        turns = min(-(-count // len(variants)) * len(variants), max(1, pods))
+        return tuple(
+            {name: made.demand(turn) for name, made in variants[turn % len(variants)].items()} for turn in range(turns)
+        )
+
+    def _variant(
+        self, part: VariantPart, workload: ScenarioWorkload, pods: int, path: FieldPath
+    ) -> Mapping[str, _Made]:
+        pod = workload.pod
+        names = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
+        demands = [(name, demand, (*path, "containers", name)) for name, demand in part.containers.items()]
+        if part.demand is not None:
+            if len(names) > 1:
+                several = " and ".join(names)
+                self._report((*path, "demand"), f"the pod has the containers {several}", "use containers: NAME: …")
+            demands.append((names[0], part.demand, (*path, "demand")))
+        made = {}
+        for name, demand, place in demands:
+            if name not in names:
+                self._report(place, f'the pod has no container "{name}"', suggestion(name, names))
+                continue
+            made[name] = self._container(demand, pod, pods, f"{workload.namespace}/{workload.name}/{name}", place)
+        return made
+
+    def _container(self, part: DemandPart, pod: Pod, pods: int, name: str, path: FieldPath) -> _Made:
+        make = partial(self._curves, name=name, pods=pods)
+        made = {
+            field: make(shape, unit, path=(*path, written))
+            for written, attribute, field, unit in _FIELDS
+            if (shape := getattr(part, attribute)) is not None
+        }
+        for written in ("processes", "pids"):
+            for curve in made.get(written, ()):
+                if min(value for _, value in curve.knots) < 1:
+                    self._report((*path, written), "a container has at least one process", "write 1 or more")
+        volumes = {}
+        known = [volume.name for volume in pod.spec.volumes]
+        for volume, inner in part.volumes.items():
+            place = (*path, "volumes", volume)
+            if volume not in known:
+                fix = suggestion(volume, known) if known else "the pod has no volumes"
+                self._report(place, f'the pod has no volume "{volume}"', fix)
+            used = make(inner.bytes, Unit.WHOLE, path=place)
+            volumes[volume] = used, make(inner.inodes, Unit.WHOLE, path=(*place, "inodes"))
+        if part.exits is not None and part.exits.after is None:
+            self._report((*path, "exits", "after"), "Required value", "such as 30s")
+        return _Made(
+            made,
+            volumes,
+            None if part.exits is None or part.exits.after is None else int(part.exits.after),
+            0 if part.exits is None else part.exits.code,
+        )
+
+    def _curves(self, shape: Shape, unit: Unit, *, name: str, pods: int, path: FieldPath) -> tuple[Curve, ...]:
+        try:
+            return curves(shape, unit, self._setting, f"{name}/{path[-1]}", pods)
+        except InputError as error:
+            where = f"{error.where}: " if error.where else ""
+            self._report(path, f"{where}{error.what}", error.fix)
+            return curves(Shape(), unit, self._setting, "", 1)
+
+
+def _names(workload: ScenarioWorkload) -> Iterable[str]:
+    full = f"{workload.namespace}/{workload.name}"
+    return workload.name, full, f"{workload.kind}/{full}"
