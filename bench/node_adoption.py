@@ -21,7 +21,7 @@ from real_node import RealNode, pod_document
 
 from podqos.agent.journal import Entry
 from podqos.agent.reasons import RestartedAfter
-from podqos.host.procfs import Procfs
+from podqos.host.linux.procfs import Procfs
 
 STABLE = 5
 

@@ -27,8 +27,8 @@ from pathlib import Path
 import msgspec
 from real_node import HOLD, MI, NODE, PYTHON, RealNode, pod_document, resources
 
-from podqos.host.capabilities import find_mounts
-from podqos.host.procfs import Procfs
+from podqos.host.linux.capabilities import find_mounts
+from podqos.host.linux.procfs import Procfs
 
 MEMORY_BYTES = 2048 * MI
 NEIGHBOURS_MIB = {"guaranteed": 512, "burstable": 256}
@@ -67,7 +67,7 @@ while True:
 # What the node measures itself is written down when it ends, and nothing else is different.
 INSTRUMENTED = """
 import atexit, sys, msgspec
-from podqos.host import node
+from podqos.host.node import node
 file, made = sys.argv[sys.argv.index("--state-dir") + 1] + "/reactions", []
 start = node.Node.start
 def started(self):

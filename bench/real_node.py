@@ -20,7 +20,7 @@ from typing import Self
 import msgspec
 
 from podqos.agent.journal import Entry, decode
-from podqos.host.capabilities import open_cgroups
+from podqos.host.linux.capabilities import open_cgroups
 
 MI = 1 << 20
 NODE = (sys.executable, "-m", "podqos")

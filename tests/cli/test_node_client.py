@@ -137,7 +137,7 @@ def test_the_published_schema_is_the_one_of_the_status(capsys):
 
 def test_without_the_extra_a_node_says_what_to_install(monkeypatch, capsys, tmp_path):
     monkeypatch.setitem(sys.modules, "inotify_simple", None)
-    monkeypatch.delitem(sys.modules, "podqos.host.node", raising=False)
+    monkeypatch.delitem(sys.modules, "podqos.host.node.node", raising=False)
     assert main(["node", "run", "--manifests", str(tmp_path), "--state-dir", str(tmp_path / "state")]) == 3
     assert "pip install 'podqos[node]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

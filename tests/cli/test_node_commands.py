@@ -21,7 +21,7 @@ import pytest
 from host.machine import needs_node
 from host.nodes import GROW, PYTHON, pod_document
 from podqos.cli.main import main
-from podqos.host.capabilities import open_cgroups
+from podqos.host.linux.capabilities import open_cgroups
 
 pytestmark = [needs_node, pytest.mark.slow]
 

@@ -17,7 +17,7 @@ from podqos.cli.main import main
 from podqos.cli.rehearsal import on_this_machine, unrehearsable
 from podqos.cli.scenario_files import load_scenario
 from podqos.errors import InputError
-from podqos.host.load import Holding, value_at
+from podqos.host.linux.load import Holding, value_at
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.run import simulate
 

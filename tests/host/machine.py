@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities, detect, open_cgroups
-from podqos.host.cgroupfs import Cgroups
-from podqos.host.figures import Figures
-from podqos.host.loop import Loop
-from podqos.host.pod_run import ContainerRunSpec, PodRun
+from podqos.host.linux.capabilities import Capabilities, detect, open_cgroups
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.loop import Loop
+from podqos.host.node.figures import Figures
+from podqos.host.node.world import HostWorld
 from podqos.host.runtimes.process import ProcessRuntime
-from podqos.host.state import StateDirectory
-from podqos.host.world import HostWorld
+from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
+from podqos.host.storage.state import StateDirectory
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings
 

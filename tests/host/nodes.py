@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from podqos.agent.journal import Entry, decode
-from podqos.host.capabilities import open_cgroups
-from podqos.host.host_pod import HostPod
-from podqos.host.node import Node
+from podqos.host.linux.capabilities import open_cgroups
+from podqos.host.node.host_pod import HostPod
+from podqos.host.node.node import Node
+from podqos.host.node.settings import NodeSettings, read_kubelet_file
 from podqos.host.runtimes.choice import RuntimeChoice, make_runtime
-from podqos.host.settings import NodeSettings, read_kubelet_file
 
 MI = 1 << 20
 PYTHON = [sys.executable, "-I", "-S", "-c"]

@@ -20,7 +20,9 @@ import msgspec
 from host.container_images import Layout, busybox_layer
 from host.machine import Share
 from podqos.errors import HostError
-from podqos.host.runtime import (
+from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
+from podqos.host.runtimes.engine import CANNOT_START_CODE, EngineRuntime
+from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
     ContainerPlace,
@@ -30,8 +32,6 @@ from podqos.host.runtime import (
     Runtime,
     Sandbox,
 )
-from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
-from podqos.host.runtimes.engine import CANNOT_START_CODE, EngineRuntime
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements

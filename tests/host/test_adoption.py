@@ -19,8 +19,8 @@ import pytest
 from host.machine import needs_node
 from host.nodes import kubelet, pod_document
 from podqos.agent.journal import Entry, decode
-from podqos.host.capabilities import open_cgroups
-from podqos.host.procfs import Procfs
+from podqos.host.linux.capabilities import open_cgroups
+from podqos.host.linux.procfs import Procfs
 
 pytestmark = [needs_node, pytest.mark.slow]
 

@@ -18,8 +18,8 @@ from podqos.cli.main import main
 from podqos.cli.node_victims import PodList
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
-from podqos.host.api import Api
-from podqos.host.status_document import NodeStatus
+from podqos.host.api.api import Api
+from podqos.host.api.status_document import NodeStatus
 from podqos.manifest.decode import model_decoder
 from podqos.model.kubelet_config import kubelet_configuration
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from podqos.host.disk import DiskMeter, advance, filesystem, removing, usage
+from podqos.host.linux.disk import DiskMeter, advance, filesystem, removing, usage
 
 
 def _fill(folder: Path) -> None:

@@ -9,10 +9,10 @@ from contextlib import suppress
 
 import pytest
 
-from podqos.host import http_connection, http_server
-from podqos.host.http_request import Answer, Refusal, parse_request
-from podqos.host.http_server import HttpServer
-from podqos.host.loop import Loop
+from podqos.host.api import http_connection, http_server
+from podqos.host.api.http_request import Answer, Refusal, parse_request
+from podqos.host.api.http_server import HttpServer
+from podqos.host.linux.loop import Loop
 
 LARGE = b"x" * 65536
 

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from podqos.agent.journal import Entry, Kind, decode
-from podqos.host.journal_file import JournalFile
+from podqos.host.storage.journal_file import JournalFile
 
 
 def _entry(number: int) -> Entry:
@@ -74,7 +74,7 @@ def test_old_journals_are_rotated_away(tmp_path):
 def test_every_line_that_was_written_survives_a_kill(tmp_path):
     path = tmp_path / "journal.jsonl"
     code = (
-        "import sys; from pathlib import Path; from podqos.host.journal_file import JournalFile; "
+        "import sys; from pathlib import Path; from podqos.host.storage.journal_file import JournalFile; "
         "from podqos.agent.journal import Entry, Kind\n"
         f"journal = JournalFile(Path({str(path)!r}), print)\n"
         "for number in range(10**9):\n"

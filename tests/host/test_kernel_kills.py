@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from podqos.agent.reasons import OOMLevel
-from podqos.host.cgroupfs import CgroupMemory
-from podqos.host.kernel_kills import oom_kill_entry
-from podqos.host.kmsg import KernelKill
+from podqos.host.linux.cgroupfs import CgroupMemory
+from podqos.host.linux.kmsg import KernelKill
+from podqos.host.node.kernel_kills import oom_kill_entry
 
 MI = 1 << 20
 POD, RUN = "/n/kubepods/podx", "/n/kubepods/podx/abc"

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from podqos.host.kmsg import KernelKill, KernelLog, OOMLines
+from podqos.host.linux.kmsg import KernelKill, KernelLog, OOMLines
 
 _MEMCG_SUMMARY = (
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/podqos/kubepods/podx,"

@@ -5,7 +5,7 @@ import select
 
 import pytest
 
-from podqos.host.loop import Loop
+from podqos.host.linux.loop import Loop
 
 
 @pytest.fixture

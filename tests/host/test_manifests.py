@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.host.manifests import ManifestFolder, Refused
+from podqos.host.node.manifests import ManifestFolder, Refused
 
 _POD = """
 apiVersion: v1

@@ -202,7 +202,7 @@ def test_a_volume_is_shown_where_the_container_expects_it(tmp_path):
 
 
 def test_process_ids_running_out_evict_the_pod_with_most_of_them():
-    from podqos.host.procfs import Procfs
+    from podqos.host.linux.procfs import Procfs
 
     procfs = Procfs()
     threshold = procfs.max_pids() - procfs.running_threads() - 250

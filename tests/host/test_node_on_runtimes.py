@@ -11,7 +11,7 @@ from host.nodes import NodeStage, kubelet, pod_document, running_node
 from host.runtime_stages import IMAGE, mounts_below
 from podqos.agent.journal import Kind
 from podqos.errors import HostError
-from podqos.host.capabilities import open_cgroups
+from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName
 
 pytestmark = [pytest.mark.slow, needs_node]

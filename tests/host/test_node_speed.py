@@ -8,7 +8,7 @@ import pytest
 
 from host.machine import needs_node
 from host.nodes import MI, PYTHON, kubelet, pod_document, running_node
-from podqos.host.capabilities import detect
+from podqos.host.linux.capabilities import detect
 from podqos.qos.cgroup_settings import CgroupVersion
 
 pytestmark = [needs_node, pytest.mark.slow]

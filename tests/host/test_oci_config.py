@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import HostError
-from podqos.host.runtime import ContainerId, ContainerStart, Mount
 from podqos.host.runtimes.oci_config import bundle_config
 from podqos.host.runtimes.oci_layout import ImageConfig
+from podqos.host.runtimes.runtime import ContainerId, ContainerStart, Mount
 from podqos.qos.cgroup import Cgroup, Level
 
 IMAGE = ImageConfig(entrypoint=("/entry",), cmd=("default",), env=("PATH=/image", "A=image"), working_dir="/image")

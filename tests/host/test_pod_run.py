@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.host.pod_run import environment, expand, pod_run, unsupported
+from podqos.host.storage.pod_run import environment, expand, pod_run, unsupported
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
 

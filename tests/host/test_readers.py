@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities, detect, find_mounts
-from podqos.host.cgroupfs import CgroupMemory
-from podqos.host.cgroupfs_v1 import CgroupsV1
-from podqos.host.cgroupfs_v2 import CgroupsV2
-from podqos.host.procfs import ProcessMemory, Procfs
-from podqos.host.psi import read_pressure
+from podqos.host.linux.capabilities import Capabilities, detect, find_mounts
+from podqos.host.linux.cgroupfs import CgroupMemory
+from podqos.host.linux.cgroupfs_v1 import CgroupsV1
+from podqos.host.linux.cgroupfs_v2 import CgroupsV2
+from podqos.host.linux.procfs import ProcessMemory, Procfs
+from podqos.host.linux.psi import read_pressure
 from podqos.qos.cgroup_settings import CgroupVersion
 
 TREE = Path(__file__).parent / "tree"

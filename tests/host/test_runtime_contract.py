@@ -10,11 +10,11 @@ import pytest
 from host.machine import MI, needs_node
 from host.runtime_stages import SPARE_IMAGE, Stage, on_stage, processes_of
 from podqos.errors import HostError
-from podqos.host.keeping import LOST_CODE
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import Mount
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
 from podqos.host.runtimes.engine import CANNOT_START_CODE
+from podqos.host.runtimes.runtime import Mount
+from podqos.host.runtimes.shim_client import LOST_CODE
 
 pytestmark = [pytest.mark.slow, needs_node]
 

@@ -4,9 +4,9 @@ import pytest
 
 from host.nodes import kubelet
 from podqos.errors import HostError, InputError
-from podqos.host.cgroupfs_v2 import CgroupsV2
-from podqos.host.settings import NodeSettings, agent_config, read_kubelet_file
-from podqos.host.world import LogPolicy
+from podqos.host.linux.cgroupfs_v2 import CgroupsV2
+from podqos.host.node.settings import NodeSettings, agent_config, read_kubelet_file
+from podqos.host.node.world import LogPolicy
 from podqos.qos.cgroup_settings import CgroupVersion
 
 MI = 1 << 20

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from podqos.agent.events import Remembered
 from podqos.errors import HostError
-from podqos.host.pod_run import ContainerRunSpec, PodRun
-from podqos.host.state import PodState, StateDirectory
-from podqos.host.syncing import Syncing
+from podqos.host.storage.pod_run import ContainerRunSpec, PodRun
+from podqos.host.storage.state import PodState, StateDirectory
+from podqos.host.storage.syncing import Syncing
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
 

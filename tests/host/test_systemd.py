@@ -4,10 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.errors import HostError
-from podqos.host import delegation, systemd
-from podqos.host.delegation import delegated
-from podqos.host.procfs import Procfs
-from podqos.host.settings import NodeSettings
+from podqos.host.linux import systemd
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node import delegation
+from podqos.host.node.delegation import delegated
+from podqos.host.node.settings import NodeSettings
 
 
 def test_a_scope_is_asked_for_that_is_ours_to_divide():

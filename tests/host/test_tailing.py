@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podqos.host import tailing
-from podqos.host.tailing import lines_of
+from podqos.host.storage import tailing
+from podqos.host.storage.tailing import lines_of
 
 
 def _all(pieces):

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import parse_thresholds
-from podqos.host.cgroupfs import CgroupMemory, KernelSignal
-from podqos.host.loop import Loop
-from podqos.host.watch import MemoryWatch, is_memory_short
+from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
+from podqos.host.linux.loop import Loop
+from podqos.host.linux.watch import MemoryWatch, is_memory_short
 from podqos.model.kubelet_config import KubeletConfiguration
 
 MI = 1 << 20

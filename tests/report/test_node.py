@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
-from podqos.host.psi import Pressure, PressureFile
-from podqos.host.status_document import (
+from podqos.host.api.status_document import (
     ConditionRow,
     ContainerRow,
     FastPath,
@@ -17,6 +16,7 @@ from podqos.host.status_document import (
     ResourceRow,
     ThresholdRow,
 )
+from podqos.host.linux.psi import Pressure, PressureFile
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements

@@ -83,13 +83,13 @@ def _run(arguments: argparse.Namespace) -> int:
 
     from podqos import __version__
     from podqos.cli.kubelet_settings import print_note
-    from podqos.host.api import Api
-    from podqos.host.delegation import delegated
+    from podqos.host.api.api import Api
+    from podqos.host.node.delegation import delegated
+    from podqos.host.node.settings import KubeletFile, NodeSettings, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
-    from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
 
     try:
-        from podqos.host.node import Node
+        from podqos.host.node.node import Node
     except ModuleNotFoundError as error:
         raise HostError(f"a node needs {error.name}: pip install 'podqos[node]'") from error
     listen = None if arguments.listen is None else listen_option(arguments.listen, anywhere=arguments.listen_anywhere)

@@ -9,7 +9,7 @@ from podqos.cli.node_client import NodeClient
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
-from podqos.host.status_document import NodeStatus
+from podqos.host.api.status_document import NodeStatus
 from podqos.manifest.decode import model_decoder
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity

@@ -27,12 +27,12 @@ from podqos.agent.journal import Entry, decode
 from podqos.agent.state import Resting
 from podqos.errors import HostError, InputError
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.host import load
-from podqos.host.capabilities import find_mounts
-from podqos.host.node import Node
-from podqos.host.procfs import Procfs
+from podqos.host.linux import load
+from podqos.host.linux.capabilities import find_mounts
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node.node import Node
+from podqos.host.node.settings import NodeSettings
 from podqos.host.runtimes.process import ProcessRuntime
-from podqos.host.settings import NodeSettings
 from podqos.kernel.memory import machine
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Container, Pod

@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
     scale, speed = _scale(arguments.scale), _speed(arguments.speed)
     from podqos.agent.journal import encode
-    from podqos.host.capabilities import open_cgroups
+    from podqos.host.linux.capabilities import open_cgroups
     from podqos.sim.run import simulate
     from podqos.sim.scaling import Scale, scaled
     from podqos.survival.comparison import Tolerance, compare
@@ -138,7 +138,7 @@ def _until_us(text: str) -> int:
 
 
 def _refuse_too_large(memory_bytes: int) -> None:
-    from podqos.host.procfs import Procfs
+    from podqos.host.linux.procfs import Procfs
 
     there = Procfs().machine_memory().available_bytes
     if memory_bytes > there * _MEMORY_SHARE:

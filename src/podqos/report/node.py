@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from podqos.eviction.ranking import RankedPod
 from podqos.eviction.signals import SIGNALS
-from podqos.host.status_document import FastPath, NodeStatus, PodRow, ThresholdRow
+from podqos.host.api.status_document import FastPath, NodeStatus, PodRow, ThresholdRow
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from podqos.host.status_document import NodeStatus, PodRow
+from podqos.host.api.status_document import NodeStatus, PodRow
 from podqos.report.node import (
     NextVictims,
     by_class,

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "yaml":
         sys.stdout.write(msgspec.yaml.encode(msgspec.json.decode(client.get("/pods"))).decode())
         return 0
-    from podqos.host.status_document import NodeStatus
+    from podqos.host.api.status_document import NodeStatus
     from podqos.report.node import pods_table
 
     status = client.value("/status", NodeStatus)

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
     from podqos.cli.output import print_schema, print_value
-    from podqos.host.status_document import NodeStatus
+    from podqos.host.api.status_document import NodeStatus
 
     if arguments.schema:
         print_schema(NodeStatus)

@@ -19,7 +19,7 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
 
 if TYPE_CHECKING:
-    from podqos.host.status_document import NodeStatus
+    from podqos.host.api.status_document import NodeStatus
 
 SUMMARY = "watch it: usage against request and limit, pressure, who would be next"
 
@@ -69,7 +69,7 @@ class _View:
     def lines(self, height: int | None) -> list[str]:
         """Return the view of now."""
         from podqos.cli.node_victims import next_victims
-        from podqos.host.status_document import NodeStatus
+        from podqos.host.api.status_document import NodeStatus
         from podqos.report.node_top import screen
 
         status = self._client.value("/status", NodeStatus)

@@ -8,11 +8,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities
-from podqos.host.cgroupfs import Cgroups
-from podqos.host.runtime import Runtime
+from podqos.host.linux.capabilities import Capabilities
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.runtimes.engine import EngineRuntime, Note
 from podqos.host.runtimes.process import ProcessRuntime
+from podqos.host.runtimes.runtime import Runtime
 
 
 class RuntimeName(StrEnum):

@@ -24,10 +24,9 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities
-from podqos.host.cgroupfs import Cgroups
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.linux.capabilities import Capabilities
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.cri import Cri, CriError
 from podqos.host.runtimes.cri_answers import (
     EXITED,
@@ -49,6 +48,7 @@ from podqos.host.runtimes.cri_answers import (
 )
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.resources import main_cgroup, resources
+from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
 from podqos.qos.cgroup_settings import CgroupVersion
 
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")

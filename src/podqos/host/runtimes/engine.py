@@ -28,10 +28,9 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.cgroupfs import Cgroups, send_signal
-from podqos.host.keeping import LOST_CODE
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import (
+from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.procfs import Procfs
+from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
     ContainerPlace,
@@ -40,6 +39,7 @@ from podqos.host.runtime import (
     FoundContainer,
     Sandbox,
 )
+from podqos.host.runtimes.shim_client import LOST_CODE
 
 CANNOT_START_CODE = 128
 """As containerd reports it (``StartError``)."""

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from podqos.errors import HostError
-from podqos.host.runtime import ContainerStart
 from podqos.host.runtimes.oci_layout import ImageConfig
 from podqos.host.runtimes.oci_unpack import inside
+from podqos.host.runtimes.runtime import ContainerStart
 
 Json = Mapping[str, object]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -28,12 +28,12 @@ import msgspec
 from msgspec import Struct, field
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities
-from podqos.host.cgroupfs import Cgroups, send_signal
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.linux.capabilities import Capabilities
+from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.resources import main_cgroup, resources
+from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"

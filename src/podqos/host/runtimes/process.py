@@ -17,11 +17,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities
-from podqos.host.cgroupfs import Cgroups, send_signal
-from podqos.host.keeping import LOST_CODE, KeeperLost, Keeping, KeptProgram, Program
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import (
+from podqos.host.linux.capabilities import Capabilities
+from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.procfs import Procfs
+from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
     ContainerPlace,
@@ -30,6 +29,7 @@ from podqos.host.runtime import (
     FoundContainer,
     Sandbox,
 )
+from podqos.host.runtimes.shim_client import LOST_CODE, KeeperLost, Keeping, KeptProgram, Program
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"

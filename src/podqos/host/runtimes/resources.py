@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.host.cgroupfs import Cgroups
-from podqos.host.procfs import Procfs
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup import Cgroup
 from podqos.qos.cgroup_settings import CgroupVersion
 

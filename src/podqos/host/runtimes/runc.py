@@ -29,16 +29,16 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.capabilities import Capabilities
-from podqos.host.cgroupfs import Cgroups, send_signal
-from podqos.host.disk import usage
-from podqos.host.keeping import LOST_CODE, KeeperLost, Keeping, Program
-from podqos.host.procfs import Procfs
-from podqos.host.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.linux.capabilities import Capabilities
+from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.disk import usage
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.oci_config import bundle_config
 from podqos.host.runtimes.oci_layout import FoundImage, ImageFolder
 from podqos.host.runtimes.oci_unpack import unpack
+from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.shim_client import LOST_CODE, KeeperLost, Keeping, Program
 
 _MNT_DETACH = 2
 _CALL_SECONDS = 20.0

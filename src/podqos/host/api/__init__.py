@@ -1,0 +1,1 @@
+"""Real. The node's local HTTP API."""

@@ -1,0 +1,261 @@
+"""The node's local API: the kubelet's own read shapes, the node's status, its journal, and one write.
+
+    /healthz /readyz                        is it there, is it ready
+    /pods                                   v1 PodList, with status
+    /stats/summary                          as the kubelet's, for ``podqos rank --stats`` and ``kubectl top``-like tools
+    /configz                                the kubelet's configuration in force
+    /metrics                                Prometheus
+    /status                                 the node about itself (``node_status``)
+    /journal?follow=&sinceUs=&tailLines=    the journal as JSON lines
+    /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=&follow=&previous=&timestamps=   unix socket only
+    POST /evict/NAMESPACE/POD               unix socket only
+
+The unix socket is for the owner of the node. A port, where one is wanted, is for everybody on the machine: like the
+kubelet's read-only port it shows neither logs nor lets anybody change anything.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from podqos.eviction.thresholds import effective_eviction_hard
+from podqos.host.api.counters import Counters
+from podqos.host.api.documents import Document, as_document, as_value, timestamp
+from podqos.host.api.eviction_request import evict
+from podqos.host.api.http_request import JSON, JSON_LINES, Answer, Pieces, Refusal, Request
+from podqos.host.api.http_server import HttpServer
+from podqos.host.api.metrics import CONTENT_TYPE, metrics
+from podqos.host.api.node_status import node_status
+from podqos.host.api.pod_list import PodList
+from podqos.host.node.host_pod import HostPod
+from podqos.host.storage.state import PodState
+from podqos.host.storage.tailing import lines_of
+from podqos.model.kubelet_config import API_VERSION, KIND
+from podqos.model.stats import PodStats
+
+if TYPE_CHECKING:
+    from podqos.host.node.node import Node
+
+SOCKET_NAME = "api.sock"
+
+
+class Api:
+    """Serves one node."""
+
+    def __init__(self, node: Node, version: str) -> None:
+        self._node = node
+        self._version = version
+        self._pods = PodList(node)
+        self.counters = Counters()
+        self.server = HttpServer(node.loop, self.answer, node.note, f"podqos/{version}")
+        node.journal.listen(self.counters.heard)
+        node.world.reacted = self.counters.reacted
+
+    def open(self, listen: tuple[str, int] | None = None) -> int | None:
+        """Begin to serve; return the port, if one was wanted. A node without its socket is still a node."""
+        try:
+            self.server.listen_unix(self._node.settings.state_dir / SOCKET_NAME)
+        except OSError as error:
+            self._node.note(f"no API: {error.strerror}; `podqos node status` and the others cannot reach this node")
+        return None if listen is None else self.server.listen_tcp(*listen)
+
+    def close(self) -> None:
+        """Serve no more."""
+        self.server.close()
+        with suppress(OSError):
+            (self._node.settings.state_dir / SOCKET_NAME).unlink()
+
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        if request.method == "POST":
+            return self._write(request)
+        match request.segments:
+            case ("healthz",) | ("livez",):
+                return Answer(b"ok")
+            case ("readyz",):
+                return self._readyz()
+            case ("pods",):
+                return Answer(self._pods.pieces(), JSON)
+            case ("stats", "summary"):
+                return Answer(self._summary(), JSON)
+            case ("configz",):
+                return Answer(_json({"kubeletconfig": self._configuration()}), JSON)
+            case ("metrics",):
+                return Answer(metrics(self._node, self.counters), CONTENT_TYPE)
+            case ("status",):
+                return Answer(self._status(), JSON)
+            case ("journal",):
+                return self._journal(request)
+            case ("containerLogs", namespace, pod, container):
+                return self._logs(request, namespace, pod, container)
+            case ("evict", _, _):
+                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "evicting is a POST")
+            case _:
+                raise Refusal(HTTPStatus.NOT_FOUND, "there is no such thing here")
+
+    def _readyz(self) -> Answer:
+        if self._node.is_ending:
+            return Answer(b"the node is ending", status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return Answer(b"ok")
+
+    def _status(self) -> Pieces:
+        status = yield from node_status(self._node, self.counters, self._version)
+        yield msgspec.json.encode(status)
+
+    # ---- figures -------------------------------------------------------------------------------------------------
+
+    def _summary(self) -> Pieces:
+        """Yield ``/stats/summary``, a pod at a time."""
+        node = self._node
+        own = as_document(node.figures.of_node())
+        own["startTime"] = timestamp(self.counters.start_us)
+        self._add_cpu(own, node.cgroups.own)
+        yield b'{"node":' + msgspec.json.encode(own) + b',"pods":['
+        separator = b""
+        for pod in list(node.world.pods.values()):
+            yield separator + msgspec.json.encode(self._pod_summary(pod, node.figures.of_pod(pod)))
+            separator = b","
+        yield b"]}\n"
+
+    def _pod_summary(self, pod: HostPod, stats: PodStats) -> Document:
+        document = as_document(stats)
+        document["startTime"] = timestamp(pod.state.started_us)
+        self._add_cpu(document, pod.cgroup)
+        containers: list[Document] = []
+        for container in stats.containers or ():
+            each = as_document(container)
+            run = pod.runs.get(container.name)
+            if run is not None:
+                each["startTime"] = timestamp(run.started_us)
+                self._add_cpu(each, run.cgroup)
+            containers.append(each)
+        document["containers"] = [*containers]
+        return document
+
+    def _add_cpu(self, document: Document, cgroup: str) -> None:
+        used = self._node.cgroups.cpu_usage_ns(cgroup)
+        if used is not None:
+            document["cpu"] = {"time": timestamp(self.counters.now_us()), "usageCoreNanoSeconds": used}
+
+    def _configuration(self) -> Document:
+        """Return the configuration in force, with the thresholds that were not written but hold."""
+        settings = self._node.settings
+        hard = effective_eviction_hard(settings.configuration, settings.profile)
+        return {
+            "kind": KIND,
+            "apiVersion": API_VERSION,
+            **_every(settings.configuration),
+            "evictionHard": as_value(hard),
+            "containerLogMaxSize": str(settings.logs.max_bytes),
+            "containerLogMaxFiles": settings.logs.max_files,
+        }
+
+    # ---- what was written ----------------------------------------------------------------------------------------
+
+    def _journal(self, request: Request) -> Answer:
+        follow, since_us = request.flag("follow"), request.count("sinceUs")
+        pieces = lines_of(
+            self._node.journal.files, last=request.count("tailLines"), goes_on=_always if follow else None
+        )
+        return Answer(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
+
+    def _logs(self, request: Request, namespace: str, name: str, container: str) -> Answer:
+        _only_locally(request)
+        state = self._state(namespace, name)
+        spec = state.pod.spec
+        if container not in {each.name for each in (*spec.containers, *spec.init_containers)}:
+            raise Refusal(HTTPStatus.NOT_FOUND, f"pod {namespace}/{name} has no container {container}")
+        uid = state.pod.metadata.uid
+        folder = self._node.state.logs(state.pod) / container
+        attempts = sorted(int(file.stem) for file in folder.glob("*.log") if file.stem.isdecimal())
+        if request.flag("previous"):
+            attempts = attempts[:-1]
+        if not attempts:
+            which = "previous run" if request.flag("previous") else "run"
+            raise Refusal(HTTPStatus.NOT_FOUND, f"there is no log of a {which} of {container} in {namespace}/{name}")
+        log = folder / f"{attempts[-1]}.log"
+        follow = request.flag("follow")
+
+        def runs() -> bool:
+            pod = self._node.world.pods.get(uid)
+            run = pod.runs.get(container) if pod is not None else None
+            return run is not None and run.is_running and run.id.attempt == attempts[-1]
+
+        pieces = lines_of(lambda: _rotated(log), last=request.count("tailLines"), goes_on=runs if follow else None)
+        return Answer(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
+
+    # ---- the one write -------------------------------------------------------------------------------------------
+
+    def _write(self, request: Request) -> Answer:
+        match request.segments:
+            case ("evict", namespace, name):
+                _only_locally(request)
+                evict(self._node, self._state(namespace, name))
+                body: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+                return Answer(_json(body), JSON, HTTPStatus.CREATED)
+            case _:
+                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this can only be read")
+
+    def _state(self, namespace: str, name: str) -> PodState:
+        world = self._node.world
+        for state in (*(pod.state for pod in world.pods.values()), *world.over.values()):
+            metadata = state.pod.metadata
+            if (metadata.namespace or "default", metadata.name) == (namespace, name):
+                return state
+        raise Refusal(HTTPStatus.NOT_FOUND, f"there is no pod {namespace}/{name}")
+
+
+class _Moment(Struct):
+    time_us: int
+
+
+_moment = msgspec.json.Decoder(_Moment)
+
+
+def _since(pieces: Pieces, since_us: int) -> Pieces:
+    for piece in pieces:
+        yield piece and b"".join(
+            line for line in piece.splitlines(keepends=True) if _moment.decode(line).time_us >= since_us
+        )
+
+
+def _without_prefixes(pieces: Pieces) -> Pieces:
+    """Yield what a container wrote, without the time and stream that CRI puts before each line."""
+    for piece in pieces:
+        yield piece and b"".join(map(_without_prefix, piece.splitlines(keepends=True)))
+
+
+def _without_prefix(line: bytes) -> bytes:
+    parts = line.split(b" ", 3)
+    if len(parts) < 4:
+        return line
+    return parts[3] if parts[2] == b"F" else parts[3].removesuffix(b"\n")
+
+
+def _rotated(log: Path) -> list[Path]:
+    return [*sorted(log.parent.glob(f"{log.name}.*")), log]
+
+
+def _always() -> bool:
+    return True
+
+
+def _only_locally(request: Request) -> None:
+    if not request.is_local:
+        raise Refusal(HTTPStatus.FORBIDDEN, "this is to be had through the node's unix socket only")
+
+
+def _every(settings: Struct) -> Document:
+    """Return all settings, those as by default too; what is not set at all is left out."""
+    written = ((field.encode_name, getattr(settings, field.name)) for field in msgspec.structs.fields(settings))
+    return {name: as_value(value) for name, value in written if value is not None}
+
+
+def _json(document: Document) -> bytes:
+    return msgspec.json.encode(document) + b"\n"

@@ -1,0 +1,82 @@
+"""What a node has done since it was started, counted: for its metrics and its status.
+
+Everything is learnt by listening to the journal and to the evictions for memory; nothing is asked of the node.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import Counter
+
+from podqos.agent.journal import Entry, Kind
+from podqos.agent.reasons import ConditionStatus, ExitedWith, LocalStorageExceeded, UnderPressure
+from podqos.eviction.signals import NodeCondition
+from podqos.host.node.world import Reaction
+
+REACTION_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
+"""Upper bounds, in seconds: from what SCHED_FIFO gives to what the kubelet's loop gives."""
+
+
+class Histogram:
+    """Values by size."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(REACTION_BUCKETS) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(REACTION_BUCKETS, value)] += 1
+        self.total += value
+
+
+class Counters:
+    """Counts what it hears."""
+
+    def __init__(self) -> None:
+        self.start_us = self.now_us()
+        self.evictions: Counter[str] = Counter()
+        """By signal, or by the limit of local storage."""
+        self.requested_evictions = 0
+        self.oom_kills: Counter[tuple[str, str]] = Counter()
+        """By pod and container."""
+        self.entries: Counter[Kind] = Counter()
+        self.transitions_us: dict[NodeCondition, int] = {}
+        self.reactions = 0
+        self.last_reaction_seconds: float | None = None
+        self.reaction_seconds = {stage: Histogram() for stage in ("held", "terminated", "killed")}
+
+    @staticmethod
+    def now_us() -> int:
+        """Return the time of now."""
+        return time.time_ns() // 1000
+
+    def heard(self, entry: Entry) -> None:
+        """Count an entry of the journal."""
+        self.entries[entry.kind] += 1
+        match entry.kind, entry.because:
+            case Kind.EVICTED, UnderPressure(signal=signal):
+                self.evictions[signal.value] += 1
+            case Kind.EVICTED, LocalStorageExceeded(limit_kind=kind):
+                self.evictions[kind.value] += 1
+            case Kind.EVICTED, None:
+                self.requested_evictions += 1
+            case Kind.EXITED, ExitedWith(oom_killed=True):
+                self.oom_kills[entry.pod or "", entry.container or ""] += 1
+            case Kind.CONDITION_CHANGED, ConditionStatus(condition=condition):
+                self.transitions_us[condition] = entry.time_us
+
+    def reacted(self, reaction: Reaction) -> None:
+        """Count an eviction for memory; how fast it was is known if the kernel's signal led to it."""
+        self.reactions += 1
+        if reaction.noticed is None:
+            return
+        self.last_reaction_seconds = reaction.held - reaction.noticed
+        for stage, when in (
+            ("held", reaction.held),
+            ("terminated", reaction.terminated),
+            ("killed", reaction.killed),
+        ):
+            if when is not None:
+                self.reaction_seconds[stage].add(when - reaction.noticed)

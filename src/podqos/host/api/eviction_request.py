@@ -1,0 +1,37 @@
+"""Evicting a pod because somebody asked for it, as ``kubectl drain`` does, and not because the node is short.
+
+The pod gets the grace period it asked for itself, and stays ``Failed`` until its manifest is another one. Pods that the
+node must not evict are refused here as well.
+"""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from podqos.agent.events import PodDeleted
+from podqos.agent.journal import By, Entry, Kind
+from podqos.host.api.http_request import Refusal
+from podqos.host.api.pod_list import REQUESTED
+from podqos.host.storage.state import PodState
+
+if TYPE_CHECKING:
+    from podqos.host.node.node import Node
+
+
+def evict(node: Node, state: PodState) -> None:
+    """Begin to end a pod; ``Refusal`` says why not."""
+    pod = state.pod
+    running = node.world.pods.get(pod.metadata.uid)
+    if running is None or state.is_over:
+        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} has ended already: {state.phase} {state.reason}".rstrip())
+    if state.is_stopping:
+        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} is being stopped already")
+    if pod.is_critical:
+        raise Refusal(HTTPStatus.FORBIDDEN, f"{pod.key} is critical and never evicted; remove its manifest instead")
+    now_us = node.now_us()
+    running.state = replace(state, phase="Failed", reason="Evicted", message=REQUESTED, ended_us=now_us)
+    node.journal.write(Entry(now_us, node.settings.node, Kind.EVICTED, pod.key, None, By.USER))
+    node.deliver(PodDeleted(pod.metadata.uid))

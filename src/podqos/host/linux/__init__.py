@@ -1,0 +1,1 @@
+"""Real. What the kernel offers: procfs, cgroupfs, PSI, the kernel log, descriptors."""

@@ -1,0 +1,154 @@
+"""What this machine allows the node to do, found out before anything is promised; one line for each thing it does not.
+
+Nothing is silently worse: what is missing is printed at the start, kept in the node's status, and where a value was
+wanted and another kept, both are named.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+
+from podqos.errors import HostError
+from podqos.host.linux.cgroupfs import Cgroups, read_text
+from podqos.host.linux.cgroupfs_v1 import CgroupsV1
+from podqos.host.linux.cgroupfs_v2 import CgroupsV2
+from podqos.host.linux.procfs import Procfs
+from podqos.qos.cgroup_settings import CgroupVersion
+
+_CAP_SYS_ADMIN, _CAP_SYS_NICE, _CAP_SYS_RESOURCE, _CAP_IPC_LOCK = 21, 23, 24, 14
+
+
+class Mounts(Struct, frozen=True):
+    """Where cgroups are mounted."""
+
+    v1: dict[str, Path]
+    """By controller."""
+    v2: Path | None
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Whether both versions are mounted."""
+        return bool(self.v1) and self.v2 is not None
+
+
+class Capabilities(Struct, frozen=True, kw_only=True):
+    """What the machine allows."""
+
+    is_root: bool
+    can_lower_oom_score: bool
+    """CAP_SYS_RESOURCE: without it ``oom_score_adj`` cannot be made lower than it is."""
+    can_mount: bool
+    """CAP_SYS_ADMIN: volumes can be shown where a container expects them."""
+    can_run_realtime: bool
+    version: CgroupVersion
+    is_hybrid: bool
+    controllers: tuple[str, ...]
+    has_cgroup_kill: bool
+    has_pressure: bool
+    has_systemd: bool
+
+    def oom_score_adj(self, wanted: int, own: int) -> tuple[int, str | None]:
+        """Return the adjustment that can be had for a new process, and what to say where it is another one."""
+        if self.can_lower_oom_score or wanted >= own:
+            return wanted, None
+        return own, f"wanted {_signed(wanted)}, kept {_signed(own)}: CAP_SYS_RESOURCE is missing"
+
+    def lines(self) -> list[str]:
+        """Return one line for each thing that is missing, with what follows from it."""
+        said = []
+        if not self.is_root:
+            said.append("not root: cgroups and volumes work only where they were handed over to this user")
+        if not self.can_lower_oom_score:
+            said.append("CAP_SYS_RESOURCE is missing: negative oom_score_adj (Guaranteed −997) cannot be set")
+        if not self.can_mount:
+            said.append("CAP_SYS_ADMIN is missing: volumes are reachable by $PODQOS_VOLUME_… only, not at mountPath")
+        for name, loss in _CONTROLLER_LOSSES.items():
+            if name not in self.controllers:
+                said.append(f"no {name} controller: {loss}")
+        if self.is_hybrid:
+            said.append(f"hybrid cgroup layout: the controllers of {self.version} are used")
+        if not self.has_cgroup_kill:
+            said.append("no cgroup.kill: processes are killed one by one, each verified to be in its cgroup")
+        if not self.has_pressure:
+            said.append("no pressure stall information (psi=1 on the kernel's command line)")
+        return said
+
+
+_CONTROLLER_LOSSES = {
+    "cpu": "CPU requests and limits are not enforced",
+    "pids": "pod pid limits are not enforced and process ids not counted by pod",
+}
+
+
+def find_mounts(procfs: Procfs) -> Mounts:
+    """Read where cgroups are mounted; the first mount of each counts."""
+    text = read_text(procfs.root / "self" / "mounts")
+    v1: dict[str, Path] = {}
+    v2 = None
+    for line in (text or "").splitlines():
+        _, where, kind, options, *_ = line.split()
+        if kind == "cgroup2" and v2 is None:
+            v2 = Path(where)
+        elif kind == "cgroup":
+            for option in options.split(","):
+                v1.setdefault(option, Path(where))
+    return Mounts(v1, v2)
+
+
+def open_cgroups(own: str, procfs: Procfs | None = None) -> Cgroups:
+    """Return the cgroups of this machine: of the version that has the memory controller."""
+    procfs = procfs or Procfs()
+    mounts = find_mounts(procfs)
+    if "memory" in mounts.v1:
+        return CgroupsV1(mounts.v1, own, procfs, mounts.v2)
+    if mounts.v2 is not None:
+        return CgroupsV2(mounts.v2, own, procfs)
+    raise HostError("no cgroups are mounted: the node cannot confine or measure pods")
+
+
+def detect(procfs: Procfs | None = None) -> Capabilities:
+    """Find out what the machine allows this process."""
+    procfs = procfs or Procfs()
+    mounts = find_mounts(procfs)
+    held = procfs.capabilities()
+    is_v1 = "memory" in mounts.v1
+    controllers: tuple[str, ...]
+    if is_v1:
+        controllers = tuple(name for name in ("memory", "cpu", "cpuacct", "pids", "freezer") if name in mounts.v1)
+    else:
+        controllers = tuple((read_text((mounts.v2 or Path()) / "cgroup.controllers") or "").split())
+    return Capabilities(
+        is_root=os.geteuid() == 0,
+        can_lower_oom_score=_has(held, _CAP_SYS_RESOURCE),
+        can_mount=_has(held, _CAP_SYS_ADMIN),
+        can_run_realtime=_has(held, _CAP_SYS_NICE) and _has(held, _CAP_IPC_LOCK),
+        version=CgroupVersion.V1 if is_v1 else CgroupVersion.V2,
+        is_hybrid=mounts.is_hybrid,
+        controllers=controllers,
+        has_cgroup_kill=not is_v1 and _has_cgroup_kill(mounts.v2),
+        has_pressure=read_text(procfs.root / "pressure" / "memory") is not None,
+        has_systemd=Path("/run/systemd/system").is_dir(),
+    )
+
+
+def _has_cgroup_kill(root: Path | None) -> bool:
+    """Whether the kernel offers it: only cgroups below the root have the file."""
+    if root is None:
+        return False
+    return any((child / "cgroup.kill").exists() for child in root.iterdir() if child.is_dir()) or _is_recent()
+
+
+def _is_recent() -> bool:
+    major, minor, *_ = os.uname().release.split("-")[0].split(".")
+    return (int(major), int(minor)) >= (5, 14)
+
+
+def _has(held: int, capability: int) -> bool:
+    return bool(held >> capability & 1)
+
+
+def _signed(number: int) -> str:
+    return str(number).replace("-", "−")

@@ -1,0 +1,109 @@
+"""systemd, asked over D-Bus: a scope of our own whose cgroup it leaves to us.
+
+On a machine that systemd runs, the cgroup tree is systemd's, and writing into it unasked gets in its way. The rule is
+to ask for a unit with ``Delegate=yes`` and to stay below it (systemd, CGROUP_DELEGATION). A scope needs a process to
+live: that is the keeper, which lives for as long as any pod does, so that the scope outlives the agent.
+
+    /system.slice/podqos.scope          systemd's; everything below is the node's
+    ├── keeper                          the keeper
+    └── node                            confined; below it kubepods and the pods, by the cgroupfs driver
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+
+from jeepney import DBusAddress, HeaderFields, MessageType, new_method_call
+from jeepney.io.blocking import prep_socket
+from jeepney.low_level import Message, Parser
+
+from podqos.errors import HostError
+from podqos.host.linux.procfs import Procfs
+from podqos.host.runtimes.shim_client import Keeping
+
+# systemd's own socket: there before any bus is, and without a bus's greeting. Only for root.
+PRIVATE_SOCKET = "/run/systemd/private"
+_MANAGER = DBusAddress(
+    "/org/freedesktop/systemd1", bus_name="org.freedesktop.systemd1", interface="org.freedesktop.systemd1.Manager"
+)
+_ANSWER_SECONDS = 10.0
+_POLL_SECONDS = 0.01
+
+
+def scope_request(unit: str, pid: int) -> Message:
+    """Return the call that puts a process into a new scope which is ours to divide."""
+    properties = [
+        ("Description", ("s", "Pods of podqos node")),
+        ("Slice", ("s", "system.slice")),
+        ("Delegate", ("b", True)),
+        ("PIDs", ("au", [pid])),
+    ]
+    return new_method_call(_MANAGER, "StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", properties, []))
+
+
+def delegated_root(name: str, folder: Path, procfs: Procfs, cgroup_mount: Path) -> str:
+    """Return a cgroup for a node of this name that systemd does not touch; found again if it is there."""
+    keeping = Keeping(folder)
+    try:
+        pid = keeping.pid
+    finally:
+        keeping.close()
+    unit = f"{name}.scope"
+    if _scope(procfs, pid, unit) is None:
+        _call(scope_request(unit, pid))
+    scope = _awaited_scope(procfs, pid, unit)
+    # No process may live beside cgroups that share out resources.
+    own = cgroup_mount / scope.strip("/") / "keeper"
+    try:
+        own.mkdir(exist_ok=True)
+        (own / "cgroup.procs").write_text(str(pid))
+    except OSError as error:
+        raise HostError(f"systemd gave {scope}, but it cannot be used: {error.strerror}") from error
+    return f"{scope}/node"
+
+
+def _awaited_scope(procfs: Procfs, pid: int, unit: str) -> str:
+    until = time.monotonic() + _ANSWER_SECONDS
+    while time.monotonic() < until:
+        scope = _scope(procfs, pid, unit)
+        if scope is not None:
+            return scope
+        time.sleep(_POLL_SECONDS)
+    raise HostError(f"systemd did not make {unit} within {_ANSWER_SECONDS:.0f} s")
+
+
+def _scope(procfs: Procfs, pid: int, unit: str) -> str | None:
+    where = procfs.cgroups(pid).get("", "")
+    parts = where.split("/")
+    return "/".join(parts[: parts.index(unit) + 1]) if unit in parts else None
+
+
+def _call(message: Message) -> None:
+    """Ask systemd on its own socket, and wait for the answer."""
+    try:
+        connection = prep_socket(PRIVATE_SOCKET, timeout=_ANSWER_SECONDS)
+    except OSError as error:
+        raise HostError(f"systemd does not answer at {PRIVATE_SOCKET}: {error}") from error
+    with connection:
+        connection.settimeout(_ANSWER_SECONDS)
+        connection.sendall(message.serialise(serial=1))
+        reply = _reply(connection)
+    if reply.header.message_type is MessageType.error:
+        raise HostError(f"systemd refused: {' '.join(map(str, reply.body))}")
+
+
+def _reply(connection: socket.socket) -> Message:
+    parser = Parser()
+    while True:
+        try:
+            data = connection.recv(4096)
+        except OSError as error:
+            raise HostError(f"systemd does not answer: {error}") from error
+        if not data:
+            raise HostError("systemd hung up")
+        parser.add_data(data)
+        while (message := parser.get_next_message()) is not None:
+            if message.header.fields.get(HeaderFields.reply_serial) == 1:
+                return message

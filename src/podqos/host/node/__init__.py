@@ -1,0 +1,1 @@
+"""Real. The node: the agent over this machine."""

@@ -1,0 +1,185 @@
+"""The node's figures in the shape of the kubelet's ``/stats/summary``.
+
+Memory is read whenever somebody looks. A look in a hurry reads the memory of the node and of each pod and nothing else:
+that is all the ranking for memory needs, and it takes a fraction of a millisecond. Everything else is then as old as
+the last full look, and says so.
+
+Memory of a confined node is that of its own cgroup, with the limit as its capacity. Otherwise it is the machine's:
+capacity is MemTotal, and the working set is what is neither free nor inactive page cache, as cAdvisor has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups
+from podqos.host.linux.disk import DiskMeter, filesystem
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node.host_pod import ContainerRun, HostPod
+from podqos.host.storage.state import StateDirectory
+from podqos.model.stats import (
+    SYSTEM_CONTAINER_PODS,
+    ContainerStats,
+    FsStats,
+    MemoryStats,
+    NodeStats,
+    PodReference,
+    PodStats,
+    ProcessStats,
+    RlimitStats,
+    RuntimeStats,
+    Summary,
+    VolumeStats,
+)
+
+
+class Figures:
+    """Takes the figures of one node."""
+
+    def __init__(
+        self,
+        node: str,
+        *,
+        cgroups: Cgroups,
+        state: StateDirectory,
+        capacity_bytes: int | None,
+        kubepods: str,
+        procfs: Procfs | None = None,
+    ) -> None:
+        self._node = node
+        self._cgroups = cgroups
+        self._state = state
+        self._capacity_bytes = capacity_bytes
+        self.kubepods = kubepods
+        self._procfs = procfs or Procfs()
+        self.image_folder: Path | None = None
+        self.disk = DiskMeter()
+        self._last: dict[str, PodStats] = {}
+        self._last_node = NodeStats(node)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The node's memory."""
+        return self._capacity_bytes or self._procfs.machine_memory().total_bytes
+
+    def memory(self) -> MemoryStats:
+        """Return the node's memory now."""
+        now = datetime.now(UTC)
+        if self._capacity_bytes is None:
+            machine = self._procfs.machine_memory()
+            usage = machine.total_bytes - machine.free_bytes
+            working = max(0, usage - machine.inactive_file_bytes)
+            return MemoryStats(now, machine.total_bytes - working, usage, working)
+        found = self._cgroups.memory(self._cgroups.own) or CgroupMemory(0, 0, 0)
+        working = found.working_set_bytes
+        return MemoryStats(now, max(0, self._capacity_bytes - working), found.usage_bytes, working, found.anon_bytes)
+
+    def quick(self, pods: Iterable[HostPod]) -> Summary:
+        """Return fresh memory figures, and the rest as it was last seen."""
+        last = self._last_node
+        all_pods = ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(datetime.now(UTC)))
+        node = NodeStats(self._node, (all_pods,), self.memory(), last.fs, last.runtime, last.rlimit, last.swap)
+        return Summary(node, tuple(self._quick_pod(pod) for pod in pods))
+
+    def full(self, pods: Iterable[HostPod]) -> Summary:
+        """Return everything as fresh as it can be had; directories are as last measured."""
+        node = self.of_node()
+        stats = tuple(self.of_pod(pod) for pod in pods)
+        self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
+        return Summary(node, stats)
+
+    def of_node(self) -> NodeStats:
+        """Return everything of the node itself."""
+        now = datetime.now(UTC)
+        fs = filesystem(self._state.root)
+        images = fs if self.image_folder is None else filesystem(self.image_folder)
+        return NodeStats(
+            self._node,
+            (ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(now)),),
+            self.memory(),
+            fs,
+            RuntimeStats(images, None),
+            RlimitStats(now, self._procfs.max_pids(), self._procfs.running_threads()),
+        )
+
+    def folders(self, pods: Iterable[HostPod]) -> list[Path]:
+        """Return the directories to measure."""
+        found: list[Path] = []
+        for pod in pods:
+            for run in pod.runs.values():
+                found += (run.start.folder, run.start.log.parent)
+            found += (self._state.volume(pod.uid, name) for name in _empty_dirs(pod))
+        return found
+
+    def _all_pods(self, now: datetime) -> MemoryStats:
+        found = self._cgroups.memory(self.kubepods) or CgroupMemory(0, 0, 0)
+        limit = self._cgroups.memory_limit(self.kubepods) or self.capacity_bytes
+        working = found.working_set_bytes
+        return MemoryStats(now, max(0, limit - working), found.usage_bytes, working, found.anon_bytes)
+
+    def _quick_pod(self, pod: HostPod) -> PodStats:
+        memory = _memory(self._cgroups.memory(pod.cgroup), datetime.now(UTC))
+        last = self._last.get(pod.uid)
+        if last is None:
+            return PodStats(_reference(pod), (), memory)
+        return PodStats(last.pod_ref, last.containers, memory, last.volumes, last.ephemeral_storage, last.process_stats)
+
+    def of_pod(self, pod: HostPod) -> PodStats:
+        """Return everything of one pod."""
+        now = datetime.now(UTC)
+        containers = tuple(self._container(run, now) for run in pod.runs.values() if run.is_running)
+        volumes = tuple(self._volume(pod, name) for name in _empty_dirs(pod))
+        return PodStats(
+            _reference(pod),
+            containers,
+            _memory(self._cgroups.memory(pod.cgroup), now),
+            volumes,
+            _sum(now, containers, volumes),
+            ProcessStats(self._cgroups.pids(pod.cgroup)),
+        )
+
+    def _container(self, run: ContainerRun, now: datetime) -> ContainerStats:
+        return ContainerStats(
+            run.id.name,
+            _memory(self._cgroups.memory(run.cgroup), now),
+            self._used(run.start.folder),
+            self._used(run.start.log.parent),
+        )
+
+    def _volume(self, pod: HostPod, name: str) -> VolumeStats:
+        used = self.disk.of(self._state.volume(pod.uid, name))
+        return VolumeStats(name, used.used_bytes if used else None, used.inodes if used else None)
+
+    def _used(self, folder: Path) -> FsStats | None:
+        used = self.disk.of(folder)
+        return used.as_stats() if used is not None else None
+
+
+def _empty_dirs(pod: HostPod) -> list[str]:
+    return [volume.name for volume in pod.state.run.volumes if volume.empty_dir is not None]
+
+
+def _reference(pod: HostPod) -> PodReference:
+    metadata = pod.pod.metadata
+    return PodReference(metadata.name, metadata.namespace, metadata.uid)
+
+
+def _memory(found: CgroupMemory | None, now: datetime) -> MemoryStats | None:
+    if found is None:
+        return None
+    return MemoryStats(now, None, found.usage_bytes, found.working_set_bytes, found.anon_bytes)
+
+
+def _sum(now: datetime, containers: Iterable[ContainerStats], volumes: Iterable[VolumeStats]) -> FsStats:
+    used = inodes = 0
+    for container in containers:
+        for fs in (container.rootfs, container.logs):
+            if fs is not None:
+                used += fs.used_bytes or 0
+                inodes += fs.inodes_used or 0
+    for volume in volumes:
+        used += volume.used_bytes or 0
+        inodes += volume.inodes_used or 0
+    return FsStats(time=now, used_bytes=used, inodes_used=inodes)

@@ -1,0 +1,447 @@
+"""A node: the agent, this machine, a directory of manifests, and the one thread they share.
+
+    inotify ─► manifests ─► PodBound, PodDeleted ─┐
+    keeper ──► runs that ended ───────────────────┤
+    kernel ──► memory crossed a level ────────────┼─► agent ─► commands ─► this machine
+    clock ───► the next pass, the next restart ───┤      └─► journal
+    kmsg ────► whom the kernel killed             └────────────────────────► journal
+
+What is slow is cut into pieces; what is urgent (memory) does nothing but what it must. The node's memory of its pods is
+on disk before anything is done about them, and is reconciled with the runtime and the cgroup tree when it starts.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+
+from inotify_simple import INotify, flags
+from msgspec.structs import replace
+
+from podqos.agent.driver import Driver
+from podqos.agent.events import (
+    Event,
+    MemoryNotified,
+    PodBound,
+    PodDeleted,
+    Remembered,
+    Woken,
+)
+from podqos.agent.state import (
+    AwaitingCleanUp,
+    ContainerRecord,
+    Evicting,
+    PodRecord,
+    Resting,
+    Stage,
+)
+from podqos.errors import HostError
+from podqos.eviction.observation import observe
+from podqos.eviction.signals import Signal
+from podqos.host.linux.capabilities import detect, open_cgroups
+from podqos.host.linux.kmsg import KernelLog
+from podqos.host.linux.loop import Loop, Timer
+from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.watch import MemoryWatch, is_memory_short
+from podqos.host.node.adoption import adopt
+from podqos.host.node.figures import Figures
+from podqos.host.node.kernel_kills import oom_kill_entry
+from podqos.host.node.manifests import ManifestFolder, Refused, Wanted
+from podqos.host.node.protection import Protection
+from podqos.host.node.settings import NodeSettings, agent_config
+from podqos.host.node.world import HostWorld
+from podqos.host.runtimes.runtime import Runtime
+from podqos.host.storage.journal_file import JournalFile
+from podqos.host.storage.state import StateDirectory
+from podqos.host.storage.syncing import Syncing
+from podqos.model.stats import Summary
+from podqos.qos.cgroup_paths import node_path
+
+MakeRuntime = Callable[["Node"], Runtime]
+_CHANGES = (
+    flags.CLOSE_WRITE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE | flags.CREATE | flags.ATTRIB
+    | flags.DELETE_SELF | flags.MOVE_SELF
+)  # fmt: skip
+_RESCAN_SECONDS = 20.0  # in case a change went unnoticed, as the kubelet does (fileCheckFrequency)
+_SETTLE_SECONDS = 0.05
+_SYNC_SECONDS = 1.0
+_NOTES_KEPT = 1000
+_GARBAGE = 20_000  # objects that may have come and gone before it is looked for
+
+
+class Node:
+    """A running node."""
+
+    def __init__(self, settings: NodeSettings, make_runtime: MakeRuntime, say: Callable[[str], None]) -> None:
+        self.settings = settings
+        self.loop = Loop()
+        self.procfs = Procfs()
+        self.notes: dict[str, int] = {}
+        """What the machine did not do as wanted, and how often; said once each."""
+        self._say = say
+        self.capabilities = detect(self.procfs)
+        self.cgroups = open_cgroups(settings.own, self.procfs)
+        self._syncing = Syncing()
+        self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
+        self._claim_cgroup()
+        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
+        self._protection.begin()
+        self.config = agent_config(settings, self.cgroups, self.procfs)
+        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
+        try:
+            self.runtime = make_runtime(self)
+        except HostError:
+            self._give_up()
+            raise
+        kubepods = node_path(self.config.cgroups)
+        self.figures = Figures(
+            settings.node,
+            cgroups=self.cgroups,
+            state=self.state,
+            capacity_bytes=settings.memory_bytes,
+            kubepods=kubepods,
+            procfs=self.procfs,
+        )
+        self.figures.image_folder = self.runtime.image_folder()
+        self._waiting: deque[Event] = deque()
+        self.world = HostWorld(
+            node=settings.node,
+            cgroups=self.cgroups,
+            runtime=self.runtime,
+            state=self.state,
+            figures=self.figures,
+            loop=self.loop,
+            report=self._report,
+            note=self.note,
+            logs=settings.logs,
+        )
+        self.driver = Driver(self.config, self.world, self.journal.write)
+        self.world.phase_of = self._phase_of
+        self.folder = ManifestFolder(settings.manifests, self.note, settings.profile)
+        self.refused: dict[str, Refused] = {}
+        """Pods that admission did not let in, by uid."""
+        self.wanted: dict[str, Wanted] = {}
+        """Pods that the directory asks for, by uid."""
+        self.watch = MemoryWatch(
+            self.cgroups,
+            self.loop,
+            {Signal.MEMORY: self.cgroups.own, Signal.ALLOCATABLE_MEMORY: kubepods},
+            self.crossed,
+        )
+        self._saved: dict[str, PodRecord] = {}
+        self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
+        self._timer: Timer | None = None
+        self._is_delivering = False
+        self._was_evicting = False
+        self._stops = 0
+        self._inotify: INotify | None = None
+        self._kernel_log: KernelLog | None = None
+        self._settling: Timer | None = None
+        self.is_ending = False
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Take over what runs, begin to listen, and look at the directory for the first time."""
+        self.driver.start(self.now_us())
+        adopt(self)
+        self._listen()
+        self._rescan()
+        self._keep_syncing()
+        self.deliver(Woken())
+        # Collecting takes longer than reacting may; it is done when nothing else is (``_keep_syncing``).
+        gc.disable()
+        gc.collect()
+        gc.freeze()
+
+    def run(self, at_end: Callable[[], None] = lambda: None) -> None:
+        """Be a node until told to stop; ``at_end`` is called before the node lets go of its cgroups."""
+        self._signals()
+        self.start()
+        self.loop.run()
+        at_end()
+        self.close()
+
+    def stop(self) -> None:
+        """Begin to end: pods get their grace period, a second call ends them at once."""
+        self._stops += 1
+        if self.settings.keep_pods or not self.world.pods:
+            self.loop.stop()
+            return
+        if self._stops == 1:
+            self._say("stopping pods; once more ends them at once")
+            self.is_ending = True
+            for uid in self._active():
+                self.deliver(PodDeleted(uid))
+            self._stop_when_empty()
+        else:
+            for pod in list(self.world.pods.values()):
+                self.world.kill(pod)
+
+    def close(self) -> None:
+        """Let go of everything; without pods left nothing stays behind on the machine."""
+        self.watch.close()
+        is_empty = not self.world.pods
+        self.runtime.close(end=is_empty and not self.settings.keep_pods)
+        if is_empty and not self.settings.keep_pods:
+            self.cgroups.remove(self.cgroups.own)
+        self._protection.end()
+        if self._inotify is not None:
+            self._inotify.close()
+        if self._kernel_log is not None:
+            self._kernel_log.close()
+        self.journal.close()
+        self.state.close()
+        self._syncing.close()
+        self.loop.close()
+
+    def _give_up(self) -> None:
+        """Leave the machine as it was, before anything has begun."""
+        if not self.cgroups.processes(self.cgroups.own):
+            self.cgroups.remove(self.cgroups.own)
+        self._protection.end()
+        self.journal.close()
+        self.state.close()
+        self._syncing.close()
+        self.loop.close()
+
+    # ---- the agent -----------------------------------------------------------------------------------------------
+
+    def deliver(self, event: Event) -> None:
+        """Let the agent hear of something, and of everything that follows from it."""
+        self._waiting.append(event)
+        if self._is_delivering:
+            return
+        self._is_delivering = True
+        try:
+            while self._waiting:
+                self._deliver_one(self._waiting.popleft())
+        finally:
+            self._is_delivering = False
+        self._after_events()
+
+    def crossed(self) -> None:
+        """Look at the node at once: the kernel says that memory has crossed its level."""
+        self.world.is_hurried, self.world.noticed = True, time.monotonic()
+        try:
+            self.deliver(MemoryNotified())
+        finally:
+            self.world.is_hurried, self.world.noticed = False, None
+
+    def summary(self) -> Summary:
+        """Return the figures of now, for whoever asks from outside."""
+        return self.world.summary()
+
+    def now_us(self) -> int:
+        """Return the time of the journal: the wall clock's at the start, and from there on never going back."""
+        return self._started_us + time.monotonic_ns() // 1000
+
+    def note(self, text: str) -> None:
+        """Say something once, however often it happens."""
+        if text not in self.notes and len(self.notes) < _NOTES_KEPT:
+            self._say(text)
+            self.notes[text] = 0
+        if text in self.notes:
+            self.notes[text] += 1
+
+    def _report(self, event: Event) -> None:
+        self.deliver(event)
+
+    def _deliver_one(self, event: Event) -> None:
+        before = len(self.driver.state.pods)
+        self.driver.deliver(self.now_us(), event)
+        if len(self.driver.state.pods) < before:
+            # Somebody with the same name may have been waiting for this.
+            self.loop.call_after(0, self._reconcile)
+
+    def _after_events(self) -> None:
+        self._save()
+        self._set_timer()
+        loop, was_evicting = self.driver.state.loop, self._was_evicting
+        self._was_evicting = isinstance(loop, Evicting | AwaitingCleanUp)
+        if self.settings.fast_path and isinstance(loop, Resting):
+            self._arm(was_evicting=was_evicting)
+
+    def _arm(self, *, was_evicting: bool) -> None:
+        """Set the kernel's level by figures of now.
+
+        The kernel tells of crossings only. If an eviction has just ended and did not bring usage below the level, the
+        next look follows at once, where the kubelet waits for up to a second.
+        """
+        state = self.driver.state.manager
+        thresholds = self.config.eviction.thresholds if state.thresholds is None else state.thresholds
+        seen = observe(self.figures.quick(())).signals
+        known = {threshold.signal for threshold in state.first_observed_us}
+        if not self.watch.arm(thresholds, seen, known):
+            self.note("the kernel has no signal for memory thresholds: pressure is seen within ten seconds only")
+        if was_evicting and is_memory_short(thresholds, seen):
+            self.loop.call_after(0, self.crossed)
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        wake_us = self.driver.wake_us
+        if wake_us is not None:
+            seconds = max(0.0, (wake_us - self.now_us()) / 1e6)
+            self._timer = self.loop.call_after(seconds, lambda: self.deliver(Woken()))
+
+    def _phase_of(self, uid: str) -> str | None:
+        record = self.driver.state.pods.get(uid)
+        return None if record is None or record.phase is None else record.phase.value
+
+    # ---- memory on disk ------------------------------------------------------------------------------------------
+
+    def _save(self) -> None:
+        """Write down the pods that have changed."""
+        records = self.driver.state.pods
+        for uid, record in records.items():
+            pod = self.world.pods.get(uid)
+            if pod is None or self._saved.get(uid) is record:
+                continue
+            self._saved[uid] = record
+            due = {each.container: each.wake_us for each in self.driver.state.restarts if each.uid == uid}
+            changed = replace(
+                pod.state,
+                containers={
+                    each.plan.name: _remembered(each, due.get(each.plan.name, 0)) for each in record.containers
+                },
+                is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
+            )
+            pod.state = changed
+            self.state.save(changed, in_a_hurry=self.world.is_hurried)
+        for uid in [uid for uid in self._saved if uid not in records]:
+            del self._saved[uid]
+        # Only now: an agent that is killed before it has told that a pod is gone leaves it to the next one.
+        while self.world.gone:
+            uid = self.world.gone.pop()
+            if uid in self.world.over:
+                self.state.save(self.world.over[uid])
+            else:
+                self.state.forget(uid)
+
+    # ---- manifests -----------------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        self._inotify = inotify = INotify(nonblocking=True)
+        self.settings.manifests.mkdir(parents=True, exist_ok=True)
+        inotify.add_watch(str(self.settings.manifests), _CHANGES)
+        self.loop.watch(inotify.fileno(), lambda: self._folder_changed(inotify))
+        try:
+            log = KernelLog()
+        except OSError as error:
+            self.note(f"/dev/kmsg: {error.strerror}: whom the kernel kills is told without its reasons")
+            return
+        self._kernel_log = log
+        self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
+
+    def _folder_changed(self, inotify: INotify) -> None:
+        """Wait a moment: several changes often come together."""
+        inotify.read(timeout=0)
+        if self._settling is None or self._settling.callback is None:
+            self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
+
+    def _changes_settled(self) -> None:
+        self._settling = None
+        self._scan()
+
+    def _rescan(self) -> None:
+        self._scan()
+        self.loop.call_after(_RESCAN_SECONDS, self._rescan)
+
+    def _scan(self) -> None:
+        self.wanted = {each.pod.metadata.uid: each for each in self.folder.scan()}
+        self._reconcile()
+
+    def _reconcile(self) -> None:
+        """Bring what runs in line with what the directory asks for."""
+        if self.is_ending:
+            return
+        wanted, records = self.wanted, self.driver.state.pods
+        for uid in [uid for uid, record in records.items() if uid not in wanted and record.stage in _CAN_STOP]:
+            self.deliver(PodDeleted(uid))
+        for uid in [uid for uid in self.world.over if uid not in wanted]:
+            self.state.remove_logs(self.world.over.pop(uid).pod)
+            self.state.forget(uid)
+        self.refused = {uid: each for uid, each in self.refused.items() if uid in wanted}
+        names = {record.pod.key for record in self.driver.state.pods.values()}
+        for uid, each in wanted.items():
+            is_known = uid in self.driver.state.pods or uid in self.world.over or uid in self.refused
+            if not is_known and each.pod.key not in names:
+                self._bind(uid, each)
+
+    def _bind(self, uid: str, wanted: Wanted) -> None:
+        pod = self.folder.admitted(wanted)
+        if isinstance(pod, Refused):
+            self.refused[uid] = pod
+            self.note(f"{pod.source}: {pod.key}: {pod.why}")
+            return
+        self.world.runs[uid] = wanted.run
+        self.world.sources[uid] = wanted.source
+        self.deliver(PodBound(pod))
+
+    # ---- the machine ---------------------------------------------------------------------------------------------
+
+    def _claim_cgroup(self) -> None:
+        """Make the node's own cgroup and confine it."""
+        self.cgroups.create(self.cgroups.own)
+        if self.settings.memory_bytes is not None:
+            failed = self.cgroups.set_memory_limit(self.cgroups.own, self.settings.memory_bytes)
+            if failed is not None:
+                raise HostError(f"the node cannot be confined: {failed}")
+
+    def _signals(self) -> None:
+        woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda _number, _frame: None)
+
+        def heard() -> None:
+            for number in os.read(woken, 64):
+                if number in {signal.SIGTERM, signal.SIGINT}:
+                    self.stop()
+                elif number == signal.SIGHUP:
+                    self._scan()
+
+        self.loop.watch(woken, heard)
+
+    def _hear_kernel(self, log: KernelLog) -> None:
+        for kill in log.kills():
+            entry = oom_kill_entry(kill, self.now_us(), self.settings.node, self.cgroups, self.world.pods.values())
+            if entry is not None:
+                self.journal.write(entry)
+
+    def _keep_syncing(self) -> None:
+        self.journal.sync()
+        self.state.save_late()
+        if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
+            gc.collect()
+        self.loop.call_after(_SYNC_SECONDS, self._keep_syncing)
+
+    def _active(self) -> list[str]:
+        return [uid for uid, record in self.driver.state.pods.items() if record.is_active]
+
+    def _stop_when_empty(self) -> None:
+        if self.world.pods:
+            self.loop.call_after(_SETTLE_SECONDS, self._stop_when_empty)
+        else:
+            self.loop.stop()
+
+
+_CAN_STOP = (Stage.STARTING, Stage.RUNNING)
+
+
+def _remembered(container: ContainerRecord, due_us: int) -> Remembered:
+    return Remembered(
+        container.stage.value,
+        container.restarts,
+        container.back_off_seconds,
+        container.restarted_us,
+        container.waited_seconds,
+        container.exit_code,
+        container.oom_killed,
+        due_us,
+    )

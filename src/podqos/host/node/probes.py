@@ -1,0 +1,232 @@
+"""Probes: asking containers how they are, without ever waiting for an answer.
+
+A startup probe holds the other two back until it has succeeded once; a liveness probe that fails so often in a row has
+its container ended (and the agent starts it again); a readiness probe only says whether it is ready. Without one a
+container is ready once it runs.
+
+Source: Kubernetes v1.36 pkg/kubelet/prober/{worker,prober}.go, pkg/probe/{http,tcp,exec}. The first probe comes after
+the initial delay alone; the kubelet adds a random part of a period.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+from collections.abc import Callable
+from itertools import count
+from typing import Protocol
+
+from podqos.errors import HostError
+from podqos.host.linux.loop import Loop, Timer
+from podqos.host.node.host_pod import ContainerRun
+from podqos.host.runtimes.runtime import ContainerId, Runtime
+from podqos.host.storage.pod_run import ContainerRunSpec, HTTPGetAction, Probe
+
+_DEFAULT_GRACE_SECONDS = 30
+_ANSWER_BYTES = 256
+Answer = Callable[[bool], None]
+
+
+class Probed(Protocol):
+    """Whoever runs the containers."""
+
+    runtime: Runtime
+
+    def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
+        """End a container that does not do well."""
+
+
+class Prober:
+    """Asks all containers that have probes."""
+
+    def __init__(self, loop: Loop, world: Probed) -> None:
+        self.loop = loop
+        self._world = world
+        self._tokens = count()
+        self._workers: dict[ContainerId, list[_Worker]] = {}
+        self._waiting: dict[str, Answer] = {}
+
+    def begin(self, run: ContainerRun, spec: ContainerRunSpec) -> None:
+        """Begin to ask a container that has started."""
+        run.is_ready = spec.readiness_probe is None and spec.startup_probe is None
+        later = [
+            _Worker(self, run, spec, probe, act)
+            for probe, act in ((spec.liveness_probe, self._is_alive), (spec.readiness_probe, self._is_ready))
+            if probe is not None
+        ]
+        self._workers[run.id] = later
+        if spec.startup_probe is None:
+            for worker in later:
+                worker.begin()
+            return
+
+        def has_started(run: ContainerRun, probe: Probe, good: bool) -> bool:
+            if not good:
+                return self._is_alive(run, probe, good)
+            run.is_ready = spec.readiness_probe is None
+            for worker in later:
+                worker.begin()
+            return False
+
+        first = _Worker(self, run, spec, spec.startup_probe, has_started)
+        self._workers[run.id] = [first, *later]
+        first.begin()
+
+    def end(self, run: ContainerRun) -> None:
+        """Ask no more: the container has ended."""
+        for worker in self._workers.pop(run.id, ()):
+            worker.end()
+
+    def answered(self, token: str, good: bool) -> None:
+        """Take the answer of a command inside a container."""
+        waiting = self._waiting.pop(token, None)
+        if waiting is not None:
+            waiting(good)
+
+    # ---- what follows from answers; True: go on asking -----------------------------------------------------------
+
+    def _is_alive(self, run: ContainerRun, probe: Probe, good: bool) -> bool:
+        if good:
+            return True
+        own = probe.termination_grace_period_seconds
+        self._world.restart_container(run.id, _DEFAULT_GRACE_SECONDS if own is None else own)
+        return False
+
+    @staticmethod
+    def _is_ready(run: ContainerRun, _probe: Probe, good: bool) -> bool:
+        run.is_ready = good
+        return True
+
+    # ---- the three ways to ask -----------------------------------------------------------------------------------
+
+    def ask(self, run: ContainerRun, spec: ContainerRunSpec, probe: Probe, answer: Answer) -> None:
+        """Ask once; the answer comes exactly once, at the latest after the timeout."""
+        if probe.exec is not None:
+            self._execute(run, probe, answer)
+        elif probe.http_get is not None:
+            self._get(spec, probe, probe.http_get, answer)
+        elif probe.tcp_socket is not None:
+            target = (probe.tcp_socket.host or "127.0.0.1", _port(spec, probe.tcp_socket.port))
+            self._connect(target, probe.timeout_seconds, b"", answer)
+        else:
+            answer(True)
+
+    def _execute(self, run: ContainerRun, probe: Probe, answer: Answer) -> None:
+        assert probe.exec is not None
+        token = f"probe-{os.getpid()}-{next(self._tokens)}"
+
+        def too_late() -> None:
+            self._world.runtime.stop_execution(token)
+            self.answered(token, good=False)
+
+        timer = self.loop.call_after(probe.timeout_seconds, too_late)
+
+        def in_time(good: bool) -> None:
+            timer.cancel()
+            answer(good)
+
+        self._waiting[token] = in_time
+        try:
+            self._world.runtime.execute(run.start, probe.exec.command, token)
+        except (HostError, OSError):
+            self.answered(token, good=False)
+
+    def _get(self, spec: ContainerRunSpec, probe: Probe, get: HTTPGetAction, answer: Answer) -> None:
+        host = get.host or "127.0.0.1"
+        headers = "".join(f"{header.name}: {header.value}\r\n" for header in get.http_headers)
+        request = f"GET {get.path or '/'} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}\r\n"
+        self._connect((host, _port(spec, get.port)), probe.timeout_seconds, request.encode(), answer)
+
+    def _connect(self, target: tuple[str, int], timeout_seconds: float, request: bytes, answer: Answer) -> None:
+        """Connect; with a request, send it and read the status. All without waiting."""
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        descriptor = connection.fileno()
+
+        def close(good: bool) -> None:
+            timer.cancel()
+            self.loop.unwatch(descriptor)
+            connection.close()
+            answer(good)
+
+        def connected() -> None:
+            if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                close(False)
+            elif not request:
+                close(True)
+            else:
+                self.loop.unwatch(descriptor)
+                try:
+                    connection.send(request)
+                except OSError:
+                    close(False)
+                    return
+                self.loop.watch(descriptor, received)
+
+        def received() -> None:
+            try:
+                head = connection.recv(_ANSWER_BYTES).split()
+            except OSError:
+                head = []
+            close(len(head) > 1 and head[1].isdigit() and 200 <= int(head[1]) < 400)
+
+        timer = self.loop.call_after(timeout_seconds, lambda: close(False))
+        try:
+            failed = connection.connect_ex(target)
+        except OSError:
+            failed = errno.EHOSTUNREACH
+        if failed not in {0, errno.EINPROGRESS}:
+            close(False)
+            return
+        self.loop.watch(descriptor, connected, select.EPOLLOUT)
+
+
+class _Worker:
+    """One probe of one container: counts answers, and says when they are enough."""
+
+    def __init__(
+        self,
+        prober: Prober,
+        run: ContainerRun,
+        spec: ContainerRunSpec,
+        probe: Probe,
+        act: Callable[[ContainerRun, Probe, bool], bool],
+    ) -> None:
+        self._prober, self._run, self._spec, self._probe, self._act = prober, run, spec, probe, act
+        self._timer: Timer | None = None
+        self._last: bool | None = None
+        self._in_a_row = 0
+        self._is_over = False
+
+    def begin(self) -> None:
+        """Ask for the first time after the initial delay."""
+        self._timer = self._prober.loop.call_after(self._probe.initial_delay_seconds, self._ask)
+
+    def end(self) -> None:
+        """Ask no more."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _ask(self) -> None:
+        self._timer = self._prober.loop.call_after(max(1, self._probe.period_seconds), self._ask)
+        self._prober.ask(self._run, self._spec, self._probe, self._hear)
+
+    def _hear(self, good: bool) -> None:
+        if self._is_over:
+            return
+        self._in_a_row = self._in_a_row + 1 if good == self._last else 1
+        self._last = good
+        enough = self._probe.success_threshold if good else self._probe.failure_threshold
+        if self._in_a_row >= enough and not self._act(self._run, self._probe, good):
+            self.end()
+
+
+def _port(spec: ContainerRunSpec, port: int | str) -> int:
+    """Return a port by number or by its name."""
+    if isinstance(port, int):
+        return port
+    if port.isdigit():
+        return int(port)
+    return next((each.container_port for each in spec.ports if each.name == port), 0)

@@ -1,0 +1,94 @@
+"""How the agent protects itself: the last to be killed, the first to run, never swapped out or reclaimed.
+
+What the machine does not allow is said, and the node goes on without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from podqos.host.linux.capabilities import Capabilities, find_mounts
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node.settings import NodeSettings
+from podqos.qos.cgroup_settings import CgroupVersion
+
+SCORE = -999
+NICE = -15
+MEMORY_MIN_BYTES = 64 << 20
+REALTIME_PRIORITY = 50
+_MCL_CURRENT, _MCL_FUTURE = 1, 2
+
+
+class Protection:
+    """What the agent claims for itself."""
+
+    def __init__(
+        self,
+        settings: NodeSettings,
+        cgroups: Cgroups,
+        capabilities: Capabilities,
+        procfs: Procfs,
+        note: Callable[[str], None],
+    ) -> None:
+        self._settings, self._capabilities, self._procfs, self._note = settings, capabilities, procfs, note
+        self._cgroup: Path | None = None
+        self._nice = os.getpriority(os.PRIO_PROCESS, 0)
+        self._came_from = procfs.cgroups(os.getpid()).get("", "/")
+        # Where systemd runs, the agent's unit says MemoryMin.
+        if cgroups.version is CgroupVersion.V2 and not settings.is_delegated:
+            root = find_mounts(procfs).v2
+            assert root is not None
+            self._cgroup = root / f"{cgroups.own.strip('/').replace('/', '-')}-agent"
+
+    def begin(self) -> None:
+        """Claim everything that can be had."""
+        for line in self._capabilities.lines():
+            self._note(line)
+        own = self._procfs.oom_score_adj(os.getpid()) or 0
+        score, lack = self._capabilities.oom_score_adj(SCORE, own)
+        if lack is not None:
+            self._note(f"agent: oom_score_adj: {lack}")
+        else:
+            (self._procfs.root / "self" / "oom_score_adj").write_text(str(score))
+        if self._cgroup is not None:
+            self._keep_memory(self._cgroup)
+        try:
+            # What it starts does not inherit that.
+            os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+            os.setpriority(os.PRIO_PROCESS, 0, NICE)
+        except OSError as error:
+            self._note(f"agent: nice {NICE}: {error.strerror}: it reacts later on a busy machine")
+        if self._settings.realtime:
+            self._be_realtime()
+
+    def end(self) -> None:
+        """Go back to where the agent came from; a keeper that stays behind keeps the cgroup."""
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, self._nice)
+        if self._cgroup is not None:
+            with contextlib.suppress(OSError):
+                (self._cgroup.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")
+                self._cgroup.rmdir()
+
+    def _keep_memory(self, cgroup: Path) -> None:
+        """Live beside the node's cgroup, in one whose memory is not reclaimed."""
+        try:
+            cgroup.mkdir(exist_ok=True)
+            (cgroup / "memory.min").write_text(str(MEMORY_MIN_BYTES))
+            (cgroup / "cgroup.procs").write_text("0")
+        except OSError as error:
+            self._note(f"agent: memory.min: {error.strerror}")
+
+    def _be_realtime(self) -> None:
+        try:
+            policy = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, policy, os.sched_param(REALTIME_PRIORITY))
+        except OSError as error:
+            self._note(f"agent: SCHED_FIFO: {error.strerror}")
+        if ctypes.CDLL(None, use_errno=True).mlockall(_MCL_CURRENT | _MCL_FUTURE):
+            self._note(f"agent: mlockall: {os.strerror(ctypes.get_errno())}")

@@ -1,0 +1,140 @@
+"""What a kubelet's configuration means on this machine: the agent's configuration, from files and figures.
+
+The capacity is the machine's, except for memory when the node is confined to a share of it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.agent.state import AgentConfig
+from podqos.errors import HostError, InvalidConfiguration
+from podqos.eviction.kubelet_file import read_kubelet
+from podqos.eviction.manager import configure
+from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import Layout
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.disk import filesystem
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node.world import LogPolicy
+from podqos.manifest.kubelet import KubeletSettings
+from podqos.model.kubelet_config import PID, KubeletConfiguration
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.placement.allocatable import node_allocatable
+from podqos.placement.node_cgroups import cgroup_settings
+from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
+
+
+class NodeSettings(Struct, frozen=True, kw_only=True):
+    """Everything a node is started with."""
+
+    node: str
+    manifests: Path
+    state_dir: Path
+    cgroup_root: str = "podqos"
+    """The name of the node's own cgroup, or its path."""
+    is_delegated: bool = False
+    """Whether that cgroup lies in a unit of systemd's."""
+    memory_bytes: int | None = None
+    """Confine the node to so much; None: it has the whole machine."""
+    configuration: KubeletConfiguration = KubeletConfiguration()
+    logs: LogPolicy = LogPolicy()
+    shadow: bool = False
+    realtime: bool = False
+    fast_path: bool = True
+    keep_pods: bool = False
+    policy: Policy | None = None
+    profile: Profile = LATEST
+
+    @property
+    def own(self) -> str:
+        """The node's own cgroup."""
+        return "/" + self.cgroup_root.strip("/")
+
+
+class KubeletFile(Struct, frozen=True):
+    """A kubelet's configuration file."""
+
+    configuration: KubeletConfiguration = KubeletConfiguration()
+    logs: LogPolicy = LogPolicy()
+    note: str = ""
+    """What to tell about settings that count for nothing."""
+
+
+def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
+    """Read a kubelet's settings in any of their notations; ``source`` is the name to report them under."""
+    settings = read_kubelet(source, data)
+    if not settings.configuration.cgroups_per_qos:
+        where = f"{source}: {settings.notation.place('cgroupsPerQOS')}"
+        raise InvalidConfiguration("this node needs QoS cgroups", where=where, fix="leave it out")
+    return KubeletFile(settings.configuration, _logs(settings, source), settings.note)
+
+
+def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
+    """Return what the agent has to know about this machine."""
+    configuration = settings.configuration
+    capacity = machine_capacity(settings, procfs or Procfs())
+    divided = node_allocatable(capacity, configuration)
+    if divided.over_reserved:
+        raise HostError(f"more is reserved than there is: {', '.join(divided.over_reserved)}")
+    return AgentConfig(
+        node=settings.node,
+        cgroups=_cgroup_settings(settings, cgroups, capacity),
+        eviction=configure(configuration, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
+        allocatable=divided.allocatable,
+        max_pods=configuration.max_pods,
+        shadow=settings.shadow,
+        profile=settings.profile,
+    )
+
+
+def machine_capacity(settings: NodeSettings, procfs: Procfs) -> ResourceList:
+    """Return what the node has."""
+    memory = settings.memory_bytes or procfs.machine_memory().total_bytes
+    fs = filesystem(settings.state_dir)
+    capacity = {
+        CPU: Quantity.of_units(os.cpu_count() or 1),
+        MEMORY: Quantity.of_units(memory, "BinarySI"),
+    }
+    if fs is not None and fs.capacity_bytes is not None:
+        capacity[EPHEMERAL_STORAGE] = Quantity.of_units(fs.capacity_bytes, "BinarySI")
+    return capacity
+
+
+def _cgroup_settings(settings: NodeSettings, cgroups: Cgroups, capacity: ResourceList) -> CgroupSettings:
+    configuration = settings.configuration
+    planned = cgroup_settings(configuration, capacity, cgroup_version=cgroups.version, profile=settings.profile)
+    enforced = planned.node_allocatable
+    pids = configuration.reserved_for_kube.get(PID), configuration.reserved_for_system.get(PID)
+    most = Procfs().max_pids()
+    if any(pids) and most is not None:
+        left = most - sum(amount.value for amount in pids if amount is not None)
+        enforced = {**enforced, PID: Quantity.of_units(left)}
+    return replace(
+        planned,
+        node_allocatable=enforced,
+        cgroup_driver=CgroupDriver.CGROUPFS,
+        cgroup_root=settings.own,
+        # This node pins nobody to a core: quotas have to stay.
+        static_cpu_manager=False,
+        swap_controller=_accounts_swap(cgroups, settings.own),
+    )
+
+
+def _accounts_swap(cgroups: Cgroups, own: str) -> bool:
+    file = "memory.swap.max" if cgroups.version is CgroupVersion.V2 else "memory.memsw.limit_in_bytes"
+    return cgroups.read(own, file) is not None
+
+
+def _logs(settings: KubeletSettings, source: str) -> LogPolicy:
+    fields, place = settings.fields, settings.notation.place
+    size, files = fields.get("containerLogMaxSize", "10Mi"), fields.get("containerLogMaxFiles", 5)
+    if not isinstance(files, int) or files < 2:
+        raise InvalidConfiguration(f"{files!r}", where=f"{source}: {place('containerLogMaxFiles')}", fix="2 or more")
+    return LogPolicy(Quantity.parse(str(size)).value, files)

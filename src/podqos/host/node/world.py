@@ -1,0 +1,517 @@
+"""The real machine behind the agent's port: cgroups, a runtime, the state directory.
+
+``carry_out`` begins what it is asked for; what takes time is reported later through ``report``. Everything happens on
+the node's one thread (``loop``).
+
+An eviction for memory under a hard threshold first stops the victim's growth (``Cgroups.hold``), then asks it to end.
+If it tries to grow all the same it is killed at once instead of at the end of its second of grace; one that only winds
+up has its second. The kubelet does neither: it lets a victim grow until the kernel steps in.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from podqos.agent.commands import (
+    Command,
+    ContainerPlan,
+    CreateCgroup,
+    RejectPod,
+    RemoveCgroup,
+    SetCondition,
+    StartContainer,
+    StartPod,
+    StopPod,
+    UpdateCgroup,
+)
+from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
+    Event,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
+)
+from podqos.errors import HostError
+from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
+from podqos.eviction.signals import CleanUp, NodeCondition, Signal
+from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.disk import advance, removing
+from podqos.host.linux.loop import Loop
+from podqos.host.node.figures import Figures
+from podqos.host.node.host_pod import ContainerRun, HostPod
+from podqos.host.node.probes import Prober
+from podqos.host.runtimes.runtime import ContainerId, ContainerPlace, ContainerStart, Mount, Runtime, Sandbox
+from podqos.host.storage.pod_run import PodRun, environment, expand
+from podqos.host.storage.state import PodState, StateDirectory
+from podqos.model.pod import Pod
+from podqos.model.stats import Summary
+from podqos.qos.cgroup import Cgroup
+from podqos.qos.cgroup_paths import UNKNOWN_ID
+
+_CANNOT_START_CODE = 128
+_RETRY_SECONDS = 0.02
+_LONGEST_RETRY_SECONDS = 1.0
+_DISK_ROUND_SECONDS = 10.0
+_DISK_SLICE_SECONDS = 0.002
+_DISK_PAUSE_SECONDS = 0.01
+_REACTIONS_KEPT = 1000
+_DEAD_RUNS_KEPT = 1  # of each container, as the kubelet does (MaxPerPodContainer)
+
+
+class Reaction(Struct):
+    """How fast an eviction for memory was, in seconds of the monotonic clock."""
+
+    pod: str
+    noticed: float | None
+    """When the kernel's signal was heard; None for one found by the regular pass."""
+    held: float
+    terminated: float
+    killed: float | None = None
+    """When SIGKILL was sent, if it was."""
+    stopped: float | None = None
+
+
+class LogPolicy(Struct, frozen=True):
+    """``containerLogMaxSize`` and ``containerLogMaxFiles``."""
+
+    max_bytes: int = 10 << 20
+    max_files: int = 5
+
+
+class HostWorld:
+    """A node that is this machine, or a share of it."""
+
+    def __init__(
+        self,
+        *,
+        node: str,
+        cgroups: Cgroups,
+        runtime: Runtime,
+        state: StateDirectory,
+        figures: Figures,
+        loop: Loop,
+        report: Callable[[Event], None],
+        note: Callable[[str], None],
+        logs: LogPolicy | None = None,
+    ) -> None:
+        self.node = node
+        self.cgroups = cgroups
+        self.runtime = runtime
+        self.state = state
+        self.figures = figures
+        self.pods: dict[str, HostPod] = {}
+        """By uid: those that run or are being stopped."""
+        self.runs: dict[str, PodRun] = {}
+        """How to run pods that the agent may ask for, by uid."""
+        self.sources: dict[str, str] = {}
+        self.over: dict[str, PodState] = {}
+        """Pods that have ended for good or were turned away, by uid."""
+        self.gone: list[str] = []
+        """Pods of which nothing is left, which has yet to be written down."""
+        self.conditions: dict[NodeCondition, bool] = {}
+        self.reactions: list[Reaction] = []
+        self.reacted: Callable[[Reaction], None] = lambda _reaction: None
+        """Told of every eviction for memory once the pod has stopped."""
+        self.phase_of: Callable[[str], str | None] = lambda _uid: None
+        """How a pod ended that is being stopped because nothing of it is left to run."""
+        self.is_hurried = False
+        """Whether the next look is one in a hurry."""
+        self.noticed: float | None = None
+        self._reacting: dict[str, Reaction] = {}
+        self._loop = loop
+        self._report = report
+        self._note = note
+        self._logs = logs or LogPolicy()
+        self._watched: int | None = None
+        self.prober = Prober(loop, self)
+        self._follow_runtime()
+        self._measure_disks()
+
+    # ---- the port ------------------------------------------------------------------------------------------------
+
+    def summary(self) -> Summary:
+        """Take the figures of node and pods."""
+        there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
+        return self.figures.quick(there) if self.is_hurried else self.figures.full(there)
+
+    def carry_out(self, command: Command) -> Sequence[Event]:
+        """Do what the agent asks for."""
+        match command:
+            case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
+                self._write_cgroup(cgroup)
+            case RemoveCgroup(uid, path):
+                return self._remove(uid, path)
+            case StartPod():
+                return self._start_pod(command)
+            case StartContainer(pod, plan, restart_count):
+                self._start_container(self.pods[pod.metadata.uid], plan, restart_count)
+                return (ContainerStarted(pod.metadata.uid, plan.name),)
+            case StopPod(pod, grace):
+                return self._stop(pod, grace)
+            case EvictPod():
+                return self._evict(command)
+            case CleanUpNode(what):
+                self._clean_up(what)
+            case RejectPod(pod, reason, message):
+                self._turn_away(pod, reason, message)
+            case SetCondition(condition, holds):
+                self.conditions[condition] = holds
+            case _:
+                raise AssertionError(command)
+        return ()
+
+    # ---- adoption ------------------------------------------------------------------------------------------------
+
+    def adopt(
+        self, stored: PodState, cgroup: str, plans: Sequence[ContainerPlan], found: Sequence[ContainerId]
+    ) -> None:
+        """Take over a pod of before; ``found`` are its runs that have not ended."""
+        pod = HostPod(stored, cgroup, self.state.data(stored.pod.metadata.uid))
+        self.pods[pod.uid] = pod
+        self.runs[pod.uid] = stored.run
+        self.sources[pod.uid] = stored.source
+        self.runtime.prepare(self._sandbox(pod))
+        for plan in plans:
+            attempts = [each.attempt for each in found if each.name == plan.name]
+            if attempts:
+                start = self._resolved(pod, plan, max(attempts))
+                pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
+                self.prober.begin(run, stored.run.container(plan.name))
+
+    # ---- starting ------------------------------------------------------------------------------------------------
+
+    def _write_cgroup(self, cgroup: Cgroup) -> None:
+        if cgroup.path is None:
+            return
+        try:
+            self.cgroups.create(cgroup.path)
+        except HostError as error:
+            self._note(str(error))
+            return
+        for unwritten in self.cgroups.write(cgroup.path, cgroup.files):
+            self._note(str(unwritten))
+
+    def _start_pod(self, command: StartPod) -> Sequence[Event]:
+        uid = command.pod.metadata.uid
+        run = self.runs[uid]
+        parent = _parent(command.containers[0].cgroup if command.containers else command.sandbox)
+        stored = PodState(command.pod, run, self.sources.get(uid, ""), phase="Running", started_us=_now_us())
+        pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
+        self.state.save(stored)
+        try:
+            self._make_volumes(pod)
+            self.runtime.prepare(self._sandbox(pod))
+        except (HostError, OSError) as error:
+            self._note(f"{pod.pod.key}: {error}")
+        for plan in command.containers:
+            self._start_container(pod, plan, 0)
+        return (PodStarted(uid),)
+
+    def _sandbox(self, pod: HostPod) -> Sandbox:
+        metadata = pod.pod.metadata
+        return Sandbox(
+            uid=pod.uid,
+            name=metadata.name,
+            namespace=metadata.namespace or "default",
+            cgroup_parent=pod.cgroup,
+            folder=pod.data,
+            logs=self.state.logs(pod.pod),
+            labels=metadata.labels,
+            hostname=pod.state.run.hostname or metadata.name,
+        )
+
+    def _make_volumes(self, pod: HostPod) -> None:
+        for volume in pod.state.run.volumes:
+            if volume.empty_dir is not None:
+                self.state.volume(pod.uid, volume.name).mkdir(parents=True, exist_ok=True)
+                if volume.empty_dir.medium:
+                    self._note(f"{pod.pod.key}: volume {volume.name} is on disk, not in memory")
+            elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
+                Path(volume.host_path.path).mkdir(parents=True, exist_ok=True)
+
+    def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
+        """Start a run; one that cannot be started counts as ended at once."""
+        before = pod.runs.get(plan.name)
+        if before is not None:
+            pod.dead.append(before)
+            self._drop_dead(pod, plan.name, _DEAD_RUNS_KEPT)
+        start = self._resolved(pod, plan, attempt)
+        run = ContainerRun(start.id, plan, start, None, _now_us())
+        pod.runs[plan.name] = run
+        try:
+            run.pid = self.runtime.start(start)
+        except (HostError, OSError) as error:
+            self._note(f"{pod.pod.key}: {error}")
+            self._loop.call_after(0, lambda: self._ended(start.id, _CANNOT_START_CODE))
+            return
+        self.prober.begin(run, pod.state.run.container(plan.name))
+
+    def _resolved(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> ContainerStart:
+        wanted = pod.state.run.container(plan.name)
+        name = ContainerId(pod.uid, plan.name, attempt)
+        variables = environment(pod.pod, wanted, self.node)
+        return ContainerStart(
+            id=name,
+            image=wanted.image,
+            command=tuple(expand(word, variables) for word in wanted.command),
+            args=tuple(expand(word, variables) for word in wanted.args),
+            env={"HOSTNAME": pod.pod.metadata.name, **variables},
+            working_dir=wanted.working_dir,
+            mounts=tuple(self._mounts(pod, plan.name)),
+            cgroup=_with_id(plan.cgroup, name.run_id),
+            oom_score_adj=plan.oom_score_adj,
+            folder=self.state.container(pod.uid, plan.name, attempt),
+            log=self.state.log(pod.pod, plan.name, attempt),
+            log_bytes=self._logs.max_bytes,
+            log_files=self._logs.max_files,
+        )
+
+    def _mounts(self, pod: HostPod, container: str) -> list[Mount]:
+        volumes = {volume.name: volume for volume in pod.state.run.volumes}
+        found = []
+        for mount in pod.state.run.container(container).volume_mounts:
+            volume = volumes.get(mount.name)
+            if volume is None:
+                continue
+            source = volume.host_path.path if volume.host_path else str(self.state.volume(pod.uid, mount.name))
+            if mount.sub_path:
+                source = f"{source}/{mount.sub_path}"
+            found.append(Mount(mount.name, source, mount.mount_path, mount.read_only))
+        return found
+
+    # ---- ending --------------------------------------------------------------------------------------------------
+
+    def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
+        host_pod = self.pods.get(pod.metadata.uid)
+        if host_pod is None:
+            return (PodStopped(pod.metadata.uid),)
+        phase = self.phase_of(host_pod.uid)
+        host_pod.state = msgspec.structs.replace(host_pod.state, is_stopping=True)
+        if phase is not None:
+            host_pod.state = msgspec.structs.replace(host_pod.state, phase=phase, ended_us=_now_us())
+        self.state.save(host_pod.state, in_a_hurry=self.is_hurried)
+        if not host_pod.running:
+            return (self._stopped(host_pod.uid),)
+        host_pod.stop(grace_seconds, self.runtime, self._loop, self.kill)
+        return ()
+
+    def _evict(self, command: EvictPod) -> Sequence[Event]:
+        host_pod = self.pods.get(command.pod.metadata.uid)
+        if host_pod is None:
+            return (PodStopped(command.pod.metadata.uid),)
+        if _is_for_memory_now(command):
+            self._hold(host_pod)
+        host_pod.state = msgspec.structs.replace(
+            host_pod.state, phase="Failed", reason="Evicted", message=command.message, ended_us=_now_us()
+        )
+        events = self._stop(command.pod, command.grace_period_seconds)
+        reaction = self._reacting.get(host_pod.uid)
+        if reaction is not None:
+            reaction.terminated = time.monotonic()
+        return events
+
+    def _hold(self, pod: HostPod) -> None:
+        """Stop a pod from growing; kill it as soon as it tries to."""
+        pod.held = self.cgroups.hold(pod.cgroup)
+        now = time.monotonic()
+        self._reacting[pod.uid] = reaction = Reaction(pod.pod.key, self.noticed, now, now)
+        self.reactions = [*self.reactions[-_REACTIONS_KEPT:], reaction]
+        if pod.held is not None:
+            self._loop.watch(pod.held.descriptor, lambda: self.kill(pod), pod.held.events)
+
+    def kill(self, pod: HostPod) -> None:
+        """Kill what is left of a pod."""
+        self._release(pod)
+        for run in pod.running:
+            self.runtime.kill(run.id)
+        reaction = self._reacting.get(pod.uid)
+        if reaction is not None and reaction.killed is None:
+            reaction.killed = time.monotonic()
+
+    def _release(self, pod: HostPod) -> None:
+        if pod.held is not None:
+            self._loop.unwatch(pod.held.descriptor)
+            pod.held.close()
+            pod.held = None
+
+    def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
+        """End a container that does not do well; the agent starts it again."""
+        pod = self.pods.get(name.uid)
+        run = pod.runs.get(name.name) if pod is not None else None
+        if run is None or run.id != name or not run.is_running or run.is_terminating:
+            return
+        run.is_terminating = True
+        self.runtime.terminate(name)
+        self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
+
+    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
+        """Deal with the end of a run."""
+        pod = self.pods.get(name.uid)
+        run = pod.runs.get(name.name) if pod is not None else None
+        if pod is None or run is None or run.id != name or not run.is_running:
+            self.runtime.remove(name)
+            return
+        self.prober.end(run)
+        run.is_running, run.is_ready, run.exit_code, run.ended_us = False, False, code, _now_us()
+        run.oom_killed = oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
+        self.cgroups.kill(run.cgroup)
+        self.cgroups.remove(run.cgroup)
+        if not pod.is_stopping:
+            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us))
+        elif pod.running:
+            pod.terminate_next(self.runtime)
+        else:
+            self._report(self._stopped(pod.uid))
+
+    def _stopped(self, uid: str) -> PodStopped:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            pod.is_stopping = True
+            pod.stopped()
+            self._release(pod)
+            reaction = self._reacting.pop(uid, None)
+            if reaction is not None:
+                reaction.stopped = time.monotonic()
+                self.reacted(reaction)
+        return PodStopped(uid)
+
+    def _remove(self, uid: str, path: str) -> Sequence[Event]:
+        """Remove everything of a stopped pod; what the kernel does not let go of yet is tried again."""
+        pod = self.pods.get(uid)
+        if pod is not None:
+            for run in (*pod.dead, *pod.runs.values()):
+                self.runtime.remove(run.id)
+            self.runtime.remove_sandbox(uid)
+        return self._clear(uid) if self.cgroups.remove(path) else self._remove_later(uid, path, _RETRY_SECONDS)
+
+    def _remove_later(self, uid: str, path: str, seconds: float) -> Sequence[Event]:
+        def again() -> None:
+            self.cgroups.kill(path)
+            if not self.cgroups.remove(path):
+                self._remove_later(uid, path, min(2 * seconds, _LONGEST_RETRY_SECONDS))
+                return
+            for event in self._clear(uid):
+                self._report(event)
+
+        self._loop.call_after(seconds, again)
+        return ()
+
+    def _clear(self, uid: str) -> Sequence[Event]:
+        """Remove what a pod wrote, a little at a time if it is much: only then is the pod gone."""
+        work = removing(self.state.data(uid))
+
+        def go_on() -> None:
+            if advance(work, _DISK_SLICE_SECONDS):
+                self._report(self._removed(uid))
+            else:
+                self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+
+        if advance(work, _DISK_SLICE_SECONDS):
+            return (self._removed(uid),)
+        self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+        return ()
+
+    def _removed(self, uid: str) -> PodCleanedUp:
+        pod = self.pods.pop(uid, None)
+        self.runs.pop(uid, None)
+        self.sources.pop(uid, None)
+        self.gone.append(uid)
+        if pod is not None and pod.state.is_over:
+            self.over[uid] = msgspec.structs.replace(pod.state, containers=pod.ends(), is_gone=True)
+        elif pod is not None:
+            self.state.remove_logs(pod.pod)
+        return PodCleanedUp(uid)
+
+    # ---- the rest ------------------------------------------------------------------------------------------------
+
+    def _turn_away(self, pod: Pod, reason: str, message: str) -> None:
+        uid = pod.metadata.uid
+        stored = PodState(
+            pod, self.runs.pop(uid), self.sources.pop(uid, ""), phase="Failed", reason=reason, message=message,
+            ended_us=_now_us(), is_gone=True,
+        )  # fmt: skip
+        self.over[uid] = stored
+        self.state.save(stored)
+
+    def _clean_up(self, what: CleanUp) -> None:
+        if what is CleanUp.IMAGES:
+            self.runtime.remove_unused_images()
+            return
+        for pod in self.pods.values():
+            for name in {run.id.name for run in pod.dead}:
+                self._drop_dead(pod, name, 0)
+
+    def _drop_dead(self, pod: HostPod, name: str, keep: int) -> None:
+        dead = [run for run in pod.dead if run.id.name == name]
+        for run in dead[: len(dead) - keep]:
+            self.runtime.remove(run.id)
+            run.start.log.unlink(missing_ok=True)
+            shutil.rmtree(run.start.folder, ignore_errors=True)
+            pod.dead.remove(run)
+
+    def _follow_runtime(self) -> None:
+        """Listen to the runtime, on whatever descriptor it now has; one that has none is asked every second."""
+        descriptor = self.runtime.fileno()
+        if descriptor is None:
+            self._loop.call_after(1.0, self._hear)
+        elif descriptor != self._watched:
+            self._watched = descriptor
+            self._loop.watch(descriptor, self._hear)
+
+    def _hear(self) -> None:
+        before = self.runtime.fileno()
+        exits = self.runtime.exits()
+        if before is not None and self.runtime.fileno() != before:
+            self._loop.unwatch(before)
+        self._follow_runtime()
+        for place in self.runtime.places():
+            self._found(place)
+        for each in exits:
+            self._ended(each.id, each.exit_code, oom_killed=each.oom_killed)
+        for result in self.runtime.exec_results():
+            self.prober.answered(result.token, result.exit_code == 0)
+
+    def _found(self, place: ContainerPlace) -> None:
+        """Note where a run is, if it is still the last one."""
+        pod = self.pods.get(place.id.uid)
+        run = pod.runs.get(place.id.name) if pod is not None else None
+        if run is not None and run.id == place.id:
+            run.elsewhere, run.pid = place.cgroup, place.pid
+
+    def _measure_disks(self) -> None:
+        self.figures.disk.begin(self.figures.folders(self.pods.values()))
+        self._go_on_measuring()
+        self._loop.call_after(_DISK_ROUND_SECONDS, self._measure_disks)
+
+    def _go_on_measuring(self) -> None:
+        self.figures.disk.go_on(_DISK_SLICE_SECONDS)
+        if not self.figures.disk.is_done:
+            self._loop.call_after(_DISK_PAUSE_SECONDS, self._go_on_measuring)
+
+
+def _is_for_memory_now(command: EvictPod) -> bool:
+    because = command.because
+    memory = {Signal.MEMORY, Signal.ALLOCATABLE_MEMORY}
+    return isinstance(because, Reclaiming) and because.threshold.signal in memory and because.threshold.is_hard
+
+
+def _with_id(cgroup: Cgroup, run_id: str) -> Cgroup:
+    path = None if cgroup.path is None else cgroup.path.replace(UNKNOWN_ID, run_id)
+    return msgspec.structs.replace(cgroup, path=path, oci_path=cgroup.oci_path.replace(UNKNOWN_ID, run_id))
+
+
+def _parent(cgroup: Cgroup) -> str:
+    if cgroup.path is None:
+        raise HostError("without QoS cgroups (cgroupsPerQOS: false) this node cannot tell pods apart")
+    return cgroup.path.rpartition("/")[0]
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

@@ -1,0 +1,1 @@
+"""Real. What the node keeps on disk."""

@@ -1,0 +1,134 @@
+"""The journal on disk: JSON lines that are complete after a kill at any moment, and survive a full disk.
+
+A line is one write. It reaches the kernel before what it tells of is done, and the disk a moment later (``sync``): a
+killed agent loses nothing, a power cut loses the last moments. What cannot be written stays in memory and follows with
+the next line.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from podqos.agent.journal import Entry, encode
+from podqos.host.storage.syncing import Sync, sync
+
+# Lines kept in memory while the disk is full; more would endanger the node itself.
+_MOST_WAITING = 100_000
+
+
+class JournalFile:
+    """An open journal."""
+
+    def __init__(
+        self,
+        path: Path,
+        note: Callable[[str], None],
+        *,
+        sync: Sync = sync,
+        max_bytes: int = 64 << 20,
+        max_files: int = 5,
+    ) -> None:
+        self._path, self._note, self._sync = path, note, sync
+        self._max_bytes = max_bytes
+        self._older = range(1, max_files)
+        self._waiting: deque[bytes] = deque()
+        self._file = -1
+        self._size = 0
+        self._is_dirty = False
+        self._listeners: list[Callable[[Entry], None]] = []
+        self._open()
+
+    def listen(self, listener: Callable[[Entry], None]) -> None:
+        """Have every entry told to somebody else as well."""
+        self._listeners.append(listener)
+
+    def files(self) -> list[Path]:
+        """Return the files of the journal, oldest first; the last is the one that grows."""
+        older = (self._path.with_name(f"{self._path.name}.{number}") for number in reversed(self._older))
+        return [*(file for file in older if file.exists()), self._path]
+
+    def write(self, entry: Entry) -> None:
+        """Write one entry."""
+        self._waiting.append(encode((entry,)))
+        self._flush()
+        for listener in self._listeners:
+            listener(entry)
+
+    def sync(self) -> None:
+        """Bring what was written to the disk, and try again what could not be."""
+        self._flush()
+        if self._is_dirty and self._file >= 0:
+            self._is_dirty = False
+            self._sync(self._path)
+
+    def close(self) -> None:
+        """Write the rest and let go."""
+        self.sync()
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _flush(self) -> None:
+        if self._file < 0:
+            self._open()
+        while self._waiting and self._file >= 0:
+            line = self._waiting[0]
+            if self._size and self._size + len(line) > self._max_bytes:
+                self._rotate()
+            if not self._append(line):
+                break
+            self._waiting.popleft()
+        while len(self._waiting) > _MOST_WAITING:
+            self._waiting.popleft()
+
+    def _append(self, line: bytes) -> bool:
+        """Write a line, or nothing of it."""
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            if len(self._waiting) == 1:
+                self._note(f"{self._path}: {error.strerror}; the journal is kept in memory until it can be written")
+            return False
+        if written < len(line):
+            os.ftruncate(self._file, self._size)
+            return False
+        self._size += written
+        self._is_dirty = True
+        return True
+
+    def _open(self) -> None:
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        except OSError as error:
+            self._note(f"{self._path}: {error.strerror}; the journal is kept in memory until it can be written")
+            return
+        self._size = os.fstat(self._file).st_size
+        self._cut_torn_line()
+
+    def _cut_torn_line(self) -> None:
+        """Drop what stands after the last end of a line: a write that a power cut did not let finish."""
+        while self._size:
+            start = max(0, self._size - 65536)
+            tail = os.pread(self._file, self._size - start, start)
+            end = tail.rfind(b"\n")
+            if end == len(tail) - 1:
+                return
+            self._size = start + end + 1
+            os.ftruncate(self._file, self._size)
+
+    def _rotate(self) -> None:
+        """Begin a new file; where the old ones cannot be moved, the old one goes on."""
+        os.close(self._file)
+        self._file = -1
+        names = [self._path, *(self._path.with_name(f"{self._path.name}.{number}") for number in self._older)]
+        try:
+            for older, newer in zip(names[::-1], names[-2::-1], strict=False):
+                if newer.exists():
+                    newer.replace(older)
+        except OSError as error:
+            self._note(f"{self._path}: not rotated: {error.strerror}")
+            self._max_bytes *= 2
+        self._open()
