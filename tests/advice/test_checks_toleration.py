@@ -10,7 +10,7 @@ from podqos.advice.bundle import CheckOptions
 from podqos.advice.facts import ComesBack, MayExceed
 from podqos.advice.finding import Choice
 from podqos.model.profile import profile_for
-from podqos.report.finding_words import patch, reason
+from podqos.report.check.finding_words import patch, reason
 
 BURST = "{requests: {memory: 100Mi}, limits: {memory: 200Mi, ephemeral-storage: 1Gi}}"
 EVEN = "{requests: {memory: 200Mi}, limits: {memory: 200Mi, ephemeral-storage: 1Gi}}"

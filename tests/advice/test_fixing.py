@@ -14,8 +14,8 @@ from podqos.advice.finding import FieldEdit, Finding, Patch, Subject, Suppressed
 from podqos.advice.fixing import Fixes, fix
 from podqos.manifest.edits import Reason
 from podqos.manifest.reading import read
-from podqos.report.fixes import diff_lines, summary_lines
-from podqos.report.style import Style
+from podqos.report.check.fixes import diff_lines, summary_lines
+from podqos.report.text.style import Style
 
 PLAIN = Style()
 POD = """\

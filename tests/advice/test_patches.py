@@ -11,7 +11,7 @@ import yaml
 from podqos.advice.finding import FieldEdit
 from podqos.advice.patches import object_patch
 from podqos.manifest.plain import parse_path
-from podqos.report.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 
 
 def deployment() -> dict:

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.report.check import CheckReport
+from podqos.report.check.value import CheckReport
 from report.sarif_rules import problems as sarif_problems
 
 # The sidecar keeps the pod from being Guaranteed: PQ101, a warning with a complete patch.

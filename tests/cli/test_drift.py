@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.report.drift_markdown import MOST_CHARACTERS
+from podqos.report.survival.drift_markdown import MOST_CHARACTERS
 
 ROOT = Path(__file__).parents[2]
 SCENARIO = ROOT / "scenarios" / "content-platform"

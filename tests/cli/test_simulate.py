@@ -17,8 +17,8 @@ import pytest
 from podqos.agent.journal import decode, encode
 from podqos.cli.main import main
 from podqos.cli.scenario_files import load_scenario
-from podqos.report.html import SLOT
-from podqos.report.run_view import RunView
+from podqos.report.simulation.html import SLOT
+from podqos.report.simulation.view import RunView
 from podqos.sim.run import simulate
 
 ROOT = Path(__file__).parents[2]

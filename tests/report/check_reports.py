@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from podqos.advice.configuration import FailOn
 from podqos.advice.facts import NoDiskLimit
 from podqos.advice.finding import Consequence, Effect, Severity, Subject
-from podqos.report.check import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
+from podqos.report.check.value import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
 """Markup, escapes, separators, control characters and more than ASCII."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import QOSClass
-from podqos.report.run_view import (
+from podqos.report.simulation.view import (
     ConditionSpan,
     ContainerView,
     EventView,

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.configuration import FailOn
 from podqos.manifest.problems import Problem, Severity
-from podqos.report.check_github import escape_data, escape_property, github
-from podqos.report.check_html import html
-from podqos.report.check_junit import junit
-from podqos.report.check_sarif import sarif, uri
-from podqos.report.check_table import table
-from podqos.report.replacements import Replacement, line_replacements
-from podqos.report.style import Style
+from podqos.report.check.github import escape_data, escape_property, github
+from podqos.report.check.html import html
+from podqos.report.check.junit import junit
+from podqos.report.check.replacements import Replacement, line_replacements
+from podqos.report.check.sarif import sarif, uri
+from podqos.report.check.table import table
+from podqos.report.text.style import Style
 from report.check_reports import CHECKED, EMPTY, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
 from report.sarif_rules import problems
 

@@ -11,7 +11,7 @@ from advice.bundles import check_example, check_text
 from podqos.advice import facts
 from podqos.advice.catalogue import CHECKS
 from podqos.advice.finding import Choice
-from podqos.report import finding_words as words
+from podqos.report.check import finding_words as words
 
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
 

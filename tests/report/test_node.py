@@ -21,9 +21,9 @@ from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.stats import MemoryStats, PodReference, PodStats
-from podqos.report.node import NextVictims, duration, pods_table, status_lines
-from podqos.report.node_top import bar, screen
-from podqos.report.style import Style, visible_length
+from podqos.report.node.lines import NextVictims, duration, pods_table, status_lines
+from podqos.report.node.top import bar, screen
+from podqos.report.text.style import Style, visible_length
 
 MI = 1 << 20
 PLAIN = Style()

@@ -9,7 +9,7 @@ from podqos.agent.journal import By
 from podqos.agent.reasons import OOMKill
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
-from podqos.report.run_reading import deadliest_nodes, node_names, run_view
+from podqos.report.simulation.reading import deadliest_nodes, node_names, run_view
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import NodeGroup

@@ -5,8 +5,8 @@ from __future__ import annotations
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
-from podqos.report.run_summary import Owner, summarized
-from podqos.report.run_view import RepeatedEvictions
+from podqos.report.simulation.summary import Owner, summarized
+from podqos.report.simulation.view import RepeatedEvictions
 from report.test_journal_words import KILL, PRESSURE
 
 END_US = 100

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from msgspec.structs import replace
 
-from podqos.report.run_svg import run_svg
+from podqos.report.simulation.svg import run_svg
 from report.runs import NODE, RUN, series
 
 SVG = "{http://www.w3.org/2000/svg}"

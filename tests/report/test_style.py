@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podqos.model.pod import QOSClass
-from podqos.report.style import Style, columns, visible_length, wrapped
+from podqos.report.text.style import Style, columns, visible_length, wrapped
 
 WORDS = st.text("abc é…", max_size=30)
 

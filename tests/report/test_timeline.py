@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from podqos.report.style import Style, visible_length
-from podqos.report.timeline import csv_rows, headline, seconds, timeline
+from podqos.report.simulation.timeline import csv_rows, headline, seconds, timeline
+from podqos.report.text.style import Style, visible_length
 from report.runs import NODE, RUN
 
 PLAIN = Style()

@@ -1,4 +1,4 @@
-// The data of a page: what `podqos simulate -o json` prints. The names follow src/podqos/report/run_view.py.
+// The data of a page: what `podqos simulate -o json` prints. The names follow src/podqos/report/simulation/view.py.
 
 export type QOSClass = "Guaranteed" | "Burstable" | "BestEffort";
 export type By = "kernel" | "kubelet" | "scheduler" | "controller" | "user";

@@ -42,8 +42,8 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload
 from podqos.model.profile import Profile, parse_version
-from podqos.report.admission import AdmissionList, AdmissionReport, Locate, report, report_unread
-from podqos.report.words import taken_for
+from podqos.report.admission.value import AdmissionList, AdmissionReport, Locate, report, report_unread
+from podqos.report.text.words import taken_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -266,7 +266,7 @@ def _unread(item: Item, refused: Refused) -> AdmissionReport:
 def _print(
     reports: Iterable[AdmissionReport], arguments: argparse.Namespace, profile: Profile, cluster: Cluster
 ) -> None:
-    from podqos.report import admit as lines
+    from podqos.report.admission import lines
 
     style = style_for(arguments.color)
     match arguments.output:

@@ -14,7 +14,7 @@ from podqos.model.pod import Pod
 from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.placement.constraints import validate_constraints
-from podqos.report.admission_words import exempt
+from podqos.report.admission.words import exempt
 
 
 def admitted_pod(found: FoundWorkload, objects: Objects, policies: NamespacePolicies, profile: Profile) -> Pod | None:

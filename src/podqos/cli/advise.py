@@ -45,8 +45,8 @@ from podqos.model.pod import ObjectMeta, Pod
 from podqos.model.policy import PriorityClass
 from podqos.model.profile import Profile, parse_version
 from podqos.qos.classes import classify
-from podqos.report.advice import AdviceReport, WorkloadAdviceReport, priority_class_report, workload_report
-from podqos.report.drift import Allowed, workload_reports
+from podqos.report.advice.value import AdviceReport, WorkloadAdviceReport, priority_class_report, workload_report
+from podqos.report.survival.drift import Allowed, workload_reports
 from podqos.survival.drift import Identity, WorkloadDrift
 
 
@@ -170,8 +170,8 @@ class _Advising:
         return admission.pod, "" if admission.refusal is None else admission.refusal.message
 
     def _print(self, report: AdviceReport, results: Iterable[_Result]) -> None:
-        from podqos.report.advice_lines import text
-        from podqos.report.advice_manifests import advised_object, patch_object, priority_class_object
+        from podqos.report.advice.lines import text
+        from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
 
         output = self._arguments.output
         if output == "text":

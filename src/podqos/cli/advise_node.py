@@ -10,7 +10,7 @@ from podqos.cli.options import amount_option, node_memory_option
 from podqos.cli.output import print_documents, print_value
 from podqos.errors import InvalidOption, InvalidQuantity
 from podqos.model.quantity import Quantity
-from podqos.report.advice import AdviceReport, node_report
+from podqos.report.advice.value import AdviceReport, node_report
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def run_for_node(arguments: argparse.Namespace, version: str) -> int:
     report = node_report(advise_node(_needs(arguments, memory_bytes)))
     match arguments.output:
         case "text":
-            from podqos.report.advice_lines import node_comments
+            from podqos.report.advice.lines import node_comments
 
             print("\n".join(node_comments(report)))
             print_documents([report.configuration])

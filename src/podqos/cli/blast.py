@@ -27,7 +27,7 @@ from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
-from podqos.report.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
+from podqos.report.simulation.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
 from podqos.sim.blast import Blast, NodePods, Stage, facts_of, leaks, nodes_now
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand

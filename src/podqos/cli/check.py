@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Check, print, and return the exit code."""
     if arguments.schema:
         from podqos.cli.output import print_schema
-        from podqos.report.check import CheckReport
+        from podqos.report.check.value import CheckReport
 
         print_schema(CheckReport)
         return 0
@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.advice.catalogue import CHECKS
-    from podqos.report import check_catalogue
+    from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
     checks = [_check_named(arguments.explain)] if arguments.explain else list(CHECKS.values())

@@ -30,11 +30,11 @@ from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.pod import Workload
-from podqos.report.check import FindingReport, finding_report
+from podqos.report.check.value import FindingReport, finding_report
 
 if TYPE_CHECKING:
     from podqos.advice.patches import ObjectPatch
-    from podqos.report.replacements import Replacement
+    from podqos.report.check.replacements import Replacement
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -314,7 +314,7 @@ def _position(finding: Finding, lookup: Lookup) -> Position:
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
     from podqos.advice.patches import plain_value
     from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
-    from podqos.report.replacements import line_replacements
+    from podqos.report.check.replacements import line_replacements
 
     place = finding.subject.place
     if not finding.patch.is_complete or place is None:

@@ -28,8 +28,8 @@ from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
-from podqos.report.check import CheckReport, Summary
-from podqos.report.words import unknown_classes
+from podqos.report.check.value import CheckReport, Summary
+from podqos.report.text.words import unknown_classes
 
 # So many entries of a baseline are told one by one.
 _STALE_SHOWN = 10
@@ -129,7 +129,7 @@ class CheckRun:
         patch_format = arguments.patch_format if from_stdin is None else None
         print_summary(fixes, style, is_written=True, errors=errors, with_patches=patch_format is None)
         if patch_format is not None:
-            from podqos.report.check_patches import patch_lines
+            from podqos.report.check.object_patches import patch_lines
 
             refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
             _print_lines(patch_lines(refused, patch_format))
@@ -140,7 +140,7 @@ class CheckRun:
 
     def _print_patches(self, look: Look) -> int:
         """Print what to apply to a cluster, or to build on, instead of editing the files."""
-        from podqos.report.check_patches import patch_lines
+        from podqos.report.check.object_patches import patch_lines
 
         _print_lines(patch_lines(look.checking.patches(self._open(look)), self._arguments.patch_format))
         return self._end(look)
@@ -286,19 +286,19 @@ class CheckRun:
         report = self._report(look)
         match self._arguments.output:
             case "table":
-                from podqos.report.check_table import table
+                from podqos.report.check.table import table
 
                 _print_lines(table(report, style_for(self._arguments.color)))
             case "github":
-                from podqos.report.check_github import github
+                from podqos.report.check.github import github
 
                 _print_lines(github(report, look.checked.problems))
             case "html":
-                from podqos.report.check_html import html
+                from podqos.report.check.html import html
 
                 _print_lines(html(report))
             case "junit":
-                from podqos.report.check_junit import junit
+                from podqos.report.check.junit import junit
 
                 print(junit(report, look.checked.subjects))
             case "sarif":
@@ -312,7 +312,7 @@ class CheckRun:
         import msgspec
 
         from podqos import __version__
-        from podqos.report.check_sarif import sarif
+        from podqos.report.check.sarif import sarif
 
         fixes = look.checking.replacements(self._shown(look)) if len(report.items) <= _MOST_FIXES else None
         log = sarif(report, __version__, problems=look.checked.problems, fixes=fixes)

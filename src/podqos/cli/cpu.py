@@ -24,7 +24,7 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.cpu_report import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
+from podqos.report.survival.cpu import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
 from podqos.survival.cpu import burst
 
 _PLENTY_BYTES = 1 << 50

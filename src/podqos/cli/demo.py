@@ -14,7 +14,7 @@ from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
 from podqos.cli.scenarios import scenario_dir
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError
-from podqos.report.style import Style, wrapped
+from podqos.report.text.style import Style, wrapped
 
 PAGE = "podqos-demo.html"
 _NODE = ["--node-memory", "64Gi"]

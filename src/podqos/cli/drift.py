@@ -31,7 +31,7 @@ from podqos.eviction.signals import Signal
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.profile import parse_version
 from podqos.model.snapshot import NodeUsage
-from podqos.report.drift import Allowed, DriftReport, workload_reports
+from podqos.report.survival.drift import Allowed, DriftReport, workload_reports
 from podqos.survival.drift import drift
 from podqos.survival.usage_file import read_usage
 
@@ -149,11 +149,11 @@ def _print_problems(problems: Sequence[Problem]) -> int:
 
 def _print(report: DriftReport, arguments: argparse.Namespace) -> None:
     if arguments.output == "table":
-        from podqos.report.drift_lines import table
+        from podqos.report.survival.drift_lines import table
 
         print("\n".join(table(report, style_for(arguments.color))))
     elif arguments.output == "markdown":
-        from podqos.report.drift_markdown import markdown
+        from podqos.report.survival.drift_markdown import markdown
 
         print(markdown(report))
     else:

@@ -46,13 +46,13 @@ from podqos.model.pod import QOSClass, Workload
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
-from podqos.report.decision import Decision, Settings, decide
+from podqos.report.explain.decision import Decision, Settings, decide
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
     from podqos.cli.large_list import Part
+    from podqos.report.explain.explanation import Explanation
     from podqos.report.explain_node import PodSets
-    from podqos.report.explanation import Explanation
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     if arguments.schema:
         from podqos.cli.output import print_schema
-        from podqos.report.explanation import ExplanationList
+        from podqos.report.explain.explanation import ExplanationList
 
         print_schema(ExplanationList)
         return 0
@@ -243,7 +243,7 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
     if output == "csv":
         outcome.rows = rows(decisions)
     else:
-        from podqos.report.explanation import explain
+        from podqos.report.explain.explanation import explain
 
         outcome.explanations = [
             explain(workload, stored, decision, source.path, settings, taken_for=place.taken_for)
@@ -362,7 +362,7 @@ def _print_csv(outcomes: Iterable[Outcome]) -> None:
 
 
 def _print_text(outcomes: Iterable[Outcome], settings: Settings, arguments: argparse.Namespace) -> None:
-    from podqos.report.explain import text
+    from podqos.report.explain.lines import text
     from podqos.report.explain_node import PodSets, explain_node, node_text
 
     style = style_for(arguments.color)
@@ -380,14 +380,14 @@ def _print_whole(outcomes: Iterable[Outcome], arguments: argparse.Namespace, set
     found = list(outcomes)
     items = [item for outcome in found for item in outcome.explanations]
     if arguments.output in {"table", "wide"}:
-        from podqos.report import explain as lines
+        from podqos.report.explain import lines
 
         render = lines.table if arguments.output == "table" else lines.wide
         print("\n".join(render(items, style_for(arguments.color))))
         return
     from podqos.cli.output import print_value
+    from podqos.report.explain.explanation import ExplanationList
     from podqos.report.explain_node import PodSets, explain_node
-    from podqos.report.explanation import ExplanationList
 
     version = ".".join(map(str, settings.profile.version))
     pods = reduce(PodSets.plus, (outcome.pods for outcome in found if outcome.pods is not None), PodSets())
@@ -437,7 +437,7 @@ class Tally:
     def _tell_assumptions(self) -> None:
         """Say what a line per pod has no room for."""
         if self.unknown:
-            from podqos.report.words import unknown_classes
+            from podqos.report.text.words import unknown_classes
 
             print(unknown_classes(self.unknown), file=sys.stderr)
         if self.refused:

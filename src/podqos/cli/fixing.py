@@ -15,8 +15,8 @@ from podqos.advice.fixing import Fixes
 from podqos.cli.inputs import STDIN
 from podqos.cli.written_files import replace_file
 from podqos.errors import HostError
-from podqos.report.fixes import diff_lines, summary_lines
-from podqos.report.style import Style
+from podqos.report.check.fixes import diff_lines, summary_lines
+from podqos.report.text.style import Style
 
 
 def print_diff(fixes: Fixes, style: Style) -> None:

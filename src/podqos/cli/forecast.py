@@ -30,7 +30,7 @@ from podqos.model.profile import Profile, parse_version
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.report.forecast import CSV_COLUMNS, ForecastReport, csv_rows, forecast_report, table
+from podqos.report.survival.forecast import CSV_COLUMNS, ForecastReport, csv_rows, forecast_report, table
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.forecast import Forecast, Growth, Watch, forecast
 
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         interval_us=watch.interval_us,
     )
     if arguments.svg is not None:
-        from podqos.report.forecast_svg import curve_svg
+        from podqos.report.survival.forecast_svg import curve_svg
 
         write_file(arguments.svg, curve_svg(report).encode())
     if arguments.output == "table":

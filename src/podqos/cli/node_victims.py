@@ -16,7 +16,7 @@ from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.report.node import NextVictims
+from podqos.report.node.lines import NextVictims
 from podqos.survival.orders import kernel_order
 from podqos.survival.outlook import outlook
 from podqos.survival.processes import ContainerProcesses, container_processes

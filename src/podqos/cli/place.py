@@ -38,7 +38,7 @@ from podqos.placement.allocatable import SoftCoverage, node_allocatable
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings, place
 from podqos.placement.workloads import POD, pods_of
-from podqos.report.placement import PlacementReport, report
+from podqos.report.placement.value import PlacementReport, report
 
 # So many pods × nodes take minutes one by one.
 _LONG_WAIT = 10_000_000
@@ -289,11 +289,11 @@ def _print(whole: PlacementReport, arguments: argparse.Namespace) -> None:
         case "csv":
             from csv import writer
 
-            from podqos.report.place import csv_rows
+            from podqos.report.placement.lines import csv_rows
 
             writer(sys.stdout, lineterminator="\n").writerows(csv_rows(whole))
         case _:
-            from podqos.report.place import text
+            from podqos.report.placement.lines import text
 
             print("\n".join(text(whole, style_for(arguments.color))))
 

@@ -36,8 +36,8 @@ from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.oom import component_scores
-from podqos.report.ranking import RankReport, rank_report
-from podqos.report.words import mebibytes
+from podqos.report.survival.ranking import RankReport, rank_report
+from podqos.report.text.words import mebibytes
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 
@@ -120,7 +120,7 @@ def _settings(arguments: argparse.Namespace, kubelet: Kubelet, snapshot: Snapsho
 
 
 def _print(report: RankReport, arguments: argparse.Namespace) -> None:
-    from podqos.report import rank as lines
+    from podqos.report.survival import rank_lines as lines
 
     if arguments.output == "table":
         print("\n".join(lines.table(report, style_for(arguments.color))))

@@ -22,7 +22,7 @@ from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.cli.written_files import write_file
 from podqos.errors import HostError, InputError, InvalidOption
-from podqos.report.rehearsal import RehearsalReport, rehearsal_report, table
+from podqos.report.simulation.rehearsal import RehearsalReport, rehearsal_report, table
 
 _MEMORY_SHARE = Fraction(3, 4)
 _MARGIN_SHARE = Fraction(1, 256)

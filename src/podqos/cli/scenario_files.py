@@ -24,7 +24,7 @@ from podqos.manifest.text import Place
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.report.admission_words import exempt
+from podqos.report.admission.words import exempt
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve

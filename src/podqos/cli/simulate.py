@@ -27,9 +27,9 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.cli.written_files import write_file
 from podqos.errors import HostError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
-from podqos.report.run_reading import deadliest_nodes, node_names, run_summary, run_view
-from podqos.report.run_view import RunView
-from podqos.report.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
+from podqos.report.simulation.reading import deadliest_nodes, node_names, run_summary, run_view
+from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
+from podqos.report.simulation.view import RunView
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Run, simulate
 from podqos.sim.scenario.scenario import Scenario
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     if wants_pictures:
         view = run_view(done, records)
         if viewer is not None:
-            from podqos.report.html import page
+            from podqos.report.simulation.html import page
 
             _write(arguments.html, page(viewer, view).encode())
         if arguments.svg is not None or renderer is not None:
@@ -218,7 +218,7 @@ def built_viewer() -> str:
 
 def _picture(view: RunView) -> str:
     """Draw the first node with kills, or the first at all."""
-    from podqos.report.run_svg import run_svg
+    from podqos.report.simulation.svg import run_svg
 
     if not view.nodes:
         raise InvalidOption(

@@ -31,7 +31,7 @@ from podqos.cli.progress import Progress
 from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError, InputError, InvalidOption
-from podqos.report.sweep import CSV_COLUMNS, SweepReport, csv_rows, table
+from podqos.report.simulation.sweep import CSV_COLUMNS, SweepReport, csv_rows, table
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.sweep import Point, RunResult, combinations, plan, run_key
 from podqos.sim.variation import Variation, Varied, parse_varied

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from podqos.agent.journal import Kind
-from podqos.report.run_reading import run_summary, workload_of
+from podqos.report.simulation.reading import run_summary, workload_of
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.sweep import Point, RunResult, WorkloadResult

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from podqos.report.style import Style
+from podqos.report.text.style import Style
 
 
 def add_colour_option(parser: argparse.ArgumentParser) -> None:

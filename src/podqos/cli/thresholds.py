@@ -24,7 +24,7 @@ from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
-from podqos.report.thresholds import CSV_COLUMNS, ThresholdsReport, csv_rows, table, thresholds_report
+from podqos.report.survival.thresholds import CSV_COLUMNS, ThresholdsReport, csv_rows, table, thresholds_report
 from podqos.survival.exhaustion import Exhaustion, exhaustion
 
 # The kubelet's flags that matter here, with an example each.

@@ -9,7 +9,7 @@ from msgspec import Struct
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process, badness, shown_oom_score
 from podqos.qos.oom import ComponentScore
-from podqos.report.style import Style, columns
+from podqos.report.text.style import Style, columns
 
 _SET_BY = {
     "kubelet": "oomScoreAdj of its configuration",

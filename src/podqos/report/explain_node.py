@@ -11,11 +11,11 @@ from podqos.qos.cgroup import tier_cgroups
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
 from podqos.qos.oom import component_scores
 from podqos.report.components import component_reports, component_table
-from podqos.report.decision import Decision, Settings
-from podqos.report.explain import files_text
-from podqos.report.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
-from podqos.report.style import Style, columns
-from podqos.report.words import mebibytes
+from podqos.report.explain.decision import Decision, Settings
+from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
+from podqos.report.explain.lines import files_text
+from podqos.report.text.style import Style, columns
+from podqos.report.text.words import mebibytes
 
 _POD = "Pod"
 _ENDED = ("Succeeded", "Failed")

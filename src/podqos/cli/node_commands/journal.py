@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _in_words(line: bytes) -> str:
     from podqos.agent.journal import decode
-    from podqos.report.journal_words import line as words
+    from podqos.report.simulation.journal_words import line as words
 
     try:
         (entry,) = decode(line)

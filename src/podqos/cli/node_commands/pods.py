@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(msgspec.yaml.encode(msgspec.json.decode(client.get("/pods"))).decode())
         return 0
     from podqos.host.api.status_document import NodeStatus
-    from podqos.report.node import pods_table
+    from podqos.report.node.lines import pods_table
 
     status = client.value("/status", NodeStatus)
     is_wide = arguments.output == "wide"

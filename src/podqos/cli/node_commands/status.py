@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_value(status, arguments.output)
         return 0
     from podqos.cli.node_victims import next_victims
-    from podqos.report.node import status_lines
+    from podqos.report.node.lines import status_lines
 
     print("\n".join(status_lines(status, next_victims(client, status), style_for(arguments.color))))
     return 0

@@ -70,7 +70,7 @@ class _View:
         """Return the view of now."""
         from podqos.cli.node_victims import next_victims
         from podqos.host.api.status_document import NodeStatus
-        from podqos.report.node_top import screen
+        from podqos.report.node.top import screen
 
         status = self._client.value("/status", NodeStatus)
         victims = next_victims(self._client, status)

@@ -1,0 +1,115 @@
+"""``podqos advise`` for people: what each workload should have, why, what it leaves open, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.advice.sizing import Doubt, Percentiles, Share
+from podqos.model.resources import CPU, MEMORY
+from podqos.report.advice.value import (
+    DOUBTS,
+    AdviceReport,
+    ContainerAdviceReport,
+    NodeAdviceReport,
+    WorkloadAdviceReport,
+)
+from podqos.report.survival.drift_lines import change, worst_score
+from podqos.report.text.style import Style, wrapped
+from podqos.report.text.words import mebibytes
+
+# Turns that are told one by one.
+_TOLD = 3
+
+
+def text(report: AdviceReport, style: Style) -> list[str]:
+    """Return the advice about all workloads."""
+    lines: list[str] = []
+    for workload in report.workloads:
+        lines += [*([""] if lines else []), style.strong(workload.workload), *_workload(workload, style)]
+    if report.priority_classes:
+        names = ", ".join(f"{each.name} ({each.value})" for each in report.priority_classes)
+        lines += ["", *wrapped(f"Priority classes to create: {names}. -o manifests prints them.", style, "")]
+    return lines
+
+
+def node_comments(report: NodeAdviceReport) -> list[str]:
+    """Return the reasons as comments above a configuration."""
+    return [line for reason in report.reasons for line in wrapped(reason, Style(width=118), "# ")]
+
+
+def _workload(workload: WorkloadAdviceReport, style: Style) -> Iterator[str]:
+    before, after = workload.before, workload.after
+    classes = change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
+    priorities = change(before and before.priority, after and after.priority)
+    named = f" ({workload.priority_class})" if workload.priority_class else ""
+    like = f", as {workload.like} of the matrix" if workload.like else ""
+    yield f"  {classes}, priority {priorities}{named}, oom_score_adj {_scores(workload)}{like}"
+    for reason in workload.reasons:
+        yield from wrapped(reason, style, "  - ")
+    if after is not None and after.qos_class is not workload.wanted_class:
+        yield from wrapped(style.alarm(f"{workload.wanted_class} is not reached"), style, "  ! ")
+    if workload.refusal:
+        yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "  ! ")
+    for container in workload.containers:
+        yield from _container(container, style)
+    for moves in (workload.moved_back, workload.moved_ahead):
+        for move in moves[:_TOLD]:
+            yield from wrapped(move.text, style, "  → ")
+        if len(moves) > _TOLD:
+            yield f"  → … and {len(moves) - _TOLD} more such turns"
+
+
+def _scores(workload: WorkloadAdviceReport) -> str:
+    return change(worst_score(workload.before), worst_score(workload.after))
+
+
+def _container(container: ContainerAdviceReport, style: Style) -> Iterator[str]:
+    amounts = [
+        f"{resource} {_amounts(container, resource)}"
+        for resource in (CPU, MEMORY)
+        if any(resource in each for each in _sides(container))
+    ]
+    yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}"
+    if container.needs_choice:
+        yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "    ! ")
+    for line in _seen(container):
+        yield from wrapped(line, style, "    ")
+    for doubt in container.doubts:
+        if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or _has_samples(container):
+            yield from wrapped(DOUBTS[doubt], style, "    ? ")
+
+
+def _sides(container: ContainerAdviceReport) -> tuple[dict[str, str], ...]:
+    return container.requests_before, container.limits_before, container.requests, container.limits
+
+
+def _amounts(container: ContainerAdviceReport, resource: str) -> str:
+    old_request, old_limit, request, limit = (each.get(resource, "–") for each in _sides(container))
+    return change(f"{old_request} / {old_limit}", f"{request} / {limit}")
+
+
+def _has_samples(container: ContainerAdviceReport) -> bool:
+    return container.memory_bytes is not None or container.cpu_milli is not None
+
+
+def _seen(container: ContainerAdviceReport) -> Iterator[str]:
+    risk = container.risk
+    if Doubt.EXPECTED_ONLY in container.doubts:
+        return
+    if container.memory_bytes is not None:
+        over = f"{_share(risk.memory_over_request)} above the request, {_share(risk.memory_over_limit)} above the limit"
+        yield f"memory used: {_percentiles(container.memory_bytes, is_memory=True)}; {over}"
+    if container.cpu_milli is not None:
+        over = f"{_share(risk.cpu_over_request)} above the request, {_share(risk.cpu_over_limit)} throttled"
+        yield f"cpu used: {_percentiles(container.cpu_milli, is_memory=False)}; {over}"
+
+
+def _percentiles(found: Percentiles, *, is_memory: bool) -> str:
+    values = (("p50", found.p50), ("p95", found.p95), ("p99", found.p99), ("most", found.most))
+    return " ".join(f"{name} {mebibytes(value) if is_memory else f'{value}m'}" for name, value in values)
+
+
+def _share(share: Share | None) -> str:
+    if share is None:
+        return "?"
+    return f"{share.percent:.3g} % ({share.count} of {share.of})" if share.count else "none"

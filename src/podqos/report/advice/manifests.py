@@ -1,0 +1,115 @@
+"""Advice as objects: priority classes, workloads with the advised amounts, and patches that say only what changes.
+
+Objects are plain values in the shape of the API; how they are printed is the command's business. The patches are
+strategic merge patches: for kustomize, and for ``kubectl patch --patch-file``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+
+from podqos.manifest.plain import Plain
+from podqos.model.resources import QOS_RESOURCES
+from podqos.report.advice.value import ContainerAdviceReport, PriorityClassReport, WorkloadAdviceReport
+
+_LISTS = ("containers", "initContainers")
+
+
+def priority_class_object(report: PriorityClassReport) -> dict[str, Plain]:
+    """Return a PriorityClass."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": report.name},
+        "value": report.value,
+        "globalDefault": False,
+        "description": report.description,
+    }
+
+
+def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdviceReport) -> dict[str, Plain]:
+    """Return an object with the advice in it, and everything else as it was."""
+    advised = deepcopy(dict(value))
+    spec = _mapping(_at(advised, pod_path), "spec")
+    if advice.priority_class is not None:
+        spec.pop("priorityClassName", None)
+        spec.pop("priority", None)
+        if advice.priority_class:
+            spec["priorityClassName"] = advice.priority_class
+    by_name = {each.container: each for each in advice.containers}
+    for name in _LISTS:
+        for container in _items(spec, name):
+            _write(container, by_name[str(container["name"])])
+    return advised
+
+
+def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdviceReport) -> dict[str, Plain] | None:
+    """Return what changes, as a strategic merge patch in which null takes away; None where nothing does."""
+    old = _mapping(_at(dict(value), pod_path), "spec")
+    spec: dict[str, Plain] = {}
+    if advice.priority_class is not None and advice.priority_class != (old.get("priorityClassName") or ""):
+        spec["priorityClassName"] = advice.priority_class or None
+    by_name = {each.container: each for each in advice.containers}
+    for name in _LISTS:
+        patches: list[Plain] = []
+        for container in _items(old, name):
+            resources = _resource_patch(by_name[str(container["name"])])
+            if resources:
+                patches.append({"name": container["name"], "resources": resources})
+        if patches:
+            spec[name] = patches
+    if not spec:
+        return None
+    patched: Plain = {"spec": spec}
+    for step in reversed(pod_path.split(".") if pod_path else []):
+        patched = {step: patched}
+    metadata = _mapping(value, "metadata")
+    names: dict[str, Plain] = {name: metadata[name] for name in ("name", "namespace") if name in metadata}
+    assert isinstance(patched, dict)
+    return {"apiVersion": value.get("apiVersion"), "kind": value.get("kind"), "metadata": names, **patched}
+
+
+def _write(container: dict[str, Plain], advice: ContainerAdviceReport) -> None:
+    resources = container.get("resources")
+    resources = dict(resources) if isinstance(resources, dict) else {}
+    for side, amounts in (("requests", advice.requests), ("limits", advice.limits)):
+        resources.pop(side, None)
+        if amounts:
+            resources[side] = dict(amounts)
+    if resources:
+        container["resources"] = resources
+    else:
+        container.pop("resources", None)
+
+
+def _resource_patch(advice: ContainerAdviceReport) -> dict[str, Plain]:
+    sides = (
+        ("requests", advice.requests_before, advice.requests),
+        ("limits", advice.limits_before, advice.limits),
+    )
+    patch: dict[str, Plain] = {}
+    for side, before, after in sides:
+        changed: dict[str, Plain] = {
+            name: after.get(name) for name in QOS_RESOURCES if before.get(name) != after.get(name)
+        }
+        if changed:
+            patch[side] = changed
+    return patch
+
+
+def _at(value: dict[str, Plain], path: str) -> dict[str, Plain]:
+    for step in path.split(".") if path else ():
+        value = _mapping(value, step)
+    return value
+
+
+def _mapping(value: Mapping[str, Plain], name: str) -> dict[str, Plain]:
+    item = value[name]
+    assert isinstance(item, dict), "an object that was read as a workload"
+    return item
+
+
+def _items(spec: Mapping[str, Plain], name: str) -> list[dict[str, Plain]]:
+    items = spec.get(name)
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []

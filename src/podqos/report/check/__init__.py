@@ -1,0 +1,1 @@
+"""Pure. Findings in every output of `podqos check`."""

@@ -1,0 +1,74 @@
+"""The checks themselves: ``podqos check --list`` and ``--explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec import Struct
+
+from podqos.advice.finding import Check, Severity
+from podqos.report.text.style import Style, columns, wrapped
+
+
+class CheckDescription(Struct, frozen=True, rename="camel"):
+    """One check."""
+
+    id: str
+    name: str
+    severity: Severity
+    title: str
+    why: str
+    fix: str
+    bad: str
+    """A manifest that has the finding."""
+    good: str
+    """The same without it."""
+    references: tuple[str, ...]
+
+
+class CheckList(Struct, frozen=True, rename="camel"):
+    """The output of ``podqos check --list -o json``."""
+
+    items: tuple[CheckDescription, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "CheckList"
+
+
+def check_list(checks: Iterable[Check]) -> CheckList:
+    """Return the checks in the documented shape."""
+    return CheckList(
+        tuple(
+            CheckDescription(
+                check.id,
+                check.name,
+                check.severity,
+                check.title,
+                check.why,
+                check.fix,
+                check.bad.text,
+                check.good.text,
+                check.references,
+            )
+            for check in checks
+        )
+    )
+
+
+def table(checks: Iterable[Check], style: Style) -> list[str]:
+    """Return one line per check."""
+    rows = [(check.id, style.severity(check.severity), check.name, check.title) for check in checks]
+    return columns(("ID", "SEVERITY", "NAME", "WHAT IT FINDS"), rows, style)
+
+
+def page(check: Check, style: Style) -> Iterator[str]:
+    """Yield everything about one check."""
+    yield f"{style.strong(f'{check.id} {check.name}')} ({style.severity(check.severity)}): {check.title}"
+    for heading, text in (("Why it matters", check.why), ("How to mend it", check.fix)):
+        yield from ("", style.strong(heading))
+        yield from wrapped(text, style, "  ")
+    for heading, example in (("Instead of", check.bad), ("Write", check.good)):
+        options = "".join(f" --inject {name}" for name in example.inject)
+        yield from ("", style.strong(heading + (f" (with{options})" if options else "")))
+        yield from (f"  {line}" for line in example.text.strip().splitlines())
+    if check.references:
+        yield from ("", style.strong("References"), *(f"  {reference}" for reference in check.references))

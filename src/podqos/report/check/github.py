@@ -1,0 +1,50 @@
+"""``podqos check -o github``: workflow commands, which GitHub shows beside the changed lines of a pull request.
+
+Source: actions/toolkit packages/core/src/command.ts (escapeData, escapeProperty).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from podqos.advice.finding import Severity
+from podqos.manifest.problems import Position, Problem
+from podqos.report.check.value import CheckReport, FindingReport
+
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def github(report: CheckReport, problems: Iterable[Problem] = ()) -> Iterator[str]:
+    """Yield one command for each problem of the input and each finding; what is suppressed is not shown there."""
+    for problem in problems:
+        title = f"{problem.field}: {problem.what}".removeprefix(": ")
+        yield _command(problem.severity, problem.source, (problem.line, problem.column), title, problem.fix or title)
+    for item in report.items:
+        if item.suppression is None:
+            title = f"{item.check} {item.check_name}: {item.title}"
+            yield _command(_COMMANDS[item.severity], item.source, (item.line, item.column), title, _message(item))
+
+
+def _command(name: str, file: str, position: Position, title: str, message: str) -> str:
+    # A file that cannot be opened has no lines.
+    line, column = (str(max(1, number)) for number in position)
+    properties = {"file": file, "line": line, "col": column, "title": title}
+    written = ",".join(f"{key}={escape_property(value)}" for key, value in properties.items())
+    return f"::{name} {written}::{escape_data(message)}"
+
+
+def _message(item: FindingReport) -> str:
+    container = f", container {item.container}" if item.container else ""
+    lines = [f"{item.subject}{container}: {item.reason}", item.consequence]
+    lines += [f"fix: {item.patch.text}" if item.patch.text else ""]
+    return "\n".join(filter(None, lines))
+
+
+def escape_data(text: str) -> str:
+    """Write a message so that it stays on its line."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """Write a property's value, which a colon or comma would end."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,42 @@
+"""``podqos check --patch-format``: patches for the objects themselves, where their files are not to be edited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from podqos.advice.finding import Subject
+from podqos.advice.patches import ObjectPatch
+from podqos.report.check.patches import kubectl_patch, kustomize_file_name, kustomize_patch
+
+PatchFormat = Literal["kubectl", "kustomize", "json"]
+
+
+def patch_lines(patches: Iterable[tuple[Subject, ObjectPatch]], notation: PatchFormat) -> Iterator[str]:
+    """Yield the patches: commands, documents for kustomize, or a list of JSON patches."""
+    match notation:
+        case "kubectl":
+            yield from (_command(subject, patch) for subject, patch in patches)
+        case "kustomize":
+            for _, patch in patches:
+                yield from (f"# {kustomize_file_name(patch)}", kustomize_patch(patch).rstrip("\n"), "---")
+        case "json":
+            items = [
+                {
+                    "kind": subject.kind,
+                    "namespace": subject.namespace,
+                    "name": subject.name,
+                    "patch": patch.operations,
+                }
+                for subject, patch in patches
+            ]
+            yield msgspec.json.format(msgspec.json.encode(items), indent=2).decode()
+
+
+def _command(subject: Subject, patch: ObjectPatch) -> str:
+    command = kubectl_patch(patch, subject.namespace)
+    if command is not None:
+        return command
+    return f"# {subject.kind} {subject.key}: no API server changes this in one that exists; replace it"

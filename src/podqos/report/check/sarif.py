@@ -1,0 +1,158 @@
+"""``podqos check -o sarif``: the format in which code scanners exchange results, SARIF 2.1.0.
+
+Every check is a rule with its page as help, every finding a result with its place in the file and in the cluster, its
+fingerprint, its suppressions, and, where the text of the file is known, the replacement that mends it.
+
+Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are named beside the properties that need it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import repeat
+from typing import TypeAlias
+
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.finding import Check, Severity
+from podqos.manifest.problems import Problem
+from podqos.manifest.problems import Severity as ProblemSeverity
+from podqos.report.check.replacements import Replacement
+from podqos.report.check.value import CheckReport, FindingReport
+
+JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "external"}
+# Characters that a URI reference may hold as they are (RFC 3986: unreserved, and those allowed in a path).
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
+
+
+def sarif(
+    report: CheckReport,
+    version: str,
+    *,
+    problems: Sequence[Problem] = (),
+    fixes: Sequence[Sequence[Replacement]] | None = None,
+) -> JSON:
+    """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
+    indexes = {check: index for index, check in enumerate(CHECKS)}
+    notifications = [_notification(problem) for problem in problems]
+    is_whole = not any(problem.severity is ProblemSeverity.ERROR for problem in problems)
+    run: dict[str, JSON] = {
+        "tool": {
+            "driver": {
+                "name": "podqos",
+                "version": version,
+                "semanticVersion": version,
+                "rules": [_rule(check) for check in CHECKS.values()],
+            }
+        },
+        "invocations": [{"executionSuccessful": is_whole, "toolExecutionNotifications": notifications}],
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(item, indexes[item.check], replacements)
+            for item, replacements in zip(report.items, fixes or repeat(()), strict=False)
+        ],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(check: Check) -> JSON:
+    """Return a reportingDescriptor (3.49)."""
+    help_text = f"{check.why}\n\n{check.fix}"
+    return {
+        "id": check.id,
+        "name": "".join(word.capitalize() for word in check.name.split("-")),
+        "shortDescription": {"text": check.title},
+        "fullDescription": {"text": check.why},
+        "help": {"text": help_text, "markdown": _markdown(check)},
+        "defaultConfiguration": {"level": _LEVELS[check.severity]},
+        "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": _severity(check.severity)},
+    }
+
+
+def _severity(severity: Severity) -> str:
+    return "recommendation" if severity is Severity.INFO else str(severity)
+
+
+def _markdown(check: Check) -> str:
+    return (
+        f"{check.why}\n\n**Fix:** {check.fix}\n\nInstead of\n\n```yaml\n{check.bad.text.strip()}\n```\n\n"
+        f"write\n\n```yaml\n{check.good.text.strip()}\n```\n"
+    )
+
+
+def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replacement]) -> JSON:
+    """Return a result (3.27)."""
+    container = f", container {item.container}" if item.container else ""
+    text = f"{item.subject}{container}: {item.reason}"
+    result: dict[str, JSON] = {
+        "ruleId": item.check,
+        "ruleIndex": rule_index,
+        "level": _LEVELS[item.severity],
+        "message": {"text": f"{text}\n{item.consequence}" if item.consequence else text},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": uri(item.source)},
+                    "region": {"startLine": item.line, "startColumn": item.column},
+                },
+                "logicalLocations": [{"fullyQualifiedName": _logical(item), "kind": "object"}],
+            }
+        ],
+        "partialFingerprints": {"podqos/v1": item.fingerprint},
+    }
+    if replacements:
+        result["fixes"] = [_fix(item, replacements)]
+    if item.suppression is not None:
+        # Its status is left out, which means accepted: two editions of the schema call the property differently.
+        suppression: dict[str, JSON] = {"kind": _KINDS[item.suppression.by]}
+        if item.suppression.reason:
+            suppression["justification"] = item.suppression.reason
+        result["suppressions"] = [suppression]
+    return result
+
+
+def _logical(item: FindingReport) -> str:
+    """Return where in the cluster it is: the object, then the field."""
+    key = f"{item.namespace}/{item.name}" if item.namespace else item.name
+    return f"{item.kind}/{key}{'#' + item.path if item.path else ''}"
+
+
+def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
+    """Return a fix (3.55); what is replaced are whole lines."""
+    changes: list[JSON] = [
+        {
+            "deletedRegion": {
+                "startLine": replacement.start[0],
+                "startColumn": replacement.start[1],
+                "endLine": replacement.end[0],
+                "endColumn": replacement.end[1],
+            },
+            "insertedContent": {"text": replacement.text},
+        }
+        for replacement in replacements
+    ]
+    return {
+        "description": {"text": item.patch.text},
+        "artifactChanges": [{"artifactLocation": {"uri": uri(item.source)}, "replacements": changes}],
+    }
+
+
+def _notification(problem: Problem) -> JSON:
+    """Return a notification (3.58) about the input."""
+    notification: dict[str, JSON] = {"level": str(problem.severity), "message": {"text": problem.what}}
+    location: dict[str, JSON] = {"artifactLocation": {"uri": uri(problem.source)}}
+    if problem.line:
+        location["region"] = {"startLine": problem.line, "startColumn": problem.column}
+    notification["locations"] = [{"physicalLocation": location}]
+    return notification
+
+
+def uri(path: str) -> str:
+    """Return a file as a URI reference: relative to the repository, or absolute (3.4.3)."""
+    if path == "-":
+        return "stdin"
+    written = "".join(c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
+    return f"file://{written}" if path.startswith("/") else written.removeprefix("./")

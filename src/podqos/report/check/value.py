@@ -1,0 +1,153 @@
+"""What ``podqos check`` says, as a value: the documented JSON shape, from which all other outputs follow.
+
+The findings come from ``advice``; here they are worded and given their line and column. The shape is stable: fields are
+added, never renamed or removed, and ``docs/schema/check.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.advice.baseline import fingerprint
+from podqos.advice.catalogue import CHECKS
+from podqos.advice.configuration import FailOn
+from podqos.advice.facts import Facts
+from podqos.advice.finding import Consequence, EditValue, Finding, Severity
+from podqos.manifest.problems import Position
+from podqos.report.check import finding_words as words
+
+
+class EditReport(Struct, frozen=True, rename="camel"):
+    """One field to write; ``value`` null removes it."""
+
+    path: str
+    value: EditValue
+    replaces: str | None
+
+
+class PatchReport(Struct, frozen=True, rename="camel"):
+    """What makes the finding go away."""
+
+    is_complete: bool
+    """Whether it can be applied as it is (``--fix``); otherwise something has to be chosen first."""
+    edits: tuple[EditReport, ...]
+    needs_choice: str | None
+    candidates: tuple[str, ...]
+    text: str
+    """The same in words, a line for each edit."""
+
+
+class SuppressionReport(Struct, frozen=True, rename="camel"):
+    """Who said that the finding does not matter, and why."""
+
+    by: str
+    """``annotation``, ``configuration`` or ``baseline``."""
+    reason: str
+
+
+class FindingReport(Struct, frozen=True, rename="camel"):
+    """One finding."""
+
+    check: str
+    """The id of the check, such as ``PQ101``."""
+    check_name: str
+    severity: Severity
+    title: str
+    kind: str
+    namespace: str
+    name: str
+    container: str | None
+    source: str
+    line: int
+    column: int
+    path: str
+    """The field at fault, from the object's root."""
+    reason: str
+    consequence: str
+    """Who dies before whom because of it."""
+    facts: Facts
+    """The reason as data."""
+    effects: Consequence
+    """The consequence as data."""
+    patch: PatchReport
+    fingerprint: str
+    """Stays the same when lines move; see the baseline."""
+    suppression: SuppressionReport | None
+
+    @property
+    def subject(self) -> str:
+        """The object as people call it."""
+        key = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {key}"
+
+
+class Summary(Struct, frozen=True, rename="camel"):
+    """How much there is."""
+
+    files: int
+    objects: int
+    """That were checked."""
+    errors: int
+    warnings: int
+    infos: int
+    suppressed: int
+    """By annotation or configuration; not among the findings above."""
+    in_baseline: int
+    below_min_severity: int
+    stale_baseline_entries: int = 0
+
+    @property
+    def findings(self) -> int:
+        """Those that are reported."""
+        return self.errors + self.warnings + self.infos
+
+
+class CheckReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos check -o json``."""
+
+    items: tuple[FindingReport, ...]
+    summary: Summary
+    kubernetes_version: str
+    fail_on: FailOn
+    notes: tuple[str, ...] = ()
+    """Warnings about the input, and what was assumed where it leaves something out."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "CheckReport"
+
+
+def finding_report(finding: Finding, position: Position) -> FindingReport:
+    """Render one finding into the documented shape."""
+    check = CHECKS[finding.check]
+    subject, suppression = finding.subject, finding.suppression
+    return FindingReport(
+        check=check.id,
+        check_name=check.name,
+        severity=finding.severity,
+        title=check.title,
+        kind=subject.kind,
+        namespace=subject.namespace,
+        name=subject.name,
+        container=finding.container,
+        source=subject.source,
+        line=position[0],
+        column=position[1],
+        path=finding.path,
+        reason=words.reason(finding),
+        consequence=words.consequence(finding),
+        facts=finding.facts,
+        effects=finding.consequence,
+        patch=_patch(finding),
+        fingerprint=fingerprint(finding),
+        suppression=None if suppression is None else SuppressionReport(suppression.by, suppression.reason),
+    )
+
+
+def _patch(finding: Finding) -> PatchReport:
+    patch = finding.patch
+    return PatchReport(
+        is_complete=patch.is_complete,
+        edits=tuple(EditReport(edit.path, edit.value, edit.replaces) for edit in patch.edits),
+        needs_choice=patch.needs_choice,
+        candidates=patch.candidates,
+        text="\n".join(map(words.edit_text, patch.edits)) if patch.is_complete else words.patch(finding),
+    )

@@ -1,0 +1,243 @@
+"""What ``podqos explain`` says of a pod, as a value: the documented JSON shape, from which all other outputs follow.
+
+It renders a ``Decision`` and what follows from it. The shape is stable: fields are added, never renamed or removed, and
+``docs/schema/explain.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from podqos.admission.stored import Stored
+from podqos.model.pod import Container, QOSClass, Workload
+from podqos.qos.cgroup import Cgroup, pod_cgroups
+from podqos.qos.classes import class_per_resource, classify
+from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.qos.oom import OOMScore
+from podqos.qos.run_flags import ContainerFlags, run_flags
+from podqos.report.changes import ChangeReport, change_report, container_names
+from podqos.report.components import ComponentReport, idle_score
+from podqos.report.explain.decision import Decision, Settings
+from podqos.report.text import words
+from podqos.report.text.containers import amounts, typed_containers
+
+
+class FlagExplanation(Struct, frozen=True, rename="camel"):
+    """One flag of ``docker run`` or ``podman run``; ``value`` is null where it is left out."""
+
+    name: str
+    status: str
+    value: str | None
+    reason: str
+
+
+class ContainerExplanation(Struct, frozen=True, rename="camel"):
+    """One container: what it asks for and what that makes it."""
+
+    name: str
+    type: str
+    """``container``, ``initContainer``, ``sidecar`` or ``ephemeralContainer``."""
+    requests: dict[str, str]
+    limits: dict[str, str]
+    qos_class_per_resource: dict[str, QOSClass]
+    oom_score_adj: int
+    oom_score_idle: int
+    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that uses next to nothing."""
+    oom_rule: str
+    oom_reason: str
+    run_flags: tuple[FlagExplanation, ...]
+
+
+class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
+    """One file; ``value`` is null where nothing is written and the kernel's default stays."""
+
+    name: str
+    value: str | None
+    rule: str
+    reason: str
+
+
+class CgroupExplanation(Struct, frozen=True, rename="camel"):
+    """One directory of the pod, or above all pods."""
+
+    level: str
+    """``node``, ``qos``, ``pod``, ``sandbox`` or ``container``."""
+    container: str
+    path: str | None
+    oci_path: str
+    """What the OCI runtime is given; with systemd it is not a directory."""
+    files: tuple[CgroupFileExplanation, ...]
+
+
+class EditExplanation(Struct, frozen=True, rename="camel"):
+    """One line to write; ``value`` is null where an amount has to be chosen."""
+
+    path: str
+    value: str | None
+    replaces: str | None
+
+
+class Explanation(Struct, frozen=True, rename="camel"):
+    """One pod, or the pods of one workload."""
+
+    kind: str
+    namespace: str
+    name: str
+    source: str
+    replicas: int | None
+    qos_class: QOSClass
+    qos_class_as_written: QOSClass
+    """Before the API server's defaulting."""
+    qos_class_computed: QOSClass
+    """From the resources; differs from ``qosClass`` only if a live pod's status says something else."""
+    decided_by: str
+    reason: str
+    edits_to_guaranteed: tuple[EditExplanation, ...]
+    containers: tuple[ContainerExplanation, ...]
+    cgroups: tuple[CgroupExplanation, ...]
+    priority: int
+    """As stored: that of its priority class, or of the global default."""
+    priority_class_name: str
+    policy_changes: tuple[ChangeReport, ...]
+    """What policies of the input wrote into the pod."""
+    refusal: str | None
+    """The API server's answer where policies of the input do not let the pod in; shown is how far it got."""
+    notes: tuple[str, ...]
+    """What else there is to say: the class as written, what was assumed, which policies were not applied."""
+
+
+class NodeExplanation(Struct, frozen=True, rename="camel"):
+    """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
+
+    pods: int
+    """How many of the pods count, all taken to be on one node: one replica of each workload, none that has ended."""
+    assumption: str
+    """The same in words."""
+    cgroups: tuple[CgroupExplanation, ...]
+    """``kubepods`` and the classes; empty with ``cgroupsPerQOS: false``."""
+    components: tuple[ComponentReport, ...]
+
+
+class ExplanationList(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos explain -o json``."""
+
+    items: tuple[Explanation, ...]
+    kubernetes_version: str
+    node_memory_bytes: int
+    node: NodeExplanation
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "ExplanationList"
+
+
+def explain(
+    workload: Workload, stored: Stored, decision: Decision, source: str, settings: Settings, *, taken_for: str = ""
+) -> Explanation:
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
+    pod = decision.pod
+    as_written = classify(workload.pod, settings.profile).qos_class
+    names = container_names(pod)
+    prefix = f"{workload.pod_path}." if workload.pod_path else ""
+    edits = (
+        ()
+        if decision.classification.qos_class is QOSClass.GUARANTEED
+        else edits_to_guaranteed(workload.pod, settings.profile)
+    )
+    return Explanation(
+        kind=workload.kind,
+        namespace=workload.metadata.namespace or "default",
+        name=workload.metadata.name or workload.metadata.generate_name,
+        source=source,
+        replicas=workload.replicas,
+        qos_class=decision.qos_class,
+        qos_class_as_written=as_written,
+        qos_class_computed=decision.classification.qos_class,
+        decided_by=decision.classification.decided_by,
+        reason=words.why_class(decision.classification),
+        edits_to_guaranteed=tuple(_edit(edit, prefix) for edit in edits),
+        containers=tuple(
+            _container(kind, container, score, flags, settings)
+            for (kind, container), score, flags in zip(
+                typed_containers(pod),
+                decision.oom_scores,
+                run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
+                strict=True,
+            )
+        ),
+        cgroups=tuple(
+            map(cgroup_explanation, pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile))
+        ),
+        priority=pod.spec.priority or 0,
+        priority_class_name=pod.spec.priority_class_name,
+        policy_changes=tuple(change_report(change, names) for change in stored.changes),
+        refusal=None if stored.refusal is None else stored.refusal.message,
+        notes=tuple(_notes(stored, decision, as_written, taken_for)),
+    )
+
+
+def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: str) -> Iterator[str]:
+    pod, computed = decision.pod, decision.classification.qos_class
+    if taken_for:
+        yield words.taken_for(taken_for)
+    if as_written is not computed or stored.drift:
+        also = ", too" if as_written is computed else ""
+        yield f"as written it would be {as_written}{also}; {_why_not_as_written(stored)}"
+    if decision.qos_class is not computed:
+        yield f"its status records {decision.qos_class}, which the kubelet goes by; its resources give {computed}"
+    for missing in stored.unknown:
+        yield words.missing_class(missing, pod)
+    for policy in stored.unapplied:
+        yield words.unapplied(policy, pod.metadata.namespace or "default")
+
+
+def _why_not_as_written(stored: Stored) -> str:
+    """Return what made the class another, step by step: policies, or else defaulting alone."""
+    if not stored.drift:
+        return "the API server copies limits to missing requests"
+    from podqos.report.admission.words import why_drift
+
+    if len(stored.drift) == 1:
+        return why_drift(stored.drift[0])
+    return "; ".join(f"{why_drift(step)}: {step.class_after}" for step in stored.drift)
+
+
+def _container(
+    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: Settings
+) -> ContainerExplanation:
+    return ContainerExplanation(
+        name=container.name,
+        type=kind,
+        requests=amounts(container.resources.requests),
+        limits=amounts(container.resources.limits),
+        qos_class_per_resource=class_per_resource(container.resources),
+        oom_score_adj=score.value,
+        oom_score_idle=idle_score(score.value, settings.machine_bytes),
+        oom_rule=score.rule,
+        oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+        run_flags=tuple(
+            FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
+        ),
+    )
+
+
+def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
+    """Return one directory in the documented shape."""
+    return CgroupExplanation(
+        level=cgroup.level,
+        container=cgroup.container,
+        path=cgroup.path,
+        oci_path=cgroup.oci_path,
+        files=tuple(
+            CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
+            for file in cgroup.files
+        ),
+    )
+
+
+def _edit(edit: Edit, prefix: str) -> EditExplanation:
+    return EditExplanation(
+        path=prefix + edit.path,
+        value=None if edit.value is None else str(edit.value),
+        replaces=None if edit.replaces is None else str(edit.replaces),
+    )

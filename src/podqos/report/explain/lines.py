@@ -1,0 +1,164 @@
+"""``podqos explain`` for people: a block of text per pod, one line per pod, or one line per container.
+
+Each function takes explanations (the documented value) and a style, and returns lines. The machine formats are the
+value itself and need no code here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podqos.report.changes import change_lines
+from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import flag_fate
+
+_LABEL = 8  # columns of a label, such as "why", within a block
+
+
+def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
+    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with what became of it."""
+    lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
+    lines += _labelled("why", [item.reason], style)
+    lines += _labelled("stored", _stored_lines(item), style)
+    if item.refusal is not None:
+        lines += _labelled("refused", [item.refusal], style)
+    for note in item.notes:
+        lines += _labelled("note", [note], style)
+    lines += _labelled("edit", _edit_lines(item), style)
+    lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
+    for container in item.containers:
+        flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
+        lines += _labelled("run", [f"{container.name}: {flags}"], style)
+        if verbose:
+            lines += ["", *_flag_table(container, style), ""]
+    lines.append("")
+    return lines
+
+
+def table(items: Sequence[Explanation], style: Style) -> list[str]:
+    """Return one line per pod, or workload."""
+    rows = [
+        (
+            item.namespace,
+            f"{item.kind}/{item.name}",
+            style.qos_class(item.qos_class),
+            _scores(item.containers),
+            item.reason,
+        )
+        for item in items
+    ]
+    return columns(("NAMESPACE", "NAME", "CLASS", "OOM_SCORE_ADJ", "WHY"), rows, style)
+
+
+def wide(items: Sequence[Explanation], style: Style) -> list[str]:
+    """Return one line per container, with its cgroup."""
+    rows = []
+    for item in items:
+        cgroups = {cgroup.container: cgroup for cgroup in item.cgroups if cgroup.level == "container"}
+        rows += [
+            (
+                item.namespace,
+                f"{item.kind}/{item.name}",
+                container.name,
+                container.type,
+                style.qos_class(item.qos_class),
+                asked(container, "cpu"),
+                asked(container, "memory"),
+                str(container.oom_score_adj),
+                files_text(cgroups[container.name]),
+                cgroups[container.name].path or "–",
+            )
+            for container in item.containers
+        ]
+    headers = ("NAMESPACE", "NAME", "CONTAINER", "TYPE", "CLASS", "CPU", "MEMORY", "OOM_SCORE_ADJ", "VALUES", "CGROUP")
+    return columns(headers, rows, style)
+
+
+def title(item: Explanation) -> str:
+    """Return the name by which a person knows the object."""
+    count = f" × {item.replicas}" if item.replicas is not None and item.replicas != 1 else ""
+    return f"{item.kind} {item.namespace}/{item.name}{count}"
+
+
+def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
+    indent = " " * (2 + _LABEL)
+    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, indent)]
+    if lines:
+        lines[0] = f"  {style.faint(label.ljust(_LABEL))}{lines[0][len(indent) :]}"
+    return lines
+
+
+def _stored_lines(item: Explanation) -> list[str]:
+    """Return what policies wrote into the pod; how it preempts others is no business of its quality of service."""
+    changes = [change for change in item.policy_changes if change.path != "spec.preemptionPolicy"]
+    return change_lines(changes)
+
+
+def _edit_lines(item: Explanation) -> list[str]:
+    edits = item.edits_to_guaranteed
+    if not edits:
+        return []
+    several = f"these {len(edits)} lines make" if len(edits) > 1 else "this line makes"
+    return [f"{several} it Guaranteed:"] + [
+        f"  {edit.path}: {edit.value or '<choose>'}" + (f"   # was {edit.replaces}" if edit.replaces else "")
+        for edit in edits
+    ]
+
+
+def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:
+    headers = ("CONTAINER", "CPU", "MEMORY", "OOM_SCORE_ADJ", "IDLE SCORE", "BECAUSE")
+    rows = [
+        (
+            container.name if container.type == "container" else f"{container.name} ({container.type})",
+            asked(container, "cpu"),
+            asked(container, "memory"),
+            str(container.oom_score_adj),
+            str(container.oom_score_idle),
+            container.oom_reason,
+        )
+        for container in containers
+    ]
+    return columns(headers, rows, style, indent="  ")
+
+
+def _flag_table(container: ContainerExplanation, style: Style) -> list[str]:
+    rows = [
+        (flag.name, flag.value or "–", flag_fate(flag.status, flag.value, flag.reason)) for flag in container.run_flags
+    ]
+    return columns((f"FLAG FOR {container.name}", "VALUE", "WHAT BECAME OF IT"), rows, style, indent="  ")
+
+
+def _cgroup_lines(item: Explanation, style: Style) -> list[str]:
+    lines = []
+    parent = ""
+    for cgroup in item.cgroups:
+        if cgroup.level == "sandbox":
+            continue
+        path = cgroup.path or "(refused by the runtime)"
+        if cgroup.level == "pod":
+            parent = path
+            lines += _labelled("cgroup", [path, f"  {files_text(cgroup)}"], style)
+        else:
+            shown = path.removeprefix(f"{parent}/") if parent else path
+            lines += wrapped(f"{cgroup.container}: {shown}", style, " " * (2 + _LABEL))
+            lines += wrapped(files_text(cgroup), style, " " * (4 + _LABEL))
+    return lines
+
+
+def files_text(cgroup: CgroupExplanation) -> str:
+    """Return what is written into a cgroup, in a line."""
+    return ", ".join(f"{file.name}={file.value}" for file in cgroup.files if file.value is not None) or "nothing set"
+
+
+def asked(container: ContainerExplanation, resource: str) -> str:
+    """Return ``request / limit``; without a limit the node's whole capacity is the ceiling."""
+    request, limit = container.requests.get(resource), container.limits.get(resource)
+    if request is None and limit is None:
+        return "–"
+    return f"{request or '–'} / {limit or 'node'}"
+
+
+def _scores(containers: Sequence[ContainerExplanation]) -> str:
+    values = sorted({container.oom_score_adj for container in containers})
+    return f"{values[0]} … {values[-1]}" if len(values) > 1 else "".join(map(str, values))

@@ -1,0 +1,1 @@
+"""Pure. A running node."""

@@ -1,0 +1,260 @@
+"""What a running node says of itself, as text: its status, and its pods as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from podqos.eviction.ranking import RankedPod
+from podqos.eviction.signals import SIGNALS
+from podqos.host.api.status_document import FastPath, NodeStatus, PodRow, ThresholdRow
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import NANOS
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podqos.report.survival.ranking import amount
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import mebibytes
+from podqos.survival.orders import KilledContainer
+
+_BYTES = (MEMORY, EPHEMERAL_STORAGE)
+_CLASSES = list(QOSClass)
+
+
+class NextVictims(Struct, frozen=True):
+    """Who would be next."""
+
+    evicted: RankedPod | None = None
+    """By the kubelet, if memory ran short now; None if nobody may be evicted."""
+    killed: KilledContainer | None = None
+    """By the kernel."""
+
+
+def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list[str]:
+    """Return the status of a node."""
+    facts = [
+        (
+            "node",
+            f"{status.node}, podqos {status.version}, up {duration(status.now_us - status.start_us)}{_mode(status)}",
+        ),
+        ("runs", f"{status.runtime} runtime in cgroup {status.cgroup} ({status.cgroup_version}), pid {status.pid}"),
+        ("manifests", status.manifests),
+        ("memory", memory(status)),
+        ("conditions", conditions(status, style)),
+        ("pressure", pressure(status)),
+        ("fast path", fast_path(status.fast_path)),
+        ("pods", pod_counts(status)),
+        ("next evicted", next_evicted(victims, style)),
+        ("next killed", next_killed(victims, style)),
+    ]
+    return [
+        *(f"{style.strong(name.ljust(14))}{text}" for name, text in facts),
+        "",
+        *_resources(status, style),
+        "",
+        *_thresholds(status, style),
+        *_remarks(status, style),
+    ]
+
+
+def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> list[str]:
+    """Return the pods as a table; a wide one says where they come from and how long they run."""
+    headers = ["CLASS", "PRIORITY", "PHASE", "RESTARTS", "MEMORY", "REQUEST", "LIMIT", "OOM_SCORE_ADJ"]
+    if is_wide:
+        headers += ["AGE", "UID", "MANIFEST"]
+    rows = [
+        [
+            pod.key,
+            style.qos_class(pod.qos_class),
+            str(pod.priority),
+            shown_phase(pod),
+            str(pod.restarts),
+            "–" if pod.memory_bytes is None else mebibytes(pod.memory_bytes),
+            mebibytes(pod.memory_request_bytes) if pod.memory_request_bytes else "–",
+            "–" if pod.memory_limit_bytes is None else mebibytes(pod.memory_limit_bytes),
+            _scores(pod),
+            *(
+                (duration(status.now_us - pod.started_us) if pod.started_us else "–", pod.uid, pod.source)
+                if is_wide
+                else ()
+            ),
+        ]
+        for pod in by_class(status.pods)
+    ]
+    return columns(["POD", *headers], rows, style) if rows else ["no pods"]
+
+
+def by_class(pods: Sequence[PodRow]) -> list[PodRow]:
+    """Return pods in the order of their classes; within one the larger first."""
+    return sorted(pods, key=lambda pod: (_CLASSES.index(pod.qos_class), -(pod.memory_bytes or -1), pod.key))
+
+
+# ---- parts that the live view has too --------------------------------------------------------------------------------
+
+
+def memory(status: NodeStatus) -> str:
+    """Return how much memory the node has left."""
+    used, left = status.memory.working_set_bytes, status.memory.available_bytes
+    if used is None or left is None:
+        return "unknown"
+    share = ", a share of this machine" if status.is_confined else ""
+    return f"{mebibytes(used)} of {mebibytes(used + left)} in use, {mebibytes(left)} available{share}"
+
+
+def conditions(status: NodeStatus, style: Style) -> str:
+    """Return what the node reports."""
+    holding = [
+        f"{each.type} since {each.last_transition_time}"
+        for each in status.conditions
+        if each.status and each.type != "Ready"
+    ]
+    ready = "ending" if status.is_ending else "Ready"
+    return f"{ready}, {style.alarm('; '.join(holding)) if holding else 'no pressure'}"
+
+
+def pressure(status: NodeStatus) -> str:
+    """Return how much of the last ten seconds tasks waited."""
+    if not status.pressure:
+        return "unknown: the kernel keeps no stall information"
+    parts = []
+    for name, file in status.pressure.items():
+        full = "" if file.full is None else f" (all: {file.full.avg10:.1f} %)"
+        parts.append(f"{name} {file.some.avg10:.1f} %{full}")
+    return f"{', '.join(parts)} of the last 10 s spent waiting, machine-wide"
+
+
+def fast_path(state: FastPath) -> str:
+    """Return whether the kernel tells of memory at once."""
+    if not state.enabled:
+        return "off: pressure is seen within ten seconds"
+    if not state.levels_bytes:
+        return "on, but no level is set: there is no hard threshold for memory, or an eviction is under way"
+    levels = ", ".join(f"{path} at {mebibytes(level)}" for path, level in state.levels_bytes.items())
+    last = "" if state.last_seconds is None else f"; the last victim was held after {state.last_seconds * 1000:.1f} ms"
+    return f"on: the kernel watches {levels}{last}"
+
+
+def pod_counts(status: NodeStatus) -> str:
+    """Return how many pods are in which phase."""
+    counts: dict[str, int] = {}
+    for pod in status.pods:
+        counts[pod.phase] = counts.get(pod.phase, 0) + 1
+    parts = [f"{count} {phase}" for phase, count in sorted(counts.items())]
+    if status.refused:
+        parts.append(f"{len(status.refused)} refused")
+    return ", ".join(parts) or "none"
+
+
+def next_evicted(victims: NextVictims, style: Style) -> str:
+    """Return whom the kubelet would evict for memory."""
+    ranked = victims.evicted
+    if ranked is None:
+        return "nobody"
+    excess = ranked.excess_nanos // NANOS
+    where = f"{mebibytes(excess)} above" if ranked.over_request else f"{mebibytes(-excess)} below"
+    request = f"{where} its request" if ranked.request.value else "without a request"
+    return f"{style.strong(ranked.pod.key)}: uses {mebibytes(ranked.usage)}, {request}, priority {ranked.priority}"
+
+
+def next_killed(victims: NextVictims, style: Style) -> str:
+    """Return whom the kernel would kill."""
+    killed = victims.killed
+    if killed is None:
+        return "nobody"
+    process = killed.worst.process
+    margin = "" if killed.margin_bytes is None else f", {mebibytes(killed.margin_bytes)} worse than the next"
+    score = str(process.oom_score_adj).replace("-", "−")
+    who = f"{style.strong(killed.pod.key)} ({killed.usage.name})"
+    return f"{who}: {mebibytes(killed.usage.anon_bytes)} at oom_score_adj {score}{margin}"
+
+
+def shown_phase(pod: PodRow) -> str:
+    """Return the phase, or what says more."""
+    if pod.is_stopping and pod.memory_bytes is not None:
+        return f"{pod.reason}, ending" if pod.reason else "ending"
+    return pod.reason or pod.phase
+
+
+def duration(time_us: int) -> str:
+    """Return a time in its two largest units."""
+    seconds = max(0, time_us // 1_000_000)
+    for unit, size, smaller, part in (("d", 86400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if seconds >= size:
+            return f"{seconds // size} {unit} {seconds % size // part} {smaller}"
+    return f"{seconds} s"
+
+
+# ---- the rest of the status ------------------------------------------------------------------------------------------
+
+
+def _mode(status: NodeStatus) -> str:
+    return ", shadowing: nobody is evicted" if status.shadow else ""
+
+
+def _resources(status: NodeStatus, style: Style) -> list[str]:
+    rows = []
+    for row in status.resources:
+        share = f" ({row.requested * 100 // row.allocatable} %)" if row.allocatable else ""
+        capacity = "–" if row.capacity is None else _units(row.capacity, row.name)
+        rows.append((row.name, capacity, _units(row.allocatable, row.name), _units(row.requested, row.name) + share))
+    return columns(("RESOURCE", "CAPACITY", "ALLOCATABLE", "REQUESTED"), rows, style)
+
+
+def _units(value: int, name: str) -> str:
+    if name == CPU:
+        return f"{value}m" if value % 1000 else str(value // 1000)
+    return mebibytes(value) if value and name in _BYTES else str(value)
+
+
+def _thresholds(status: NodeStatus, style: Style) -> list[str]:
+    rows = [
+        (
+            row.signal.value,
+            "hard" if row.hard else f"soft, {row.grace_period_seconds} s",
+            *(
+                "–" if each is None else amount(each, SIGNALS[row.signal].resource)
+                for each in (row.threshold, row.available)
+            ),
+            _to_go(row, style),
+        )
+        for row in status.thresholds
+    ]
+    return columns(("EVICTS BELOW", "KIND", "THRESHOLD", "AVAILABLE", "TO GO"), rows, style)
+
+
+def _to_go(row: ThresholdRow, style: Style) -> str:
+    if row.distance is None:
+        return "not observed"
+    if row.is_met or row.distance < 0:
+        return style.alarm("met")
+    return amount(row.distance, SIGNALS[row.signal].resource)
+
+
+def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
+    known = set(status.degraded)
+    notes = [note for note in status.notes if note.text not in known]
+    refused = [f"{each.source}: {each.pod}: {each.why}" for each in status.refused]
+    said = {text for each in status.refused for text in [f"{each.source}: {each.pod}: {each.why}"]}
+    counted = [
+        f"{note.text}{f' ({note.count} times)' if note.count > 1 else ''}" for note in notes if note.text not in said
+    ]
+    for title, texts in (
+        ("This machine does not allow everything:", list(status.degraded)),
+        ("Not let in:", refused),
+        ("Noted:", counted),
+    ):
+        if texts:
+            yield ""
+            yield style.strong(title)
+            for text in texts:
+                yield from wrapped(text, style, "  ")
+
+
+def _scores(pod: PodRow) -> str:
+    """Return the adjustments; where the kernel has another than planned, both."""
+    texts = []
+    for container in pod.containers:
+        planned = str(container.oom_score_adj).replace("-", "−")
+        is_kept = container.kept_oom_score_adj in {None, container.oom_score_adj}
+        texts.append(planned if is_kept else f"{planned} (kept {container.kept_oom_score_adj})")
+    return ", ".join(dict.fromkeys(texts)) or "–"

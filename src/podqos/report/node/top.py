@@ -1,0 +1,98 @@
+"""The live view of a node: one screen of text, made anew from each status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podqos.host.api.status_document import NodeStatus, PodRow
+from podqos.report.node.lines import (
+    NextVictims,
+    by_class,
+    conditions,
+    duration,
+    memory,
+    next_evicted,
+    next_killed,
+    pod_counts,
+    pressure,
+    shown_phase,
+)
+from podqos.report.text.style import Style, columns, cut
+from podqos.report.text.words import mebibytes
+
+_BAR_COLUMNS = 24
+_NODE_BAR_COLUMNS = 48
+
+
+def screen(
+    status: NodeStatus, victims: NextVictims, cpu_milli: Mapping[str, int], style: Style, height: int | None = None
+) -> list[str]:
+    """Return the lines of the view; ``cpu_milli`` is what pods used lately, by uid."""
+    up = duration(status.now_us - status.start_us)
+    lines = [
+        f"{style.strong(status.node)}  up {up}, {pod_counts(status)}, {conditions(status, style)}",
+        f"memory        {_node_bar(status)}  {memory(status)}",
+        f"waiting       {pressure(status)}",
+        f"next evicted  {next_evicted(victims, style)}",
+        f"next killed   {next_killed(victims, style)}",
+        "",
+        *_table(status, cpu_milli, style),
+    ]
+    if height is not None and len(lines) > height:
+        lines = [*lines[: height - 1], style.faint(f"… {len(lines) - height + 1} more; make the window taller")]
+    return [cut(line, style.width, 0) for line in lines]
+
+
+def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> list[str]:
+    capacity = (status.memory.working_set_bytes or 0) + (status.memory.available_bytes or 0)
+    rows = [
+        (
+            style.qos_class(pod.qos_class),
+            pod.key,
+            str(pod.priority),
+            shown_phase(pod),
+            str(pod.restarts),
+            f"{cpu_milli[pod.uid]}m" if pod.uid in cpu_milli else "–",
+            "–" if pod.memory_bytes is None else mebibytes(pod.memory_bytes),
+            _bar(pod, capacity, style),
+            _request(pod),
+            "–" if pod.memory_limit_bytes is None else mebibytes(pod.memory_limit_bytes),
+        )
+        for pod in by_class(status.pods)
+    ]
+    headers = ("CLASS", "POD", "PRIORITY", "PHASE", "RESTARTS", "CPU", "MEMORY", "", "REQUEST", "LIMIT")
+    return columns(headers, rows, style) if rows else ["no pods"]
+
+
+def _bar(pod: PodRow, capacity_bytes: int, style: Style) -> str:
+    """Return usage as a bar up to the limit, or up to the node's memory; a line stands where the request ends."""
+    if pod.memory_bytes is None:
+        return ""
+    full = pod.memory_limit_bytes or capacity_bytes or 1
+    request = pod.memory_request_bytes
+    text = bar(pod.memory_bytes, full, _BAR_COLUMNS, mark=request if 0 < request < full else None)
+    return style.alarm(text) if pod.memory_bytes > 0.9 * full else text
+
+
+def _request(pod: PodRow) -> str:
+    is_over = pod.memory_bytes is not None and pod.memory_bytes > pod.memory_request_bytes > 0
+    request = mebibytes(pod.memory_request_bytes) if pod.memory_request_bytes else "–"
+    return f"{request} (above)" if is_over else request
+
+
+def _node_bar(status: NodeStatus) -> str:
+    """Return the node's memory as a bar; the line stands where the first hard threshold for memory is met."""
+    used, left = status.memory.working_set_bytes or 0, status.memory.available_bytes or 0
+    hard = [
+        row.threshold for row in status.thresholds if row.signal == "memory.available" and row.hard and row.threshold
+    ]
+    return bar(used, used + left or 1, _NODE_BAR_COLUMNS, mark=used + left - max(hard) if hard else None)
+
+
+def bar(value: int, full: int, width: int, mark: int | None = None) -> str:
+    """Return a share as a bar in brackets."""
+    filled = min(width, max(0, round(value * width / full)))
+    cells = ["█"] * filled + ["·"] * (width - filled)
+    if mark is not None:
+        cells[min(width - 1, max(0, mark * width // full))] = "|"
+    return f"[{''.join(cells)}]"

@@ -1,0 +1,243 @@
+"""``podqos place`` for people: how full the nodes are, where everything lies, what waits and why, who had to go."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from podqos.model.node import PODS
+from podqos.model.quantity import Quantity
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_hugepages
+from podqos.placement.outcome import Status
+from podqos.placement.reasons import (
+    AffinityMismatch,
+    AffinityUnmet,
+    AntiAffinityViolated,
+    ExistingAntiAffinity,
+    Insufficient,
+    MissingTopologyLabel,
+    NotNamed,
+    PortTaken,
+    Reason,
+    SelectorMismatch,
+    SkewTooLarge,
+    UnderPressure,
+    Unschedulable,
+    UntoleratedTaint,
+)
+from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport, amount_text
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import mebibytes
+
+# People read a screenful; programs get everything.
+_NODES_SHOWN = 40
+_OVERCOMMIT_SHOWN = 20
+_WORKLOADS_SHOWN = 60
+_PLACES_SHOWN = 6
+_OVER_BUDGET_SHOWN = 5
+_PENDING_SHOWN = 12
+_REASONS_SHOWN = 8
+
+
+def text(whole: PlacementReport, style: Style) -> list[str]:
+    """Return the whole report as lines."""
+    lines = [_headline(whole), "", *_node_table(whole.nodes, style)]
+    lines += ["", *_overcommit_table(whole.nodes, style), *_over_budget(whole.nodes, style)]
+    lines += ["", *_workload_table(whole, style)]
+    for title, part in (
+        ("Pending", _pending_lines(whole.pending, style)),
+        ("Displaced", [f"  {d.pod} left {d.node} for {d.by}" for d in whole.displaced]),
+        ("Soft thresholds", _soft_lines(whole, style)),
+    ):
+        if part:
+            lines += ["", style.strong(title), *part]
+    return lines
+
+
+def _headline(whole: PlacementReport) -> str:
+    counts = Counter(pod.status for pod in whole.pods)
+    on_nodes = counts[Status.PLACED] + counts[Status.BOUND]
+    words = [f"{on_nodes:,} of {len(whole.pods):,} pods have a place on {_number(len(whole.nodes), 'node')}"]
+    others = (Status.PENDING, Status.GATED, Status.DISPLACED, Status.FINISHED, Status.ELSEWHERE)
+    words += [f"{counts[status]:,} {status.lower()}" for status in others if counts[status]]
+    return "; ".join(words)
+
+
+def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
+    rows = [
+        (node.name, f"{node.pods}/{node.allowed_pods}", _used(node, "cpu"), _used(node, "memory"))
+        for node in nodes[:_NODES_SHOWN]
+    ]
+    return columns(("NODE", "PODS", "CPU", "MEMORY"), rows, style) + _more(len(nodes) - _NODES_SHOWN, "node")
+
+
+def _used(node: NodeReport, resource: str) -> str:
+    fullness = node.fullness.get(resource, 0.0)
+    used, of = node.requested.get(resource, "0"), node.allocatable.get(resource, "0")
+    return f"{used} of {of} ({fullness:.0%})"
+
+
+def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
+    """Return the three ratios of each node, a line per resource; a name stands once."""
+    rows = [
+        (
+            "" if number else node.name,
+            resource,
+            _amount(MEMORY, Quantity.parse(each.limits).value) if resource == MEMORY else each.limits,
+            _against_budget(each, style),
+            _times(each.limits_to_requests),
+            _times(each.others_limits_to_what_guaranteed_leave),
+            str(each.pods_without_limit or "–"),
+        )
+        for node in nodes[:_OVERCOMMIT_SHOWN]
+        for number, (resource, each) in enumerate(node.overcommit.items())
+    ]
+    header = ("NODE", "LIMITS", "SUM", "÷ ALLOCATABLE", "÷ REQUESTS", "OTHERS ÷ REST", "NO LIMIT")
+    lines = columns(header, rows, style) + _more(len(nodes) - _OVERCOMMIT_SHOWN, "node")
+    return lines + [style.faint(line) for line in wrapped(_OTHERS, style, "  ")]
+
+
+_OTHERS = "others ÷ rest: limits of all but Guaranteed pods ÷ what Guaranteed pods leave"
+
+
+def _against_budget(overcommit: OvercommitReport, style: Style) -> str:
+    words = _times(overcommit.limits_to_allocatable)
+    return style.strong(f"{words} > {overcommit.budget:g}×") if overcommit.exceeds_budget else words
+
+
+def _times(ratio: float | None) -> str:
+    return "–" if ratio is None else f"{ratio:.2f}×"
+
+
+def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:
+    """Say who is behind it where a node promises more than its budget."""
+    told = []
+    for node in nodes:
+        for resource, overcommit in node.overcommit.items():
+            if overcommit.exceeds_budget:
+                who = ", ".join(f"{pod} by {beyond}" for pod, beyond in overcommit.largest_beyond_request.items())
+                told.append(f"{node.name}: {resource} limits over budget; furthest beyond their requests: {who}")
+    lines = [line for words in told[:_OVER_BUDGET_SHOWN] for line in wrapped(words, style, "  ")]
+    return ["", *lines, *_more(len(told) - _OVER_BUDGET_SHOWN, "more", " over budget")] if told else []
+
+
+def _workload_table(whole: PlacementReport, style: Style) -> list[str]:
+    homes: dict[tuple[str, str], Counter[str]] = {}
+    for pod in whole.pods:
+        homes.setdefault((pod.namespace, pod.workload), Counter())[pod.node or f"({pod.status.lower()})"] += 1
+    rows = [
+        (namespace, workload, str(sum(places.values())), _where(places))
+        for (namespace, workload), places in list(homes.items())[:_WORKLOADS_SHOWN]
+    ]
+    return columns(("NAMESPACE", "WORKLOAD", "PODS", "WHERE"), rows, style) + _more(
+        len(homes) - _WORKLOADS_SHOWN, "workload"
+    )
+
+
+def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
+    lines = []
+    for group in pending[:_PENDING_SHOWN]:
+        lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
+        lines += wrapped(group.message or "reasons not worked out: there are too many", style, "    ")
+        if group.nobody_matches:
+            lines += wrapped("it must be near to pods of a kind that does not exist", style, "    ")
+        elif group.circle:
+            lines += wrapped(f"waiting in a circle: {' → '.join((*group.circle, group.circle[0]))}", style, "    ")
+        elif group.waits_for:
+            lines += wrapped(f"it waits for {', '.join(group.waits_for)}, which has no place either", style, "    ")
+        lines += [f"      {words}" for words in _by_words(group)]
+    return lines + _more(len(pending) - _PENDING_SHOWN, "kind", " of pending pods")
+
+
+def _by_words(group: PendingReport) -> list[str]:
+    """Return the reasons, nodes with the same ones together."""
+    nodes: dict[str, list[str]] = {}
+    for refusal in group.nodes:
+        nodes.setdefault("; ".join(map(reason_words, refusal.reasons)), []).append(refusal.node)
+    shown = [f"{_few(names)}: {words}" for words, names in list(nodes.items())[:_REASONS_SHOWN]]
+    return shown + [line.strip() for line in _more(len(nodes) - _REASONS_SHOWN, "more reason", " with other numbers")]
+
+
+def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
+    lines = []
+    for soft in whole.soft_thresholds:
+        allocatable, threshold, usable = (
+            mebibytes(Quantity.parse(text).value) for text in (soft.allocatable, soft.soft, soft.usable_before_soft)
+        )
+        told = (
+            f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is met once "
+            f"they use {usable}: systemReserved should cover the threshold, too"
+        )
+        lines += wrapped(told, style, "  ")
+    return lines
+
+
+def reason_words(reason: Reason) -> str:
+    """Return one reason with the numbers and names behind it."""
+    match reason:
+        case Insufficient():
+            if reason.resource == PODS:
+                return f"it has {reason.used} of {reason.capacity} pods"
+            wanted, used, of = (_amount(reason.resource, n) for n in (reason.requested, reason.used, reason.capacity))
+            return f"{reason.resource}: {wanted} wanted, {used} of {of} taken"
+        case UntoleratedTaint(taint=taint):
+            return f"taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+        case UnderPressure():
+            return f"condition {reason.condition}"
+        case Unschedulable():
+            return "cordoned"
+        case NotNamed():
+            return "not the node it is meant for"
+        case SelectorMismatch():
+            return f"label {reason.key} is {reason.found or 'missing'}, wanted is {reason.wanted}"
+        case AffinityMismatch():
+            failed = " or ".join(f"{r.key} {r.operator} {', '.join(r.values)}".rstrip() for r in reason.failed)
+            return f"required node affinity: {failed or 'no condition that could hold'}"
+        case PortTaken():
+            return f"host port {reason.port}/{reason.protocol} is taken"
+        case MissingTopologyLabel():
+            return f"no label {reason.topology_key} to spread over"
+        case SkewTooLarge():
+            here = f"{reason.topology_key}={reason.topology_value}"
+            return f"{here} has {reason.matching}, the least is {reason.minimum}, maxSkew {reason.max_skew}"
+        case AffinityUnmet():
+            value = reason.topology_value
+            return (
+                f"no pod to be near to in {reason.topology_key}={value}" if value else f"no label {reason.topology_key}"
+            )
+        case AntiAffinityViolated():
+            return f"a pod to keep away from is in {reason.topology_key}={reason.topology_value}"
+        case ExistingAntiAffinity():
+            return f"a pod in {reason.topology_key}={reason.topology_value} keeps it away"
+
+
+def _amount(resource: str, count: int) -> str:
+    in_bytes = resource in {MEMORY, EPHEMERAL_STORAGE} or is_hugepages(resource)
+    return mebibytes(count) if in_bytes and count else amount_text(resource, count)
+
+
+def _where(places: Counter[str]) -> str:
+    told = [place if number == 1 else f"{place} ×{number}" for place, number in places.items()]
+    more = len(told) - _PLACES_SHOWN
+    return ", ".join(told[:_PLACES_SHOWN]) + (f" and {_number(more, 'more node')}" if more > 0 else "")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} … {names[-1]} ({_number(len(names), 'node')})"
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 or what == 'more' else 's'}"
+
+
+def _more(count: int, what: str, rest: str = "") -> list[str]:
+    return [f"  … and {_number(count, what)}{rest}; -o json has them all"] if count > 0 else []
+
+
+def csv_rows(whole: PlacementReport) -> Iterable[tuple[str, ...]]:
+    """Yield a row per pod, the heading first."""
+    yield ("namespace", "pod", "workload", "status", "node", "message")
+    messages = {key: group.message or "" for group in whole.pending for key in group.pods}
+    for pod in whole.pods:
+        message = messages.get(f"{pod.namespace}/{pod.name}", "")
+        yield (pod.namespace, pod.name, pod.workload, pod.status.value, pod.node or "", message)

@@ -1,0 +1,222 @@
+"""What ``podqos place`` says, as a value: the documented JSON shape, from which all other outputs follow.
+
+The decisions come from ``placement``; here they are only gathered. The shape is stable: fields are added, never renamed
+or removed, and ``docs/schema/place.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from msgspec import Struct
+
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.placement.allocatable import SoftCoverage
+from podqos.placement.demand import Amounts
+from podqos.placement.node_state import NodeState
+from podqos.placement.outcome import Outcome, Placement, Status
+from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
+from podqos.placement.pod_view import PodView
+from podqos.placement.reasons import Reason
+from podqos.placement.waiting import AffinityWait, affinity_waits
+from podqos.report.placement.messages import refusal_message
+
+# A fleet has more reasons than anybody reads: messages are worked out for so many pairs of a kind of pending pod and a
+# node, and told node by node for so many.
+_MESSAGES_UP_TO = 500_000
+_REASONS_UP_TO = 100_000
+_LARGEST_SHARES = 5
+
+
+class OvercommitReport(Struct, frozen=True, rename="camel"):
+    """One resource of one node: the three ratios, and who is behind them."""
+
+    limits: str
+    limits_to_allocatable: float | None
+    limits_to_requests: float | None
+    others_limits_to_what_guaranteed_leave: float | None
+    budget: float | None
+    """For limits to allocatable."""
+    exceeds_budget: bool
+    pods_without_limit: int
+    largest_beyond_request: dict[str, str] = {}
+    """Where the budget is exceeded: the pods that may go furthest beyond what they request, and by how much."""
+
+
+class NodeReport(Struct, frozen=True, rename="camel"):
+    """One node as it ends up."""
+
+    name: str
+    pods: int
+    allowed_pods: int
+    allocatable: dict[str, str]
+    requested: dict[str, str]
+    fullness: dict[str, float]
+    """Requested against allocatable."""
+    overcommit: dict[str, OvercommitReport]
+
+
+class PodReport(Struct, frozen=True, gc=False, rename="camel"):
+    """Where one pod ends up."""
+
+    namespace: str
+    name: str
+    workload: str
+    """``Deployment/web``; for a bare pod ``Pod/web``."""
+    status: Status
+    node: str | None
+
+
+class DisplacedReport(Struct, frozen=True, rename="camel"):
+    """A pod that had to make room."""
+
+    pod: str
+    node: str
+    by: str
+
+
+class NodeReasons(Struct, frozen=True, rename="camel"):
+    """Why one node does not take a pod."""
+
+    node: str
+    reasons: tuple[Reason, ...]
+
+
+class PendingReport(Struct, frozen=True, rename="camel"):
+    """Pods that wait for one and the same reason."""
+
+    pods: tuple[str, ...]
+    workloads: tuple[str, ...]
+    message: str | None
+    """What the scheduler would say; null where it was not worked out because there is too much of it."""
+    nodes: tuple[NodeReasons, ...]
+    """Empty where there is too much of it."""
+    waits_for: tuple[str, ...] = ()
+    """Pending pods that these must be near to."""
+    circle: tuple[str, ...] = ()
+    """Pods of which each waits for the next, and the last for the first."""
+    nobody_matches: bool = False
+    """They must be near to pods of a kind that does not exist."""
+
+
+class SoftThresholdReport(Struct, frozen=True, rename="camel"):
+    """A soft eviction threshold that pods within their allocatable can meet."""
+
+    resource: str
+    allocatable: str
+    usable_before_soft: str
+    soft: str
+
+
+class PlacementReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos place -o json``."""
+
+    nodes: tuple[NodeReport, ...]
+    pods: tuple[PodReport, ...]
+    pending: tuple[PendingReport, ...]
+    displaced: tuple[DisplacedReport, ...]
+    soft_thresholds: tuple[SoftThresholdReport, ...]
+    kubernetes_version: str
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Placement"
+
+
+def report(
+    placement: Placement,
+    workloads: Mapping[str, str],
+    budgets: Mapping[str, Fraction],
+    coverage: tuple[SoftCoverage, ...] = (),
+) -> PlacementReport:
+    """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
+    return PlacementReport(
+        nodes=tuple(_node(state, budgets) for state in placement.cluster.states),
+        pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
+        pending=_pending(placement, workloads),
+        displaced=tuple(DisplacedReport(d.pod, d.node, d.by) for d in placement.displacements),
+        soft_thresholds=tuple(
+            SoftThresholdReport(c.resource, str(c.allocatable), str(c.usable_before_soft), str(c.soft))
+            for c in coverage
+            if not c.is_covered
+        ),
+        kubernetes_version=".".join(map(str, placement.cluster.profile.version)),
+    )
+
+
+def amount_text(resource: str, count: int) -> str:
+    """Return what the scheduler counts as the amount that people write."""
+    if resource == CPU:
+        return str(Quantity.of_milli(count))
+    return str(Quantity.of_units(count, "BinarySI" if resource == MEMORY else "DecimalSI"))
+
+
+def _node(state: NodeState, budgets: Mapping[str, Fraction]) -> NodeReport:
+    ratios = overcommit(state, budgets)
+    return NodeReport(
+        name=state.name,
+        pods=len(state.pods),
+        allowed_pods=state.allowed_pods,
+        allocatable=_texts(state.allocatable),
+        requested=_texts(state.requested),
+        fullness={ratio.resource: _float(ratio.fullness) or 0.0 for ratio in ratios},
+        overcommit={ratio.resource: _overcommit(ratio, state) for ratio in ratios},
+    )
+
+
+def _overcommit(ratio: Overcommit, state: NodeState) -> OvercommitReport:
+    shares = largest_shares(state, ratio.resource)[:_LARGEST_SHARES] if ratio.exceeds_budget else []
+    return OvercommitReport(
+        limits=amount_text(ratio.resource, ratio.limits),
+        limits_to_allocatable=_float(ratio.limits_to_allocatable),
+        limits_to_requests=_float(ratio.limits_to_requests),
+        others_limits_to_what_guaranteed_leave=_float(ratio.others_to_rest),
+        budget=_float(ratio.budget),
+        exceeds_budget=ratio.exceeds_budget,
+        pods_without_limit=len(ratio.unlimited),
+        largest_beyond_request={share.pod: amount_text(ratio.resource, share.beyond_request) for share in shares},
+    )
+
+
+def _pod(outcome: Outcome, workloads: Mapping[str, str]) -> PodReport:
+    namespace, _, name = outcome.pod.partition("/")
+    return PodReport(namespace, name, workloads.get(outcome.pod, f"Pod/{name}"), outcome.status, outcome.node)
+
+
+def _pending(placement: Placement, workloads: Mapping[str, str]) -> tuple[PendingReport, ...]:
+    waits = {wait.pod: wait for wait in affinity_waits(placement)}
+    nodes = max(1, len(placement.cluster.states))
+    reports = []
+    for number, group in enumerate(placement.alike()):
+        refusal = placement.refusal(group[0]) if number * nodes < _MESSAGES_UP_TO else None
+        told = refusal.nodes if refusal is not None and number * nodes < _REASONS_UP_TO else ()
+        reasons = tuple(NodeReasons(node.node, node.reasons) for node in told)
+        message = refusal_message(refusal) if refusal is not None else None
+        reports.append(_pending_group(group, workloads, waits.get(group[0].key), message, reasons))
+    return tuple(reports)
+
+
+def _pending_group(
+    group: list[PodView],
+    workloads: Mapping[str, str],
+    wait: AffinityWait | None,
+    message: str | None,
+    reasons: tuple[NodeReasons, ...],
+) -> PendingReport:
+    return PendingReport(
+        pods=tuple(view.key for view in group),
+        workloads=tuple(dict.fromkeys(f"{view.namespace}/{workloads.get(view.key, '')}" for view in group)),
+        message=message,
+        nodes=reasons,
+        waits_for=wait.waits_for if wait is not None else (),
+        circle=wait.circle if wait is not None else (),
+        nobody_matches=wait is not None and not wait.waits_for,
+    )
+
+
+def _texts(amounts: Amounts) -> dict[str, str]:
+    return {name: amount_text(name, count) for name, count in sorted(amounts.items())}
+
+
+def _float(ratio: Fraction | None) -> float | None:
+    return None if ratio is None else round(float(ratio), 4)

@@ -1,0 +1,1 @@
+"""Pure. Runs: timeline, page, picture; sweeps, blast radius, rehearsals."""

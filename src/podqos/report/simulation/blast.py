@@ -1,0 +1,298 @@
+"""``podqos blast``: what every pod can do to its neighbours, as a documented value, as text and as a page.
+
+The value is stable: fields are added, never renamed or removed; ``docs/schema/blast.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from msgspec import Struct
+
+from podqos.agent.journal import By
+from podqos.model.pod import QOSClass
+from podqos.model.resources import MEMORY
+from podqos.report.survival.ranking import amount
+from podqos.report.survival.thresholds import duration
+from podqos.report.text.palette import KERNEL, KUBELET
+from podqos.report.text.style import Style, columns
+from podqos.sim.blast import Blast, Death, PodFacts
+
+_SECOND_US = 1_000_000
+_SHOWN = 20
+_WIDEST_MATRIX = 24
+CSV_COLUMNS = (
+    "node",
+    "pod",
+    "container",
+    "qos_class",
+    "priority",
+    "rate_bytes_per_second",
+    "others_killed",
+    "guaranteed_killed",
+    "critical_killed",
+    "first_other",
+    "first_other_after_seconds",
+    "ends_after_seconds",
+    "ended_by",
+)
+
+
+class DeathReport(Struct, frozen=True, rename="camel"):
+    """Somebody who dies of it."""
+
+    pod: str
+    container: str | None
+    qos_class: QOSClass
+    priority: int
+    is_critical: bool
+    after_seconds: float
+    by: By
+    cause: str
+
+
+class LeakReport(Struct, frozen=True, rename="camel"):
+    """What one pod does at one rate."""
+
+    node: str
+    pod: str
+    container: str
+    qos_class: QOSClass
+    priority: int
+    rate_bytes_per_second: int
+    others: tuple[DeathReport, ...]
+    """In the order in which they die, until the one that leaks does."""
+    takes_guaranteed: bool
+    takes_critical: bool
+    end: DeathReport | None
+    """Of the one that leaks; null where nobody stops it."""
+
+    @property
+    def danger(self) -> tuple[int, int, int, float]:
+        """What the list is sorted by: critical pods first, then Guaranteed ones, then how many, then how soon."""
+        critical = sum(death.is_critical for death in self.others)
+        guaranteed = sum(death.qos_class is QOSClass.GUARANTEED for death in self.others)
+        soonest = min((death.after_seconds for death in self.others), default=float("inf"))
+        return -critical, -guaranteed, -len({death.pod for death in self.others}), soonest
+
+
+class BlastReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos blast -o json``."""
+
+    nodes: int
+    pods: int
+    slow_bytes_per_second: int
+    fast_bytes_per_second: int
+    leaks: tuple[LeakReport, ...]
+    """Most dangerous first."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "BlastRadius"
+
+
+def blast_report(
+    blasts: Sequence[Blast], facts: Mapping[tuple[str, str], PodFacts], *, slow: int, fast: int
+) -> BlastReport:
+    """Render leaks into the documented shape. ``facts`` are by node and pod."""
+    reports = [_leak(blast, facts) for blast in blasts]
+    reports.sort(key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
+    return BlastReport(
+        nodes=len({blast.node for blast in blasts}),
+        pods=len({(blast.node, blast.leak.pod) for blast in blasts}),
+        slow_bytes_per_second=slow,
+        fast_bytes_per_second=fast,
+        leaks=tuple(reports),
+    )
+
+
+def table(report: BlastReport, style: Style, *, everything: bool = False) -> list[str]:
+    """Return the most dangerous pods, and of a small node the matrix of who takes whom."""
+    rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
+    harmful = [each for each in report.leaks if each.others]
+    slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
+    where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
+    lines = [f"{report.pods:,} pods on {where}, each leaking {slow} (slow) and {fast} (fast)."]
+    if not harmful:
+        return [*lines, "", "Whoever leaks is the first to die: no pod takes another with it."]
+    shown = harmful if everything else harmful[:_SHOWN]
+    lines += ["", style.strong("The most dangerous pods")]
+    headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES", "AND ENDS")
+    lines += columns(headers, [_row(each, rates, style) for each in shown], style, "  ")
+    if len(shown) < len(harmful):
+        lines.append(f"  … and {len(harmful) - len(shown):,} more (--all)")
+    harmless = len({(each.node, each.pod) for each in report.leaks} - {(each.node, each.pod) for each in harmful})
+    lines += ["", f"{harmless:,} of {report.pods:,} pods harm nobody but themselves."]
+    names = list(dict.fromkeys(each.pod for each in report.leaks))
+    if report.nodes == 1 and len(names) <= _WIDEST_MATRIX:
+        lines += ["", *_matrix(report, rates, style)]
+    return lines
+
+
+def csv_rows(report: BlastReport) -> Iterator[tuple[str | int | float | None, ...]]:
+    """Yield a row per pod and rate."""
+    for each in report.leaks:
+        first = each.others[0] if each.others else None
+        yield (
+            each.node,
+            each.pod,
+            each.container,
+            each.qos_class.value,
+            each.priority,
+            each.rate_bytes_per_second,
+            len({death.pod for death in each.others}),
+            sum(death.qos_class is QOSClass.GUARANTEED for death in each.others),
+            sum(death.is_critical for death in each.others),
+            None if first is None else first.pod,
+            None if first is None else first.after_seconds,
+            None if each.end is None else each.end.after_seconds,
+            None if each.end is None else each.end.by.value,
+        )
+
+
+def _leak(blast: Blast, facts: Mapping[tuple[str, str], PodFacts]) -> LeakReport:
+    others = tuple(_death(death, facts[blast.node, death.pod]) for death in blast.others)
+    return LeakReport(
+        node=blast.node,
+        pod=blast.leak.pod,
+        container=blast.leak.container,
+        qos_class=blast.facts.qos_class,
+        priority=blast.facts.priority,
+        rate_bytes_per_second=blast.leak.bytes_per_second,
+        others=others,
+        takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
+        takes_critical=any(death.is_critical for death in others),
+        end=None if blast.end is None else _death(blast.end, blast.facts),
+    )
+
+
+def _death(death: Death, facts: PodFacts) -> DeathReport:
+    return DeathReport(
+        pod=death.pod,
+        container=death.container,
+        qos_class=facts.qos_class,
+        priority=facts.priority,
+        is_critical=facts.is_critical,
+        after_seconds=death.after_us / _SECOND_US,
+        by=death.by,
+        cause=death.cause,
+    )
+
+
+def _row(each: LeakReport, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:
+    return (
+        each.pod,
+        each.node,
+        style.qos_class(each.qos_class),
+        rates.get(each.rate_bytes_per_second, _rate(each.rate_bytes_per_second)),
+        str(len({death.pod for death in each.others})),
+        _time(each.others[0].after_seconds),
+        _takes(each, style),
+        _ends(each),
+    )
+
+
+def _takes(each: LeakReport, style: Style) -> str:
+    """Return who dies, in order; critical and Guaranteed pods stand out."""
+    counts: dict[str, int] = {}
+    for death in each.others:
+        name = death.pod
+        if death.is_critical or death.qos_class is QOSClass.GUARANTEED:
+            name = style.alarm(f"{name} ({'critical' if death.is_critical else death.qos_class})")
+        counts[name] = counts.get(name, 0) + 1
+    names = [f"{name} ×{count}" if count > 1 else name for name, count in counts.items()]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _ends(each: LeakReport) -> str:
+    if each.end is None:
+        return "never"
+    how = "killed" if each.end.by is By.KERNEL else "evicted"
+    return f"{how} after {_time(each.end.after_seconds)}"
+
+
+def _matrix(report: BlastReport, rates: Mapping[int, str], style: Style) -> list[str]:
+    """Return who takes whom: a row per pod that leaks, a column per pod that may die."""
+    names = sorted({each.pod for each in report.leaks})
+    by_pod: dict[str, dict[str, set[str]]] = {name: {} for name in names}
+    for each in report.leaks:
+        for death in each.others:
+            by_pod[each.pod].setdefault(death.pod, set()).add(rates.get(each.rate_bytes_per_second, "?"))
+    victims = [name for name in names if any(name in row for row in by_pod.values())]
+    rows = [
+        (name, *(_cell(by_pod[name].get(victim, set()), is_self=name == victim) for victim in victims), "")
+        for name in names
+    ]
+    legend = "s: at the slow rate, f: at the fast rate, ·: not at all"
+    return [style.strong(f"Who takes whom ({legend})"), *columns(("LEAKS", *victims, ""), rows, style, "  ")]
+
+
+def _cell(found: set[str], *, is_self: bool) -> str:
+    if is_self:
+        return "–"
+    return "".join(letter for letter, name in (("s", "slow"), ("f", "fast")) if name in found) or "·"
+
+
+def _rate(rate: int) -> str:
+    return f"{amount(rate, MEMORY)}/s"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 100 else duration(round(seconds))
+
+
+# ---- a page ---------------------------------------------------------------------------------------------------------
+
+_STYLE = f"""
+:root{{color-scheme:light dark;--line:#8884}}
+body{{font:15px/1.45 system-ui,sans-serif;margin:2rem auto;max-width:75rem;padding:0 1rem}}
+table{{border-collapse:collapse;width:100%}}
+th,td{{text-align:left;padding:.35rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}}
+th{{position:sticky;top:0;background:Canvas}}
+.kernel{{color:{KERNEL}}}.kubelet{{color:{KUBELET}}}.bad{{font-weight:700}}small{{opacity:.75}}
+.bar{{display:inline-block;height:.7em;background:{KERNEL};border-radius:2px}}
+"""
+_HEADERS = ("Pod that leaks", "Leak", "Others", "Who dies, in order", "And ends")
+
+
+def page(report: BlastReport) -> str:
+    """Return the list as one self-contained page."""
+    most = max((len({death.pod for death in each.others}) for each in report.leaks), default=1) or 1
+    harmful = [each for each in report.leaks if each.others]
+    rows = "\n".join(_page_row(each, most) for each in harmful)
+    slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
+    intro = (
+        f"{report.pods:,} pods on {report.nodes:,} node{'s' * (report.nodes != 1)}; "
+        f"{len({(each.node, each.pod) for each in harmful}):,} of them take others with them when they leak "
+        f"{slow} or {fast}."
+    )
+    headers = "".join(f"<th>{header}</th>" for header in _HEADERS)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Blast radius</title><style>{_STYLE}</style></head><body>
+<h1>Blast radius</h1><p>{escape(intro)}</p>
+<table><thead><tr>{headers}</tr></thead>
+<tbody>
+{rows}
+</tbody></table></body></html>
+"""
+
+
+def _page_row(each: LeakReport, most: int) -> str:
+    count = len({death.pod for death in each.others})
+    deaths = "<br>".join(_page_death(death) for death in each.others)
+    about = f"{each.qos_class}, priority {each.priority}, {each.node}"
+    return (
+        f"<tr><td>{escape(each.pod)}<br><small>{escape(about)}</small></td>"
+        f"<td>{escape(_rate(each.rate_bytes_per_second))}</td>"
+        f'<td>{count} <span class="bar" style="width:{count / most * 5:.2f}em"></span></td>'
+        f"<td>{deaths}</td><td>{escape(_ends(each))}</td></tr>"
+    )
+
+
+def _page_death(death: DeathReport) -> str:
+    bad = death.is_critical or death.qos_class is QOSClass.GUARANTEED
+    kind = "critical" if death.is_critical else str(death.qos_class)
+    name = f'<span class="bad">{escape(death.pod)}</span>' if bad else escape(death.pod)
+    how = f'<span class="{death.by}">{death.by}</span>'
+    after = escape(_time(death.after_seconds))
+    return f"{name} <small>({kind}) after {after} by {how}: {escape(death.cause)}</small>"

@@ -1,0 +1,20 @@
+"""The page of a run: the built viewer with the run written into it.
+
+``viewer/`` builds the page; who opens files gives it to us as text. The data must not be able to end the script it
+stands in, so ``<`` is written as JavaScript and JSON both allow.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from podqos.report.simulation.view import RunView
+
+SLOT = '<script id="run" type="application/json">null</script>'
+
+
+def page(viewer: str, view: RunView) -> str:
+    """Return the page; ``viewer`` is the built one, which has one slot for the data."""
+    assert viewer.count(SLOT) == 1, "not the built viewer"
+    data = msgspec.json.encode(view).decode().replace("<", "\\u003c")
+    return viewer.replace(SLOT, SLOT.replace("null", data))

@@ -1,0 +1,346 @@
+"""The journal in words: one line for every entry, and the whole story of a kill.
+
+Every sentence renders what an entry carries. Where a sentence would need a number that is not there, the reason is
+missing one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.reasons import (
+    Because,
+    CleanUpGain,
+    ConditionStatus,
+    CPUThrottled,
+    ExitedWith,
+    LimitReached,
+    LocalStorageExceeded,
+    NoPlace,
+    NotAdmitted,
+    OOMKill,
+    OOMLevel,
+    PlacedOn,
+    PreemptedFor,
+    Promised,
+    ReplacementFor,
+    RestartedAfter,
+    ThresholdFigures,
+    ThresholdsMet,
+    ThrottledBy,
+    TooLittleLeft,
+    UnderPressure,
+    WaitedTooLong,
+    WouldEvict,
+)
+from podqos.eviction.signals import SIGNALS, RankKey, Signal
+from podqos.kernel.build import PAGE_BYTES
+from podqos.model.resources import CPU
+from podqos.report.repetition import Again
+from podqos.report.survival.ranking import amount
+from podqos.report.text.words import mebibytes
+
+_NS_PER_SECOND = 1_000_000_000
+_US_PER_SECOND = 1_000_000
+
+
+def line(entry: Entry) -> str:
+    """Return an entry in one line, without its time and node."""
+    who = subject(entry)
+    match entry.kind:
+        case Kind.OOM_KILLED:
+            return f"{who} killed by the kernel{_after(_short(entry.because))}"
+        case Kind.EVICTED:
+            return f"{who} {verb(entry)}{_after(_short(entry.because))}"
+        case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
+            return f"{who} {_short(entry.because)}".strip() if who else _short(entry.because)
+        case _:
+            return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
+
+
+def subject(entry: Entry) -> str:
+    """Return who an entry is about: the pod, and its container where that has another name."""
+    if entry.pod is None:
+        return ""
+    name = entry.pod.partition("/")[2]
+    own = entry.container is None or name == entry.container or name.startswith(f"{entry.container}-")
+    return name if own else f"{name} ({entry.container})"
+
+
+def again(repetition: Again) -> str:
+    """Return that a pod was evicted again and again."""
+    return f"{repetition.pod.partition('/')[2]} came back and was evicted {repetition.times} more times"
+
+
+def away(repetition: Again) -> str:
+    """Return for how long it was not there between its evictions."""
+    first, last = (f"{us / _US_PER_SECOND:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
+    return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
+
+
+def reasons(entry: Entry) -> tuple[str, ...]:
+    """Return why somebody was killed or evicted, as sentences."""
+    match entry.because:
+        case OOMKill() as because:
+            return tuple(_oom_reasons(entry, because))
+        case UnderPressure() as because:
+            return tuple(_pressure_reasons(because))
+        case LocalStorageExceeded() as because:
+            return tuple(_storage_reasons(because))
+        case PreemptedFor() as because:
+            return (_sentence(_short(because)),)
+        case None:
+            return ()
+        case because:
+            return (_sentence(_short(because)),)
+
+
+_VERBS = {
+    Kind.PLACED: "placed",
+    Kind.ADMITTED: "admitted",
+    Kind.REJECTED: "turned away",
+    Kind.ADOPTED: "taken over",
+    Kind.WOULD_EVICT: "would have been evicted",
+    Kind.STARTED: "started",
+    Kind.EXITED: "exited",
+    Kind.RESTARTED: "restarted",
+    Kind.SUCCEEDED: "succeeded",
+    Kind.FAILED: "failed",
+    Kind.STOPPED: "stopped",
+    Kind.CLEANED_UP: "cleaned up",
+    Kind.WAIT_TIMED_OUT: "is still not cleaned up",
+    Kind.PREEMPTED: "preempted",
+    Kind.DELETED: "deleted",
+    Kind.REPLACED: "created by its controller",
+    Kind.PENDING: "waits for a place",
+    Kind.LOST: "lost",
+}
+
+
+def _after(text: str) -> str:
+    return f": {text}" if text else ""
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _short(because: Because | None) -> str:
+    """Return a reason as a clause."""
+    match because:
+        case None:
+            return ""
+        case ThresholdsMet(met=met):
+            return "; ".join(map(_threshold, met)) or "all thresholds have let go"
+        case ConditionStatus(condition=condition, holds=holds):
+            return f"{condition} begins" if holds else f"{condition} ends"
+        case CleanUpGain() as gain:
+            return _clean_up(gain)
+        case UnderPressure() as pressure:
+            return f"{_figures(pressure)}; {_decided(pressure)}"
+        case LocalStorageExceeded() as excess:
+            limit = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
+            return f"{excess.limit_kind} {excess.name}: {limit}".replace(" :", ":")
+        case OOMKill() as kill:
+            return f"{where(kill)} out of memory; {_badness(kill)}"
+        case Promised(qos_class=qos_class, oom_score_adj=scores):
+            return f"{qos_class}, oom_score_adj {', '.join(map(_signed, dict.fromkeys(scores.values())))}"
+        case RestartedAfter(restarts=restarts, back_off_seconds=seconds):
+            waited = f" after {seconds} s of back-off" if seconds else ""
+            return f"restart {restarts}{waited}"
+        case ExitedWith(exit_code=code, oom_killed=killed):
+            return "OOMKilled" if killed else f"exit code {code}"
+        case CPUThrottled() as cpu:
+            return _throttled(cpu)
+        case LimitReached(resource=resource, wanted=wanted, limit=limit):
+            return f"wants {amount(wanted, resource)} {resource}, there are {amount(limit, resource)}"
+        case PlacedOn(displaced=displaced):
+            return f"displaces {', '.join(displaced)}" if displaced else ""
+        case PreemptedFor() as preempted:
+            return (
+                f"{preempted.preemptor} with priority {preempted.preemptor_priority} needs its place, "
+                f"it has priority {preempted.priority}"
+            )
+        case ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
+            waited = f", after {seconds} s of back-off" if seconds else ""
+            return f"for {pod}, {why}{waited}"
+        case TooLittleLeft() as left:
+            unit = "m" if left.resource == CPU else ""
+            return (
+                f"requests {left.requested}{unit} {left.resource}; {left.used}{unit} of {left.capacity}{unit} are taken"
+                if left.resource == CPU
+                else f"requests {amount(left.requested, left.resource)} {left.resource}; "
+                f"{amount(left.used, left.resource)} of {amount(left.capacity, left.resource)} are taken"
+            )
+        case NotAdmitted(message=message):
+            return message
+        case NoPlace() as nowhere:
+            return nowhere.message or _nowhere(nowhere)
+        case WaitedTooLong(seconds=seconds):
+            return f"after {seconds} s"
+
+
+_REFUSALS = {
+    "Insufficient": "too little {what} is left",
+    "UntoleratedTaint": "taint {what}",
+    "UnderPressure": "{what}",
+    "SelectorMismatch": "label {what} differs",
+    "AffinityMismatch": "its node affinity",
+    "NotNamed": "its node affinity",
+    "Unschedulable": "cordoned",
+    "PortTaken": "a host port is taken",
+}
+
+
+def _nowhere(nowhere: NoPlace) -> str:
+    """Return why no node takes a pod."""
+    reasons = [
+        f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
+        for each in nowhere.refusing
+    ]
+    nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
+    if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
+        return "others make room for it"
+    return f"none of {nodes} takes it ({', '.join(reasons)})"
+
+
+def _threshold(figures: ThresholdFigures) -> str:
+    resource = SIGNALS[figures.signal].resource
+    grace = f" for {figures.grace_period_ns // _NS_PER_SECOND} s" if figures.grace_period_ns else ""
+    return f"{figures.signal} {amount(figures.available, resource)} < {amount(figures.threshold, resource)}{grace}"
+
+
+def _clean_up(gain: CleanUpGain) -> str:
+    resource = SIGNALS[gain.signal].resource
+    what = " and ".join(gain.what)
+    before = amount(gain.available_before, resource)
+    if gain.available_after is None:
+        return f"removes {what}: {gain.signal} was {before}"
+    enough = "enough" if gain.available_after >= gain.threshold else "not enough"
+    return f"removes {what}: {gain.signal} {before} → {amount(gain.available_after, resource)}, {enough}"
+
+
+def _throttled(cpu: CPUThrottled) -> str:
+    wants = f"wants {cpu.wanted_milli}m CPU"
+    match cpu.throttled_by:
+        case ThrottledBy.QUOTA:
+            return f"{wants}, its limit grants {cpu.granted_milli}m"
+        case ThrottledBy.CONTENTION:
+            return f"{wants}, its share grants {cpu.granted_milli}m"
+        case ThrottledBy.NOTHING:
+            return f"{wants} and gets them again"
+
+
+# ---- the kernel's kills ----------------------------------------------------------------------------------------------
+
+_LEVELS = {
+    OOMLevel.CONTAINER: "the container",
+    OOMLevel.POD: "the pod",
+    OOMLevel.CLASS: "the cgroup of its class",
+    OOMLevel.KUBEPODS: "the cgroup of all pods",
+    OOMLevel.NODE: "the machine",
+}
+
+
+def where(kill: OOMKill) -> str:
+    """Return what ran out of memory."""
+    return _LEVELS[kill.level]
+
+
+def _badness(kill: OOMKill) -> str:
+    used = mebibytes(kill.used_pages * PAGE_BYTES)
+    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {_signed(kill.oom_score_adj)} ‰"
+
+
+def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
+    yield _sentence(f"{where(kill)} had nothing left of its {_size(kill.limit_bytes)}")
+    used = mebibytes(kill.used_pages * PAGE_BYTES)
+    yield (
+        f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
+        f"{_signed(kill.oom_score_adj)}: a badness of {_size(kill.points * PAGE_BYTES)}, the highest."
+    )
+    if kill.killed_processes > 1:
+        how = "as a whole" if kill.as_group else "with it"
+        yield f"{kill.killed_processes} processes died {how} and gave back {mebibytes(kill.freed_bytes)}."
+    elif kill.freed_bytes:
+        yield f"It gave back {mebibytes(kill.freed_bytes)}."
+    if kill.runner_up_pod is not None and kill.runner_up_points is not None:
+        margin = "nothing" if not kill.margin_bytes else mebibytes(kill.margin_bytes)
+        other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
+        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}; {margin} lay between them."
+    if kill.would_evict is not None:
+        yield _would_evict(entry, kill.would_evict)
+
+
+def _would_evict(entry: Entry, other: WouldEvict) -> str:
+    who = "the same pod" if other.pod == entry.pod else other.pod
+    uses = f"{mebibytes(other.usage)} of {mebibytes(other.request)} requested" if other.request else "nothing requested"
+    why = f"{uses}, priority {other.priority}{_before_next(other.before_next_by, other.next_pod)}"
+    if not other.threshold_met:
+        return f"The kubelet, had it looked, would have evicted nobody; first in its order was {who} ({why})."
+    return f"The kubelet, had it looked, would have evicted {who} ({why})."
+
+
+def _before_next(key: RankKey | None, next_pod: str | None) -> str:
+    return "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
+
+
+# ---- the kubelet's evictions -----------------------------------------------------------------------------------------
+
+
+def _figures(pressure: UnderPressure) -> str:
+    resource = SIGNALS[pressure.signal].resource
+    left = f"{amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
+    return f"{pressure.signal} {left} ({'hard' if pressure.hard else 'soft'})"
+
+
+def _decided(pressure: UnderPressure) -> str:
+    if not pressure.has_statistics:
+        return "it has no statistics"
+    resource = SIGNALS[pressure.signal].resource
+    used = amount(pressure.usage, resource)
+    if Signal.PID is pressure.signal:
+        return f"has {used} processes, priority {pressure.priority}"
+    over = "over its request of" if pressure.over_request else "within its request of"
+    request = f"{over} {amount(pressure.request, resource)}" if pressure.request else "without a request"
+    return f"uses {used} {request}, priority {pressure.priority}"
+
+
+def _pressure_reasons(pressure: UnderPressure) -> Iterator[str]:
+    yield _sentence(f"The kubelet saw {_figures(pressure)}")
+    yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} in the kubelet's order")
+    if pressure.spared:
+        yield f"Before it stood {', '.join(pressure.spared)}, which must not be evicted."
+    if pressure.next_pod is not None and pressure.before_next_by is not None:
+        yield f"Next would have been {pressure.next_pod}; what put it behind was: {pressure.before_next_by}."
+    yield f"It was given {pressure.grace_period_seconds} s to end."
+
+
+def _storage_reasons(excess: LocalStorageExceeded) -> Iterator[str]:
+    name = f" {excess.name}" if excess.name else ""
+    used = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
+    yield f"It exceeded a limit of its own, {excess.limit_kind}{name}: {used}."
+
+
+def is_kill(entry: Entry) -> bool:
+    """Whether somebody was killed or evicted."""
+    return entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}
+
+
+def verb(entry: Entry) -> str:
+    """Return what was done to a victim and by whom."""
+    if entry.by is By.USER:
+        return "evicted on request"
+    return "killed by the kernel" if entry.by is By.KERNEL else "evicted by the kubelet"
+
+
+def _signed(value: int) -> str:
+    return str(value) if value >= 0 else f"−{-value}"
+
+
+def _size(size_bytes: int) -> str:
+    """Return a badness: of tens of gibibytes nobody reads the mebibytes."""
+    size = abs(size_bytes)
+    text = mebibytes(size) if size < 10 << 30 or size % (1 << 30) == 0 else f"{size / (1 << 30):.1f}Gi"
+    return text if size_bytes >= 0 else f"−{text}"

@@ -1,0 +1,63 @@
+"""Which part of a run a still picture shows, and where in the picture a time is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from math import ceil
+
+from msgspec import Struct
+
+from podqos.report.simulation.view import Kill, NodeView, RunView
+
+WIDTH = 1200
+LEFT, RIGHT = 70, WIDTH - 24
+_MOST_POINTS = 1500
+
+
+class Plot(Struct, frozen=True):
+    """A node between two times."""
+
+    view: RunView
+    node: NodeView
+    from_us: int
+    to_us: int
+
+    def x(self, time_us: float) -> float:
+        """Return where a time is."""
+        return LEFT + (RIGHT - LEFT) * (time_us - self.from_us) / (self.to_us - self.from_us)
+
+    @property
+    def kills(self) -> list[Kill]:
+        """Those in sight."""
+        return [
+            kill
+            for kill in self.view.kills
+            if kill.node == self.node.name and self.from_us <= kill.time_us <= self.to_us
+        ]
+
+    @property
+    def indices(self) -> Sequence[int]:
+        """The points to draw: those in sight and one on either side, thinned where they are too many."""
+        times = self.node.times_us
+        first = max(0, bisect_left(times, self.from_us) - 1)
+        last = min(len(times), bisect_right(times, self.to_us) + 1)
+        every = range(first, last)
+        most = max(12, _MOST_POINTS // (len(self.node.pods) + 2))
+        if len(every) <= most:
+            return every
+        kept = {first, last - 1, *range(first, last, ceil(len(every) / most))}
+        for kill in self.kills:
+            kept.update(range(bisect_left(times, kill.time_us), min(last, bisect_right(times, kill.time_us))))
+        return sorted(kept)
+
+
+def plot_of(view: RunView, node: NodeView) -> Plot:
+    """Return the part to draw: all of the run, or less if everything happens early."""
+    times = [kill.time_us for kill in view.kills if kill.node == node.name]
+    end_us = view.end_us
+    if times:
+        first, last = times[0], times[-1]
+        close_us = last + max((last - first) * 3 // 5, first * 3 // 5, view.end_us // 20)
+        end_us = close_us if close_us < view.end_us // 2 else view.end_us
+    return Plot(view, node, 0, end_us)

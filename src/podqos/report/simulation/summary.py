@@ -1,0 +1,158 @@
+"""How a run ended, per workload, counted from its journal alone.
+
+What belongs to which workload is told; everything else is in the entries, so that the same counting serves any journal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from podqos.agent.journal import Entry, Kind
+from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
+from podqos.model.pod import QOSClass
+from podqos.report.repetition import first_pods
+from podqos.report.simulation.view import RepeatedEvictions, Summary, WorkloadSummary
+
+# So many evictions of what is the same pod to its owner are worth a line of their own.
+_REPEATED = 3
+# What takes a pod, or a container of it, away against its will until something starts in its place.
+_TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """The workload of a pod."""
+
+    workload: str
+    """``namespace/name``."""
+    qos_class: QOSClass
+    priority: int
+
+
+def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: int, end_us: int) -> Summary:
+    """Count a run. ``owners`` are by key of the pod, in the order in which to list their workloads."""
+    tallies: dict[str, _Tally] = {}
+    for owner in owners.values():
+        tallies.setdefault(owner.workload, _Tally(owner))
+    levels: Counter[str] = Counter()
+    signals: Counter[str] = Counter()
+    entries = list(entries)
+    for entry in entries:
+        if entry.pod is None or entry.pod not in owners:
+            continue
+        tallies[owners[entry.pod].workload].take(entry)
+        match entry.because:
+            case OOMKill(level=level):
+                levels[level] += 1
+            case UnderPressure(signal=signal):
+                signals[signal] += 1
+            case LocalStorageExceeded(limit_kind=kind):
+                signals[kind] += 1
+    rows = tuple(tally.row(end_us) for tally in tallies.values())
+    return Summary(
+        nodes=nodes,
+        pods=sum(row.pods for row in rows),
+        untouched=sum(row.untouched for row in rows),
+        oom_kills=sum(row.oom_kills for row in rows),
+        evictions=sum(row.evictions for row in rows),
+        restarts=sum(row.restarts for row in rows),
+        rejections=sum(row.rejections for row in rows),
+        downtime_us=sum(row.downtime_us for row in rows),
+        oom_kills_by_level=dict(sorted(levels.items())),
+        evictions_by_signal=dict(sorted(signals.items())),
+        workloads=rows,
+        repeated_evictions=_repeated(entries),
+    )
+
+
+def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
+    """Return the pods that were evicted again and again, under however many names."""
+    firsts = first_pods(entries)
+    times: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.kind is Kind.EVICTED and entry.pod is not None:
+            times.setdefault(firsts.get(entry.pod, entry.pod), []).append(entry.time_us)
+    found = (RepeatedEvictions(pod, len(at), at[0], at[-1]) for pod, at in times.items() if len(at) >= _REPEATED)
+    return tuple(sorted(found, key=lambda each: (-each.times, each.pod)))
+
+
+class _Tally:
+    """What is counted of one workload while its entries go by."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._pods: set[str] = set()
+        self._touched: set[str] = set()
+        self._kinds: Counter[Kind] = Counter()
+        self._waits: dict[tuple[str, str | None], int] = {}
+        """Since when a pod, or a container of it, is missed."""
+        self._stands_for: dict[str, str] = {}
+        """The pod that is still missed, by the one made for it."""
+        self._downtime_us = 0
+        self._short_since: dict[tuple[str, str | None], int] = {}
+        self._throttled_us = 0
+
+    def take(self, entry: Entry) -> None:
+        """Count an entry."""
+        assert entry.pod is not None
+        self._kinds[entry.kind] += 1
+        if entry.kind in _TAKEN or entry.kind is Kind.STARTED:
+            self._pods.add(entry.pod)
+        if entry.kind in _TAKEN:
+            self._touched.add(entry.pod)
+            self._taken(entry.pod, entry.container, entry.time_us)
+        elif isinstance(entry.because, ReplacementFor):
+            self._stands_for[entry.pod] = self._stands_for.get(entry.because.pod, entry.because.pod)
+        elif entry.kind is Kind.RESTARTED or (entry.kind is Kind.STARTED and entry.container is None):
+            self._started(entry.pod, entry.container, entry.time_us)
+        if entry.kind is Kind.THROTTLED and isinstance(entry.because, CPUThrottled):
+            self._throttled(entry, entry.because)
+        elif entry.kind in _TAKEN or entry.kind in {Kind.EXITED, Kind.STOPPED, Kind.SUCCEEDED, Kind.FAILED}:
+            self._no_longer_short(entry)
+
+    def row(self, end_us: int) -> WorkloadSummary:
+        """Return what has been counted."""
+        kinds = self._kinds
+        return WorkloadSummary(
+            workload=self._owner.workload,
+            qos_class=self._owner.qos_class,
+            priority=self._owner.priority,
+            pods=len(self._pods),
+            untouched=len(self._pods - self._touched),
+            oom_kills=kinds[Kind.OOM_KILLED],
+            evictions=kinds[Kind.EVICTED],
+            restarts=kinds[Kind.RESTARTED],
+            rejections=kinds[Kind.REJECTED],
+            downtime_us=self._downtime_us + sum(end_us - since for since in self._waits.values()),
+            throttled_us=self._throttled_us + sum(end_us - since for since in self._short_since.values()),
+        )
+
+    def _taken(self, pod: str, container: str | None, time_us: int) -> None:
+        """Begin to count; a pod is missed once, whatever befalls it or its replacement before that runs."""
+        missed = self._stands_for.get(pod, pod)
+        known = [each for each in self._waits if each[0] == missed]
+        if not known or (container is not None and known[0][1] not in {None, container}):
+            self._waits[missed, container] = time_us
+
+    def _started(self, pod: str, container: str | None, time_us: int) -> None:
+        """End the wait for a container, or for all of a pod."""
+        missed = self._stands_for.pop(pod, pod)
+        for key in [each for each in self._waits if each[0] == missed and container in {None, each[1]}]:
+            self._downtime_us += time_us - self._waits.pop(key)
+
+    def _throttled(self, entry: Entry, because: CPUThrottled) -> None:
+        assert entry.pod is not None
+        if because.throttled_by is ThrottledBy.NOTHING:
+            self._no_longer_short(entry)
+        else:
+            self._short_since.setdefault((entry.pod, entry.container), entry.time_us)
+
+    def _no_longer_short(self, entry: Entry) -> None:
+        for key in [
+            (pod, container)
+            for pod, container in self._short_since
+            if pod == entry.pod and entry.container in {None, container}
+        ]:
+            self._throttled_us += entry.time_us - self._short_since.pop(key)

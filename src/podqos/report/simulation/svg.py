@@ -1,0 +1,104 @@
+"""A run as one still picture, for documents and slides.
+
+The layout is that of the page, the drawing is plain SVG without script or style sheet, and the same run gives the same
+bytes. A picture shows one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from xml.sax.saxutils import escape
+
+from podqos.agent.journal import By
+from podqos.model.pod import QOSClass
+from podqos.report.simulation.panels import panels
+from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
+from podqos.report.simulation.timeline import headline, seconds
+from podqos.report.simulation.view import Kill, NodeView, RunView
+from podqos.report.text import palette
+from podqos.report.text.svg_elements import GRID, INK, PAPER, QUIET, heading, line, rect, sign, text
+
+_TOP = 118
+_BETWEEN = 42
+_CLOSE = 17
+"""Kills closer than so many pixels share a mark."""
+_FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="11.5" fill="{QUIET}"'
+_DAY_US = 86_400_000_000
+_TIME_STEPS_US = tuple(
+    step * 1000
+    for step in (
+        *(1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000),
+        *(600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000, 43_200_000, 86_400_000),
+    )
+)
+
+
+def run_svg(view: RunView, node: NodeView) -> str:
+    """Draw a node of a run."""
+    plot = plot_of(view, node)
+    body: list[str] = []
+    top: float = _TOP
+    for panel in panels(plot):
+        body += [heading(LEFT, top - 9, panel.title, panel.note), *panel.draw(plot, top)]
+        top += panel.height + _BETWEEN
+    bottom = top - _BETWEEN
+    height = round(bottom + 34)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" {_FONT}>',
+        f"<title>{escape(view.name)}: {escape(headline(view.summary))}</title>",
+        f'{rect(0, 0, WIDTH, height)} fill="{PAPER}"/>',
+        f'<clipPath id="c">{rect(LEFT, 0, RIGHT - LEFT, height)}/></clipPath>',
+        *_head(plot),
+        *_times(plot, bottom),
+        *body,
+        *_marks(plot, bottom),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _head(plot: Plot) -> Iterator[str]:
+    view = plot.view
+    facts = f"podqos simulate: {seconds(view.end_us, 0)}, Kubernetes {view.kubernetes_version}"
+    node = f", {plot.node.name}" if view.summary.nodes > 1 else ""
+    yield text(LEFT, 32, view.name, size=20, weight=650, fill=INK)
+    yield text(RIGHT, 32, f"{facts}{node}", anchor="end")
+    yield text(LEFT, 53, headline(view.summary), size=13, fill=INK)
+    x = LEFT
+    for qos_class in QOSClass:
+        yield f'{rect(x, 64, 11, 11)} rx="3" fill="{palette.SHADES[qos_class][2]}"/>'
+        yield text(x + 16, 74, qos_class.value)
+        x += 100
+    for by, words in ((By.KERNEL, "killed by the kernel"), (By.KUBELET, "evicted by the kubelet")):
+        yield sign(by, x + 6, 70, 5)
+        yield text(x + 16, 74, words)
+        x += 146
+
+
+def _times(plot: Plot, bottom: float) -> Iterator[str]:
+    rough = (plot.to_us - plot.from_us) / 9
+    step = next((each for each in _TIME_STEPS_US if each >= rough), _DAY_US * ceil(rough / _DAY_US))
+    digits = 0 if step >= 1_000_000 else 1 if step >= 100_000 else 3
+    for time_us in range(plot.from_us, plot.to_us + 1, step):
+        x = plot.x(time_us)
+        yield line(x, _TOP, x, bottom, GRID)
+        yield text(min(x, RIGHT - 14), bottom + 18, seconds(time_us, digits), anchor="middle")
+
+
+def _marks(plot: Plot, bottom: float) -> Iterator[str]:
+    """Yield a mark per kill; those too close to tell apart share one."""
+    groups: list[list[Kill]] = []
+    for kill in plot.kills:
+        if groups and plot.x(kill.time_us) - plot.x(groups[-1][0].time_us) < _CLOSE:
+            groups[-1].append(kill)
+        else:
+            groups.append([kill])
+    number = 1
+    for group in groups:
+        x, by = plot.x(group[0].time_us), group[0].by
+        yield line(x, _TOP - 22, x, bottom, palette.KERNEL if by is By.KERNEL else palette.KUBELET, dash="3 3")
+        yield sign(by, x, _TOP - 30, 10)
+        words = str(number) if len(group) == 1 else f"{len(group)}×"
+        yield text(x, _TOP - 26, words, anchor="middle", weight=700, fill="#fff", size=11)
+        number += len(group)

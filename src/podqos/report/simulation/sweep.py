@@ -1,0 +1,114 @@
+"""``podqos sweep``: what many runs say together, as a documented value and as text.
+
+The value is stable: fields are added, never renamed or removed; ``docs/schema/sweep.json`` is made from these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from podqos.report.text.style import Style, columns
+from podqos.sim.sweep import Combination, Spread, WorkloadSurvival
+
+CSV_COLUMNS = (
+    "runs",
+    "workload",
+    "survived",
+    "oom_kills_mean",
+    "evictions_mean",
+    "never_ran_mean",
+    "downtime_seconds_median",
+    "downtime_seconds_p95",
+    "downtime_seconds_most",
+)
+_BAR = 20
+
+
+class SweepReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos sweep -o json``."""
+
+    scenario: str
+    parameters: tuple[str, ...]
+    runs: int
+    combinations: tuple[Combination, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Sweep"
+
+
+def table(report: SweepReport, style: Style) -> list[str]:
+    """Return who acts first, and how each workload fares, under each choice of values."""
+    lines = [style.strong("Who acts first, and whom it takes first")]
+    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST TO GO")
+    lines += columns(headers, [_first_row(each) for each in report.combinations], style, "  ")
+    for name in _workloads(report.combinations):
+        lines += ["", style.strong(name)]
+        rows = [
+            (*each.values, _percent(found.survived), _bar(found.survived), *_figures(found))
+            for each in report.combinations
+            for found in each.workloads
+            if found.workload == name
+        ]
+        headers = (*report.parameters, "SURVIVES", "", "KILLS", "EVICTIONS", "NEVER RAN", "DOWN (MEDIAN)", "DOWN (P95)")
+        lines += columns(headers, rows, style, "  ")
+    return lines
+
+
+def csv_rows(report: SweepReport) -> Iterator[tuple[str | int | float, ...]]:
+    """Yield a row per choice of values and workload; the values come first."""
+    for each in report.combinations:
+        for found in each.workloads:
+            down = found.downtime_seconds
+            yield (
+                *each.values,
+                each.runs,
+                found.workload,
+                found.survived,
+                found.oom_kills.mean,
+                found.evictions.mean,
+                found.never_ran.mean,
+                down.median,
+                down.p95,
+                down.most,
+            )
+
+
+def _first_row(each: Combination) -> tuple[str, ...]:
+    victims = ", ".join(f"{name} {_percent(share)}" for name, share in each.first_victims.items())
+    return (
+        *each.values,
+        str(each.runs),
+        _percent(each.kernel_first),
+        _percent(each.kubelet_first),
+        _range(each.oom_kills),
+        _range(each.evictions),
+        victims or "nobody",
+    )
+
+
+def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
+    down = found.downtime_seconds
+    counts = (found.oom_kills, found.evictions, found.never_ran)
+    return *map(_range, counts), f"{down.median:.3g} s", f"{down.p95:.3g} s"
+
+
+def _workloads(combinations: Sequence[Combination]) -> list[str]:
+    """Return the workloads to show: those that were touched at all, worst first."""
+    worst: dict[str, float] = {}
+    for each in combinations:
+        for found in each.workloads:
+            worst[found.workload] = min(worst.get(found.workload, 1.0), found.survived)
+    return sorted((name for name, survived in worst.items() if survived < 1), key=lambda name: (worst[name], name))
+
+
+def _range(spread: Spread) -> str:
+    return f"{spread.least:g}" if spread.least == spread.most else f"{spread.least:g}–{spread.most:g}"
+
+
+def _bar(share: float) -> str:
+    return "█" * round(share * _BAR) or "▏"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"

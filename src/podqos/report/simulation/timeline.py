@@ -1,0 +1,248 @@
+"""A run for the terminal: what happened when, how much memory was left, who was killed by whom and why; then the sum.
+
+Each function takes the documented value and returns lines. What repeats itself (pods that start together, containers
+that are short of CPU at the same time, a pod that is evicted again and again) is one line.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import groupby, islice
+
+from podqos.agent.journal import By, Kind
+from podqos.report.repetition import Again, condensed
+from podqos.report.simulation.journal_words import again, away
+from podqos.report.simulation.view import EventView, Kill, NodeView, RunView, Summary
+from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
+from podqos.report.text.words import mebibytes
+
+_BAR_COLUMNS = 16
+_MOST_LINES = 400
+_REPEATED_SHOWN = 3
+_HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
+_TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
+_KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
+_SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
+
+CSV_COLUMNS = (
+    "workload",
+    "class",
+    "priority",
+    "pods",
+    "untouched",
+    "oom_kills",
+    "evictions",
+    "restarts",
+    "rejections",
+    "downtime_seconds",
+    "cpu_short_seconds",
+)
+
+
+def timeline(view: RunView, style: Style) -> list[str]:
+    """Return the whole report."""
+    return [
+        *heading(view, style),
+        *(line for node in view.nodes for line in _node(view, node, style)),
+        *ending(view, style),
+    ]
+
+
+def csv_rows(summary: Summary) -> Iterator[tuple[str | int | float, ...]]:
+    """Yield a row per workload."""
+    for row in summary.workloads:
+        yield (
+            row.workload,
+            row.qos_class.value,
+            row.priority,
+            row.pods,
+            row.untouched,
+            row.oom_kills,
+            row.evictions,
+            row.restarts,
+            row.rejections,
+            row.downtime_us / 1_000_000,
+            row.throttled_us / 1_000_000,
+        )
+
+
+def seconds(time_us: int, digits: int = 3) -> str:
+    """Return a time for people: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
+    if time_us < 120_000_000:
+        return f"{time_us / 1_000_000:.{digits}f} s"
+    minutes, rest_us = divmod(time_us, 60_000_000)
+    if minutes < 120 and rest_us == 0:
+        return f"{minutes} min"
+    if minutes < 120:
+        return f"{minutes} min {rest_us / 1_000_000:.{min(digits, 1)}f} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def heading(view: RunView, style: Style) -> list[str]:
+    """Return what ran."""
+    facts = (
+        seconds(view.end_us, 0),
+        f"seed {view.seed}",
+        f"Kubernetes {view.kubernetes_version}",
+        f"{view.policy} ranking",
+    )
+    lines = [f"{style.strong(view.name)}  {style.faint(' · '.join(facts))}"]
+    if view.description:
+        lines += wrapped(view.description, style, "")
+    return lines
+
+
+# ---- one node --------------------------------------------------------------------------------------------------------
+
+
+def _node(view: RunView, node: NodeView, style: Style) -> list[str]:
+    thresholds = ", ".join(f"{each.statement}" for each in node.thresholds if each.signal == "memory.available")
+    facts = f"{mebibytes(node.memory_bytes)}, {node.cpu_milli / 1000:g} cores" + (
+        f"; {thresholds}" if thresholds else ""
+    )
+    lines = ["", f"{style.strong(node.name)}  {style.faint(facts)}"]
+    body = [line for block in _blocks(view, node, style) for line in block]
+    if len(body) > _MOST_LINES:
+        left_out = len(body) - _MOST_LINES
+        body = [*body[:_MOST_LINES], style.faint(f"… and {left_out:,} more lines; -o jsonl has everything")]
+    return [*lines, *body]
+
+
+def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
+    kills = iter([kill for kill in view.kills if kill.node == node.name])
+    events = [event for event in view.events if event.node in {node.name, ""} and event.kind not in _HIDDEN]
+    width = max((len(seconds(event.time_us)) for event in events), default=0)
+
+    def start(time_us: int, *, before: bool) -> str:
+        return f"{seconds(time_us).rjust(width)}  {_memory(node, time_us, style, before=before)}  "
+
+    for part in condensed(events, lambda event: event.first_pod or event.pod):
+        if isinstance(part, Again):
+            deque(islice(kills, part.times), maxlen=0)
+            what = style.alarm(f"{_SIGNS[By.KUBELET]} {again(part)}")
+            since = f"Since {seconds(part.since_us, 1)}; {away(part)}."
+            yield _block(start(part.until_us, before=True), (what, since), " " * (width + 4), style)
+            continue
+        for time_us, together in groupby(part, key=lambda event: event.time_us):
+            each = list(together)
+            beginning = start(time_us, before=any(event.kind in _KILLS for event in each))
+            for texts in _told(each, kills, style):
+                yield _block(beginning, texts, " " * (width + 4), style)
+                beginning = " " * visible_length(beginning)
+
+
+def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
+    """Yield what happened at one time; each is a line with those that explain it."""
+    for kind, alike in groupby(events, key=lambda event: event.kind):
+        each = list(alike)
+        if kind in _KILLS:
+            yield from (_killed(next(kills, None), event, style) for event in each)
+        elif kind in _TOGETHER and len(each) > 1:
+            names = dict.fromkeys(event.pod.partition("/")[2] for event in each if event.pod is not None)
+            yield [f"{_TOGETHER[kind]}: {', '.join(names)}"]
+        else:
+            yield from ([event.text] for event in each)
+
+
+def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
+    if kill is None:  # one of very many
+        return [event.text]
+    qos_class = f" ({style.qos_class(kill.qos_class)})" if kill.qos_class is not None else ""
+    places = [
+        f"{who} #{place}"
+        for who, place in (("kernel's", kill.kernel_place), ("kubelet's", kill.kubelet_place))
+        if place is not None
+    ]
+    rank = style.faint(f"  {', '.join(places)}") if places else ""
+    saved = [f"saved by: {_lower(saving.change)} → {saving.effect}" for saving in kill.savings if saving.saves][:1]
+    return [
+        f"{style.alarm(f'{_SIGNS[kill.by]} {kill.title}')}{qos_class}{rank}",
+        *kill.reasons,
+        *saved,
+    ]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[str]:
+    first = start + cut(texts[0], style.width, visible_length(start))
+    return [first.rstrip(), *(line for text in texts[1:] for line in wrapped(text, style, indent))]
+
+
+def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
+    """Return a bar of the memory in use and what is left, just ``before`` what happened or after it."""
+    times = node.times_us
+    if not times:
+        return ""
+    at = bisect_left(times, time_us) if before else bisect_right(times, time_us) - 1
+    left = max(0, node.available_bytes[min(max(at, 0), len(times) - 1)])
+    used = round(_BAR_COLUMNS * (1 - left / node.memory_bytes))
+    tightest = max((each.amount for each in node.thresholds if each.signal == "memory.available"), default=0)
+    bar = "█" * used + "░" * (_BAR_COLUMNS - used)
+    text = f"{mebibytes(left - left % 2**20) if left >= 2**20 else 'nothing':>8} left"
+    return f"{style.alarm(bar)} {style.alarm(text)}" if left < tightest else f"{bar} {text}"
+
+
+# ---- the end ---------------------------------------------------------------------------------------------------------
+
+
+def ending(view: RunView, style: Style) -> list[str]:
+    """Return how it ended."""
+    summary = view.summary
+    lines = ["", style.strong(headline(summary))]
+    for what, counts in (("out of memory", summary.oom_kills_by_level), ("evicted for", summary.evictions_by_signal)):
+        if counts:
+            lines.append(f"{what}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
+    lines += _repeated(summary)
+    hidden = summary.nodes - len(view.nodes)
+    if hidden > 0:
+        lines.append(f"{len(view.nodes)} of {summary.nodes:,} nodes are shown above; --node NAME shows another")
+    rows = [
+        (
+            row.workload,
+            style.qos_class(row.qos_class),
+            f"{row.priority}",
+            f"{row.untouched}/{row.pods}",
+            _some(row.oom_kills),
+            _some(row.evictions),
+            _some(row.restarts),
+            _span(row.downtime_us),
+            _span(row.throttled_us),
+        )
+        for row in summary.workloads
+    ]
+    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNTOUCHED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    return [*lines, "", *columns(headers, rows, style)]
+
+
+def _repeated(summary: Summary) -> Iterator[str]:
+    for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
+        when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
+        yield f"evicted again and again: {each.pod} {each.times:,} times, {when}"
+    more = len(summary.repeated_evictions) - _REPEATED_SHOWN
+    if more > 0:
+        yield f"evicted again and again: {_many(more, 'more pod')}"
+
+
+def headline(summary: Summary) -> str:
+    """Return the outcome in one sentence."""
+    killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
+    evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"
+    return f"{killed}, {evicted}; {summary.untouched:,} of {_many(summary.pods, 'pod')} came through untouched."
+
+
+def _many(count: int, what: str) -> str:
+    return "nobody" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _some(count: int) -> str:
+    return f"{count:,}" if count else "–"
+
+
+def _span(time_us: int) -> str:
+    return seconds(time_us, 1) if time_us else "–"

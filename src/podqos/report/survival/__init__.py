@@ -1,0 +1,1 @@
+"""Pure. `podqos rank`, `thresholds`, `cpu`, `forecast`, `drift`."""

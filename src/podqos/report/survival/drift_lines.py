@@ -1,0 +1,101 @@
+"""``podqos drift`` for people: a line per workload that changed, and why, one below the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from podqos.report.survival.drift import DriftReport, StandingReport, WorkloadDriftReport
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import mebibytes
+from podqos.survival.drift import Status
+
+_HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
+
+# Turns of one workload that are told one by one.
+_TOLD = 10
+
+
+def table(report: DriftReport, style: Style) -> list[str]:
+    """Return what changed, and what it rests on."""
+    changed = report.changed
+    if not changed:
+        return [
+            f"No class, score or place changed for any of {len(report.workloads)} workloads.",
+            *_basis(report, style),
+        ]
+    rows = [_row(each, style) for each in changed]
+    lines = columns(_HEADERS, rows, style)
+    for workload in movers(report):
+        lines += ["", style.strong(workload.workload)]
+        lines += [line for reason in reasons_of(workload) for line in wrapped(reason, style, "  ")]
+    return [*lines, "", summary(report), *_basis(report, style)]
+
+
+def summary(report: DriftReport) -> str:
+    """Return how many of what, in a sentence."""
+    counts = Counter(each.status for each in report.workloads)
+    names = {Status.AHEAD: "moved ahead in a kill order", Status.BACK: "moved back"}
+    parts = [f"{count} {names.get(status, status)}" for status in Status if (count := counts[status])]
+    failing = sum(each.fails for each in report.workloads)
+    shifted = sum(each.fails and not each.differences for each in report.workloads)
+    verdict = f"{failing} to look at" if failing else "Nobody is worse off"
+    hint = f" {shifted} of them did not change; --allow-shifted accepts such." if shifted else ""
+    return f"{verdict}: {', '.join(parts)}.{hint}"
+
+
+def movers(report: DriftReport) -> list[WorkloadDriftReport]:
+    """Return those that changed or moved ahead; who was only overtaken is told of there."""
+    return [each for each in report.changed if each.differences or each.moved_ahead]
+
+
+def reasons_of(workload: WorkloadDriftReport) -> Iterator[str]:
+    """Yield what changed in a workload, and what follows from it for others."""
+    yield from (difference.text for difference in workload.differences)
+    for moves in (workload.moved_ahead, workload.moved_back):
+        yield from (move.text for move in moves[:_TOLD])
+        if len(moves) > _TOLD:
+            yield f"… and {len(moves) - _TOLD} more such turns"
+
+
+def basis(report: DriftReport) -> str:
+    """Return what the comparison rests on."""
+    usage = f"usage from {report.usage}" if report.usage else "no usage given: the older requests stand in for it"
+    injected = f"; injected: {', '.join(report.injectors)}" if report.injectors else ""
+    return f"A node of {mebibytes(report.node_memory_bytes)}; {usage}{injected}."
+
+
+def change(before: object, after: object) -> str:
+    """Return a value and what it became, or once where it stayed."""
+    one, other = ("–" if each is None else str(each) for each in (before, after))
+    return one if one == other else f"{one} → {other}"
+
+
+def _basis(report: DriftReport, style: Style) -> list[str]:
+    return [style.faint(line) for line in wrapped(basis(report), style, "")]
+
+
+def _row(workload: WorkloadDriftReport, style: Style) -> tuple[str, ...]:
+    before, after = workload.before, workload.after
+    status = style.alarm(workload.status) if workload.fails else str(workload.status)
+    return (
+        workload.workload,
+        status,
+        change(
+            before and style.qos_class(before.qos_class),
+            after and style.qos_class(after.qos_class),
+        ),
+        change(worst_score(before), worst_score(after)),
+        change(before and before.eviction_place, after and after.eviction_place),
+        change(before and before.kernel_place, after and after.kernel_place),
+        change(before and before.priority, after and after.priority),
+    )
+
+
+def worst_score(standing: StandingReport | None) -> str | None:
+    """Return the highest oom_score_adj, with its container where there are others."""
+    if standing is None:
+        return None
+    worst = standing.worst
+    alike = len({score.oom_score_adj for score in standing.scores}) == 1
+    return str(worst.oom_score_adj) if alike else f"{worst.oom_score_adj} ({worst.container})"

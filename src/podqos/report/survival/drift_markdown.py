@@ -1,0 +1,74 @@
+"""``podqos drift`` as Markdown for a comment on a pull request.
+
+GitHub cuts comments at 65,536 characters, so this stays well below and says how much it left out. Everything that
+comes from manifests stands in code spans: there nobody is mentioned and nothing is markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from podqos.report.survival.drift import DriftReport, WorkloadDriftReport
+from podqos.report.survival.drift_lines import basis, change, movers, reasons_of, summary, worst_score
+
+MOST_CHARACTERS = 65_536
+# Room for the heading, the last lines and what is said about the rest.
+_FOR_TABLE, _FOR_DETAILS = 25_000, 35_000
+
+
+def markdown(report: DriftReport) -> str:
+    """Return the comment."""
+    changed = report.changed
+    heading = f"### podqos drift: {_plain(summary(report))}"
+    parts = [heading]
+    if changed:
+        head = "| workload | | class | oom_score_adj | evicted # | killed # | priority |\n|---|---|---|---|---|---|---|"
+        parts.append("\n".join([head, *_within(map(_row, changed), _FOR_TABLE, len(changed))]))
+        details = [_details(each) for each in movers(report)]
+        told = "\n".join(_within(details, _FOR_DETAILS, len(details)))
+        parts += [f"<details><summary>Why</summary>\n\n{told}\n\n</details>"] if details else []
+    parts.append(f"<sub>{_code(report.old)} → {_code(report.new)}. {_plain(basis(report))}</sub>")
+    text = "\n\n".join(parts)
+    assert len(text) < MOST_CHARACTERS
+    return text
+
+
+def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
+    """Return as many lines as there is room for, and how many were left out."""
+    kept: list[str] = []
+    for line in lines:
+        if len(line) + 1 > room:
+            return [*kept, f"\n… and {total - len(kept)} more workloads; `podqos drift` prints them all."]
+        kept.append(line)
+        room -= len(line) + 1
+    return kept
+
+
+def _row(workload: WorkloadDriftReport) -> str:
+    before, after = workload.before, workload.after
+    cells = (
+        _code(workload.workload),
+        f"**{workload.status}**" if workload.fails else str(workload.status),
+        change(before and before.qos_class, after and after.qos_class),
+        _code(change(worst_score(before), worst_score(after))),
+        change(before and before.eviction_place, after and after.eviction_place),
+        change(before and before.kernel_place, after and after.kernel_place),
+        change(before and before.priority, after and after.priority),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _details(workload: WorkloadDriftReport) -> str:
+    reasons = "\n".join(f"- {_code(reason)}" for reason in reasons_of(workload))
+    return f"{_code(workload.workload)}\n{reasons}\n"
+
+
+def _code(text: str) -> str:
+    """Return a text in which nothing means anything."""
+    clean = " ".join(text.replace("`", "'").replace("|", "¦").split())
+    return f"`{clean[:500]}`"
+
+
+def _plain(text: str) -> str:
+    """Return a sentence of ours that may hold a file's name."""
+    return "".join(character for character in text if character not in "<>@`|*[]")

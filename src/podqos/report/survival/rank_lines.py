@@ -1,0 +1,130 @@
+"""``podqos rank`` for people: the two orders one below the other, and where they disagree.
+
+Each function takes the documented value and returns lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.report.components import component_table
+from podqos.report.survival.ranking import RankReport, amount
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import mebibytes
+
+_BECAUSE = "BEFORE THE NEXT BECAUSE"
+
+CSV_COLUMNS = (
+    "pod",
+    "class",
+    "priority",
+    "eviction_place",
+    "kernel_place",
+    "usage",
+    "request",
+    "evicted_before_next_by",
+    "spared",
+    "oom_score_adj",
+    "badness_bytes",
+    "killed_before_next_by",
+)
+
+
+def table(report: RankReport, style: Style) -> list[str]:
+    """Return both orders and what there is to say about them."""
+    threshold = "hard" if report.hard else "soft"
+    where = "the machine" if report.node.oom_cgroup == "/" else report.node.oom_cgroup
+    return [
+        style.strong(f"Evicted by the kubelet, first to last: {report.signal}, {threshold}, policy {report.policy}"),
+        *_evictions(report, style),
+        "",
+        style.strong(f"Killed by the kernel, first to last, when {where} is out of memory"),
+        *_kills(report, style),
+        "",
+        *component_table(report.components, style),
+        "",
+        *(line for text in _remarks(report) for line in wrapped(text, style, "")),
+    ]
+
+
+def csv_rows(report: RankReport) -> Iterator[tuple[str | int | None, ...]]:
+    """Yield a row per pod, in the order of eviction; the kernel's figures are those of its first container to die."""
+    first = {kill.pod: kill for kill in reversed(report.kill_order)}
+    for place in report.eviction_order:
+        kill = first[place.pod]
+        yield (
+            place.pod,
+            place.qos_class.value,
+            place.priority,
+            place.place,
+            place.kernel_place,
+            place.usage,
+            place.request,
+            place.before_next_by and place.before_next_by.value,
+            place.spared,
+            kill.oom_score_adj,
+            kill.badness_bytes,
+            kill.before_next_by and kill.before_next_by.value,
+        )
+
+
+def _evictions(report: RankReport, style: Style) -> list[str]:
+    rows = [
+        (
+            str(place.place),
+            place.pod,
+            style.qos_class(place.qos_class),
+            str(place.priority),
+            "?" if place.usage is None else amount(place.usage, report.resource),
+            amount(place.request, report.resource) if place.request else "–",
+            str(place.kernel_place),
+            f"spared: {place.spared}" if place.spared else place.reason,
+        )
+        for place in report.eviction_order
+    ]
+    return columns(("#", "POD", "CLASS", "PRIORITY", "USES", "REQUESTS", "KERNEL'S #", _BECAUSE), rows, style)
+
+
+def _kills(report: RankReport, style: Style) -> list[str]:
+    rows = [
+        (
+            str(kill.place),
+            kill.pod,
+            kill.container,
+            style.qos_class(kill.qos_class),
+            ("" if kill.processes == 1 else f"{kill.processes} × ") + _used(kill.used_bytes, kill.is_measured),
+            str(kill.oom_score_adj),
+            _signed(kill.badness_bytes),
+            str(kill.oom_score),
+            str(kill.eviction_place),
+            kill.reason,
+        )
+        for kill in report.kill_order
+    ]
+    headers = ("#", "POD", "CONTAINER", "CLASS", "USES", "ADJ", "BADNESS", "SCORE", "KUBELET'S #", _BECAUSE)
+    return columns(headers, rows, style)
+
+
+def _signed(size_bytes: int) -> str:
+    return mebibytes(size_bytes) if size_bytes >= 0 else f"−{mebibytes(-size_bytes)}"
+
+
+def _used(used_bytes: int, is_measured: bool) -> str:
+    return mebibytes(used_bytes) if is_measured else "?"
+
+
+def _remarks(report: RankReport) -> Iterator[str]:
+    node = report.node
+    left = f"{mebibytes(node.kernel_left_bytes)} before the kernel kills" if node.kernel_left_bytes > 0 else "nothing"
+    available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
+    yield f"Available as the kubelet counts: {available}. Left as the kernel counts: {left}."
+    if not report.disagreements:
+        yield "Both orders agree."
+        return
+    pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
+    yield f"The orders disagree about {pairs} of pods:"
+    for each in report.disagreements:
+        kubelet = f"the kubelet evicts {each.evicted_first} before {each.killed_first} ({each.evicted_by})"
+        if each.spared is not None:
+            kubelet = f"the kubelet evicts {each.evicted_first} and never {each.killed_first} ({each.spared})"
+        yield f"  {kubelet}, the kernel kills {each.killed_first} first ({each.killed_by})"

@@ -1,0 +1,397 @@
+"""``podqos thresholds``: what a kubelet leaves to pods, and when it evicts them, as a documented value and as text.
+
+The value is stable: fields are added, never renamed or removed; ``docs/schema/thresholds.json`` is made from these
+classes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
+from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.placement.allocatable import Division, SoftCoverage
+from podqos.report.survival.ranking import amount as amount_of
+from podqos.report.text.style import Style, columns, wrapped
+from podqos.survival.exhaustion import Actor, Exhaustion, Step, ThresholdFacts
+
+_NS_PER_SECOND = 10**9
+_NOTHING = "–"
+
+CSV_COLUMNS = (
+    "signal",
+    "type",
+    "value",
+    "amount",
+    "lets_go_at",
+    "grace_seconds",
+    "condition",
+    "sure_growth_bytes_per_second",
+)
+
+
+class AllocatableReport(Struct, frozen=True, rename="camel"):
+    """What pods may request of a resource together: its capacity less everything that is held back."""
+
+    resource: str
+    capacity: str
+    kube_reserved: str
+    system_reserved: str
+    hard_eviction: str
+    allocatable: str
+
+
+class SoftCoverageReport(Struct, frozen=True, rename="camel"):
+    """Whether pods within their allocatable stay clear of a soft threshold: capacity less soft less daemons."""
+
+    resource: str
+    capacity: str
+    soft_eviction: str
+    used_by_daemons: str
+    """The reservations, without the soft threshold where system-reserved covers it."""
+    usable_before_soft: str
+    allocatable: str
+    covered: bool
+    """Whether pods can use at least their allocatable before the soft threshold is met."""
+
+
+class ThresholdReport(Struct, frozen=True, rename="camel"):
+    """One threshold."""
+
+    signal: Signal
+    type: str
+    """``hard`` or ``soft``."""
+    value: str
+    """As configured: ``100Mi`` or ``10%``."""
+    amount: int | None
+    """In bytes, inodes or process ids on this node; null where its capacity is not known."""
+    lets_go_at: int | None
+    """What must be left for it to let go again: its amount and the minimum reclaim."""
+    grace_seconds: float
+    condition: NodeCondition
+    is_derived: bool
+    """Whether it follows from another signal's: containerfs, allocatableMemory."""
+    sure_growth_bytes_per_second: int | None
+    """Of memory: up to this growth the kubelet is sure to act before the kernel; null where it is not, or does not
+    apply."""
+    min_reclaim: str | None = None
+    """As configured; null where there is none."""
+
+
+class StepReport(Struct, frozen=True, rename="camel"):
+    """What happens when so much is left."""
+
+    signal: Signal
+    left: int
+    actor: Actor
+    text: str
+
+
+class WarningReport(Struct, frozen=True, rename="camel"):
+    """Something that looks wrong."""
+
+    kind: str
+    signal: Signal
+    text: str
+
+
+class ThresholdsReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos thresholds -o json``."""
+
+    kubernetes_version: str
+    thresholds: tuple[ThresholdReport, ...]
+    """In the order in which the kubelet acts when several are met."""
+    steps: tuple[StepReport, ...]
+    """What happens as a signal falls, most left first."""
+    warnings: tuple[WarningReport, ...]
+    allocatable: tuple[AllocatableReport, ...] = ()
+    """Of memory; of cpu and ephemeral-storage where their capacities are known."""
+    soft_coverage: tuple[SoftCoverageReport, ...] = ()
+    """Of every soft threshold of memory and nodefs."""
+    pressure_transition_seconds: float = 0
+    """How long the node reports pressure after it has ended."""
+    soft_pod_grace_seconds: int | None = None
+    """What a pod evicted by a soft threshold is given at most; null: its own grace period."""
+    soft_pod_grace_is_capped: bool = False
+    """Whether a shorter grace period of the pod's own counts."""
+    hard_pod_grace_seconds: int | None = None
+    """What a pod evicted by a hard threshold is given; null: its own grace period."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "EvictionThresholds"
+
+
+def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> ThresholdsReport:
+    """Render thresholds into the documented shape."""
+    return ThresholdsReport(
+        kubernetes_version=kubernetes_version,
+        thresholds=tuple(map(_threshold, exhaustion.thresholds)),
+        steps=tuple(StepReport(step.signal, step.left, step.actor, _step_text(step)) for step in exhaustion.steps),
+        warnings=(
+            *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
+            *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
+            *(_uncovered(coverage) for coverage in exhaustion.uncovered),
+        ),
+        allocatable=tuple(map(_allocatable, exhaustion.divisions)),
+        soft_coverage=tuple(map(_coverage, exhaustion.coverage)),
+        pressure_transition_seconds=exhaustion.pressure_transition_period_ns / _NS_PER_SECOND,
+        soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
+        soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
+        hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
+    )
+
+
+def table(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return one screen: what pods may request, the thresholds, what happens in which order, and what is wrong."""
+    return [
+        *_allocatable_lines(report, style),
+        "",
+        *_threshold_lines(report, style),
+        *_memory_lines(report, style),
+        "",
+        *_warning_lines(report, style),
+    ]
+
+
+def _allocatable_lines(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return the arithmetic of each resource, and of its soft threshold: whether pods stay clear of it."""
+    rows = []
+    for each in report.allocatable:
+        amounts = (each.allocatable, each.capacity, each.kube_reserved, each.system_reserved, each.hard_eviction)
+        left, *terms = _in_one_unit(each.resource, *amounts)
+        rows.append((each.resource, f"{style.strong(left)} = {' − '.join(terms)}"))
+        rows += [
+            ("  until soft", _soft_line(soft, style)) for soft in report.soft_coverage if soft.resource == each.resource
+        ]
+    return columns(("ALLOCATABLE", "= CAPACITY − KUBE-RESERVED − SYSTEM-RESERVED − HARD EVICTION"), rows, style)
+
+
+def _soft_line(soft: SoftCoverageReport, style: Style) -> str:
+    amounts = (soft.usable_before_soft, soft.capacity, soft.soft_eviction, soft.used_by_daemons, soft.allocatable)
+    usable, capacity, threshold, daemons, allocatable = _in_one_unit(soft.resource, *amounts)
+    sign = "<" if not soft.covered else "=" if usable == allocatable else ">"
+    verdict = "covered" if soft.covered else style.alarm("not covered")
+    return f"{usable} = {capacity} − {threshold} − {daemons} {sign} {allocatable}: {verdict}"
+
+
+def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return a line per signal, and what holds for all of them."""
+    signals = dict.fromkeys(each.signal for each in report.thresholds)
+    rows = []
+    for signal in signals:
+        own = [each for each in report.thresholds if each.signal is signal]
+        soft = next((each for each in own if each.type == "soft"), None)
+        reclaims = dict.fromkeys(each.min_reclaim for each in own if each.min_reclaim is not None)
+        rows.append(
+            (
+                signal + ("*" if own[0].is_derived else ""),
+                ", ".join(_stated(each) for each in own if each.type == "hard") or _NOTHING,
+                _NOTHING if soft is None else _stated(soft),
+                _NOTHING if soft is None else short_duration(soft.grace_seconds),
+                ", ".join(f"+{reclaim}" for reclaim in reclaims) or _NOTHING,
+                own[0].condition.removesuffix("Pressure"),
+            )
+        )
+    lines = columns(("SIGNAL", "HARD", "SOFT", "AFTER", "RECLAIM", "PRESSURE"), rows, style)
+    if any(each.is_derived for each in report.thresholds):
+        lines.append("* derived: allocatableMemory from memory, containerfs from its filesystem")
+    transition = short_duration(report.pressure_transition_seconds)
+    return [
+        *lines,
+        "",
+        f"{style.strong('Transition')}  pressure is reported until {transition} after it has ended",
+        f"{style.strong('Pod grace')}   {_grace(report)}",
+        f"{style.strong('Scheduling')}  MemoryPressure keeps BestEffort pods away, Disk- and PIDPressure all",
+    ]
+
+
+def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return what happens as memory runs out, and up to which growth the kubelet is sure to come first."""
+    steps = [step for step in report.steps if step.signal is Signal.MEMORY]
+    lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
+    lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
+    races = [each for each in report.thresholds if each.sure_growth_bytes_per_second is not None]
+    if races:
+        lines += ["", style.strong("The kubelet is sure to act before the kernel while memory grows by less than")]
+    for each in races:
+        assert each.sure_growth_bytes_per_second is not None
+        whose = " (of all pods together)" if each.signal is Signal.ALLOCATABLE_MEMORY else ""
+        rate = f"{amount_of(each.sure_growth_bytes_per_second, MEMORY)}/s"
+        lines.append(f"  {rate:>10}  {each.signal}, {each.type}{whose}")
+    return lines
+
+
+def _warning_lines(report: ThresholdsReport, style: Style) -> list[str]:
+    lines = [style.strong("What is wrong")] if report.warnings else ["Nothing looks wrong."]
+    for warning in report.warnings:
+        lines += wrapped(f"{warning.signal}: {warning.text}", style, "  ")
+    return lines
+
+
+def _stated(threshold: ThresholdReport) -> str:
+    """Return a threshold as configured; of a share also its amount, where that is known."""
+    if threshold.amount is None or not threshold.value.endswith("%"):
+        return threshold.value
+    return f"{threshold.value}={_shown(threshold.signal, threshold.amount)}"
+
+
+def _grace(report: ThresholdsReport) -> str:
+    soft, hard = (
+        "the pod's own" if seconds is None else short_duration(seconds)
+        for seconds in (report.soft_pod_grace_seconds, report.hard_pod_grace_seconds)
+    )
+    capped = (
+        ", or the pod's own if shorter" if report.soft_pod_grace_is_capped and report.soft_pod_grace_seconds else ""
+    )
+    return f"soft: {soft}{capped}; hard: {hard}"
+
+
+def _in_one_unit(resource: str, *quantities: str) -> list[str]:
+    """Return amounts in the largest unit in which they are whole, so that they can be added up by eye."""
+    amounts = [Quantity.parse(quantity) for quantity in quantities]
+    if resource == CPU:
+        return [str(amount) for amount in amounts]
+    counts = [amount.value for amount in amounts]
+    if max(counts) < 1 << 20:
+        return [str(count) for count in counts]
+    for unit, suffix in ((1 << 30, "Gi"), (1 << 20, "Mi")):
+        if not any(count % unit for count in counts):
+            return [f"{count // unit}{suffix}" if count else "0" for count in counts]
+    unit, suffix = (1 << 30, "Gi") if max(counts) >= 1 << 30 else (1 << 20, "Mi")
+    return [f"{count / unit:.1f}{suffix}" if count else "0" for count in counts]
+
+
+def csv_rows(report: ThresholdsReport) -> Iterator[tuple[str | int | float | None, ...]]:
+    """Yield a row per threshold."""
+    for each in report.thresholds:
+        yield (
+            each.signal.value,
+            each.type,
+            each.value,
+            each.amount,
+            each.lets_go_at,
+            each.grace_seconds,
+            each.condition.value,
+            each.sure_growth_bytes_per_second,
+        )
+
+
+def _threshold(facts: ThresholdFacts) -> ThresholdReport:
+    threshold = facts.threshold
+    return ThresholdReport(
+        signal=threshold.signal,
+        type="hard" if threshold.is_hard else "soft",
+        value=threshold_value(threshold.value),
+        amount=facts.amount,
+        lets_go_at=facts.let_go,
+        grace_seconds=threshold.grace_period_ns / _NS_PER_SECOND,
+        condition=SIGNALS[threshold.signal].condition,
+        is_derived=facts.is_derived or threshold.signal is Signal.ALLOCATABLE_MEMORY,
+        sure_growth_bytes_per_second=facts.sure_growth_bytes_per_second,
+        min_reclaim=None if threshold.min_reclaim is None else threshold_value(threshold.min_reclaim),
+    )
+
+
+def _allocatable(division: Division) -> AllocatableReport:
+    return AllocatableReport(
+        resource=division.resource,
+        capacity=str(division.capacity),
+        kube_reserved=str(division.kube_reserved),
+        system_reserved=str(division.system_reserved),
+        hard_eviction=str(division.hard_eviction),
+        allocatable=str(division.allocatable),
+    )
+
+
+def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
+    return SoftCoverageReport(
+        resource=coverage.resource,
+        capacity=str(coverage.capacity),
+        soft_eviction=str(coverage.soft),
+        used_by_daemons=str(coverage.used_by_daemons),
+        usable_before_soft=str(coverage.usable_before_soft),
+        allocatable=str(coverage.allocatable),
+        covered=coverage.is_covered,
+    )
+
+
+def threshold_value(value: ThresholdValue) -> str:
+    """Return a threshold as it is configured."""
+    if value.quantity is not None:
+        return str(value.quantity)
+    return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
+
+
+def _step_text(step: Step) -> str:
+    match step.actor:
+        case Actor.KSWAPD:
+            return "the kernel begins to take page cache back"
+        case Actor.OOM_KILLER:
+            return "the kernel kills, if nothing is left to take back"
+        case Actor.HARD_THRESHOLD:
+            return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
+        case Actor.SOFT_THRESHOLD:
+            assert step.threshold is not None
+            grace = duration(step.threshold.grace_period_ns / _NS_PER_SECOND)
+            return f"soft threshold: reports pressure, evicts after {grace}"
+
+
+_WARNINGS = {
+    WarningKind.SOFT_AFTER_HARD: "the soft threshold ({soft}) is not met before the hard one ({hard}) and never acts",
+    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
+    WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
+    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and takes the threshold of nodefs or imagefs",
+    WarningKind.NEVER_MET: "nothing is ever less than this share",
+    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only the kernel acts (naming any hard "
+    "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
+    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: pressure goes "
+    "unseen until swap is full",
+}
+
+
+def _warning_text(warning: ThresholdWarning) -> str:
+    return _WARNINGS[warning.kind].format(soft=warning.soft, hard=warning.hard)
+
+
+def _too_late(threshold: Threshold, exhaustion: Exhaustion) -> WarningReport:
+    assert exhaustion.watermarks is not None
+    kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
+    value = threshold_value(threshold.value)
+    text = f"{value} is too late: the kernel keeps {kept} of this machine free and kills before that"
+    return WarningReport("TooLate", threshold.signal, text)
+
+
+def _uncovered(coverage: SoftCoverage) -> WarningReport:
+    signal = Signal.MEMORY if coverage.resource == MEMORY else Signal.NODEFS
+    allocatable, usable, soft = (
+        amount_of(each.value, coverage.resource)
+        for each in (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
+    )
+    text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
+    return WarningReport("SoftNotCovered", signal, f"{text}add {soft} to systemReserved")
+
+
+def _shown(signal: Signal, amount: int | None) -> str:
+    return "?" if amount is None else amount_of(amount, SIGNALS[signal].resource)
+
+
+def duration(seconds: float) -> str:
+    """Return a time in seconds, or in minutes from one on."""
+    if seconds < 60:
+        return f"{seconds:g} s"
+    minutes, rest = divmod(seconds, 60)
+    return f"{minutes:g} min" + (f" {rest:g} s" if rest else "")
+
+
+def short_duration(seconds: float) -> str:
+    """Return a time as the kubelet's settings write it: ``1m30s``."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = [f"{number:g}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
+    return "".join(parts) or "0s"

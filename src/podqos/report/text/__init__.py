@@ -1,0 +1,1 @@
+"""Pure. What all reports share: words, columns, colours."""
