@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
-from podqos.advice.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
-from podqos.advice.checking import check
-from podqos.advice.finding import Example, Finding, Patch, Subject
+from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.checking import check
+from podqos.advice.checks.finding import Example, Finding, Patch, Subject
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_policy
 from podqos.manifest.objects import interpret, objects_in

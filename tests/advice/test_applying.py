@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from admission.pods import container, pod, priority_class, resources
-from podqos.advice.applying import advise_pod, priority_class_for
-from podqos.advice.effect import Advised, effect
-from podqos.advice.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
-from podqos.advice.sizing import MIB, Usage
+from podqos.advice.sizing.applying import advise_pod, priority_class_for
+from podqos.advice.sizing.effect import Advised, effect
+from podqos.advice.sizing.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
+from podqos.advice.sizing.sizing import MIB, Usage
 from podqos.model.pod import ObjectMeta, QOSClass
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from podqos.advice.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
-from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Consequence, Effect, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
+from podqos.advice.checks.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
+from podqos.advice.checks.facts import NoDiskLimit
+from podqos.advice.checks.finding import (
+    Consequence,
+    Effect,
+    Finding,
+    Patch,
+    Severity,
+    Subject,
+    SuppressedBy,
+    Suppression,
+)
 from podqos.manifest.text import Chunk, Place
 
 FINDING = Finding(

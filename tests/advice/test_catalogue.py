@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from advice.bundles import apply_patch, bundle_of, check_example, plain_objects
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.checking import check
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.checking import check
 
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
 

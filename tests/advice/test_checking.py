@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from advice.bundles import bundle_of, check_example, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.bundle import Bundle, CheckOptions
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.checking import check, check_bundle, check_workload
-from podqos.advice.finding import Finding, SuppressedBy, Suppression
-from podqos.advice.view import Context
+from podqos.advice.checks.bundle import Bundle, CheckOptions
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.checking import check, check_bundle, check_workload
+from podqos.advice.checks.finding import Finding, SuppressedBy, Suppression
+from podqos.advice.checks.view import Context
 from podqos.model.pod import PodSpec
 
 BAD = "---\n".join(each.bad.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.bad.replaces)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advice.bundles import check_text
-from podqos.advice.facts import NearlyGuaranteed
-from podqos.advice.finding import Choice
+from podqos.advice.checks.facts import NearlyGuaranteed
+from podqos.advice.checks.finding import Choice
 
 
 def pod(*containers: str, kind="Pod", extra="", init=()) -> str:

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from advice.bundles import apply_patch, bundle_of, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.checking import check
-from podqos.advice.finding import Choice
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.checking import check
+from podqos.advice.checks.finding import Choice
 from podqos.model.pod import QOSClass
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advice.bundles import check_text
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.bundle import CheckOptions
+from podqos.advice.checks.bundle import CheckOptions
 
 
 def found(text, options=None):

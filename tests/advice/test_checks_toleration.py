@@ -6,9 +6,9 @@ import pytest
 
 from advice.bundles import check_text
 from advice.test_checks_class import pod
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.facts import ComesBack, MayExceed
-from podqos.advice.finding import Choice
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.facts import ComesBack, MayExceed
+from podqos.advice.checks.finding import Choice
 from podqos.model.profile import profile_for
 from podqos.report.check.finding_words import patch, reason
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from advice.bundles import bundle_of, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.checking import check
-from podqos.advice.comparison import _usage
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.checking import check
+from podqos.advice.checks.comparison import _usage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.model.snapshot import NodeUsage, Snapshot

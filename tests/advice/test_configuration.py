@@ -7,10 +7,19 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.configuration import FailOn, Ignore, Settings, ignored, options_of
-from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Consequence, Effect, Finding, Patch, Severity, Subject, SuppressedBy, Suppression
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.configuration import FailOn, Ignore, Settings, ignored, options_of
+from podqos.advice.checks.facts import NoDiskLimit
+from podqos.advice.checks.finding import (
+    Consequence,
+    Effect,
+    Finding,
+    Patch,
+    Severity,
+    Subject,
+    SuppressedBy,
+    Suppression,
+)
 
 FINDING = Finding(
     check="PQ108",

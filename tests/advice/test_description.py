@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.advice.description import description_from_annotations, read_descriptions
-from podqos.advice.matrix import BurstPattern, Description, RestartCost
+from podqos.advice.sizing.description import description_from_annotations, read_descriptions
+from podqos.advice.sizing.matrix import BurstPattern, Description, RestartCost
 from podqos.errors import InputError
 from podqos.model.quantity import Quantity
 

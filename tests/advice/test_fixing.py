@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from msgspec.structs import replace
 
 from manifest.fix_styles import manifests
-from podqos.advice.bundle import Bundle, FoundWorkload
-from podqos.advice.checking import check
-from podqos.advice.finding import FieldEdit, Finding, Patch, Subject, SuppressedBy, Suppression
-from podqos.advice.fixing import Fixes, fix
+from podqos.advice.checks.bundle import Bundle, FoundWorkload
+from podqos.advice.checks.checking import check
+from podqos.advice.checks.finding import FieldEdit, Finding, Patch, Subject, SuppressedBy, Suppression
+from podqos.advice.fixes.fixing import Fixes, fix
 from podqos.manifest.edits import Reason
 from podqos.manifest.reading import read
 from podqos.report.check.fixes import diff_lines, summary_lines

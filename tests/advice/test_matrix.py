@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.advice.matrix import MATRIX, TIERS, Because, BurstPattern, Description, RestartCost, recommend
+from podqos.advice.sizing.matrix import MATRIX, TIERS, Because, BurstPattern, Description, RestartCost, recommend
 from podqos.model.pod import QOSClass
 
 DESCRIPTIONS = st.builds(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.advice.node_settings import GIB, MIB, NodeNeeds, advise_node, kubelet_configuration_of
+from podqos.advice.sizing.node_settings import GIB, MIB, NodeNeeds, advise_node, kubelet_configuration_of
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import kubelet_configuration

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advice.bundles import apply_patch, bundle_of
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.checking import check
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.checking import check
 
 CPU = st.sampled_from(["0", "100m", "1", "1500m", "2", "2000"])
 MEMORY = st.sampled_from(["0", "64", "512m", "128Mi", "1G", "1Gi", "4Gi"])

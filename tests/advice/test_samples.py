@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from podqos.advice.matching import match_samples
-from podqos.advice.samples import read_samples
-from podqos.advice.sizing import MIB
+from podqos.advice.sizing.matching import match_samples
+from podqos.advice.sizing.samples import read_samples
+from podqos.advice.sizing.sizing import MIB
 from podqos.errors import InputError
 from podqos.model.pod import Container, Pod, PodSpec
 from podqos.survival.drift import Identity

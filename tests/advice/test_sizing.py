@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.pods import amounts, resources
-from podqos.advice.matrix import BurstPattern
-from podqos.advice.sizing import MIB, Doubt, Percentiles, Share, Usage, percentile, size
+from podqos.advice.sizing.matrix import BurstPattern
+from podqos.advice.sizing.sizing import MIB, Doubt, Percentiles, Share, Usage, percentile, size
 from podqos.model.pod import QOSClass
 from podqos.model.resources import ResourceRequirements
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from podqos.advice.configuration import FailOn
-from podqos.advice.facts import NoDiskLimit
-from podqos.advice.finding import Consequence, Effect, Severity, Subject
+from podqos.advice.checks.configuration import FailOn
+from podqos.advice.checks.facts import NoDiskLimit
+from podqos.advice.checks.finding import Consequence, Effect, Severity, Subject
 from podqos.report.check.value import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"

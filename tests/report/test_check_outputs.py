@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.configuration import FailOn
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.configuration import FailOn
 from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.github import escape_data, escape_property, github
 from podqos.report.check.html import html

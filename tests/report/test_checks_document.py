@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from podqos.advice.catalogue import CHECKS
+from podqos.advice.checks.catalogue import CHECKS
 from podqos.report.check.document import document
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/checks.md"

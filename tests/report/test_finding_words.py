@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from advice.bundles import check_example, check_text
-from podqos.advice import facts
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.finding import Choice
+from podqos.advice.checks import facts
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.finding import Choice
 from podqos.report.check import finding_words as words
 
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]

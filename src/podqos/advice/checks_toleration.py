@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from podqos.advice.facts import ComesBack, MayExceed
-from podqos.advice.finding import Choice
-from podqos.advice.repair import patch_of, with_edits
-from podqos.advice.view import View
+from podqos.advice.checks.facts import ComesBack, MayExceed
+from podqos.advice.checks.finding import Choice
+from podqos.advice.checks.repair import patch_of, with_edits
+from podqos.advice.checks.view import View
 from podqos.eviction.usage import request_of
 from podqos.model.effective import pod_level_is_set
 from podqos.model.node import TAINT_MEMORY_PRESSURE

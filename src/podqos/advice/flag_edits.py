@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from podqos.advice.finding import FieldEdit
+from podqos.advice.checks.finding import FieldEdit
 from podqos.manifest.kubelet import Notation
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.kubelet_config import KubeletConfiguration

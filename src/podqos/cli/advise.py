@@ -21,10 +21,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import admit
-from podqos.advice.applying import PodAdvice, advise_pod, priority_class_for
-from podqos.advice.effect import Advised, effect
-from podqos.advice.matrix import BurstPattern, Recommendation, Tier, recommend
-from podqos.advice.sizing import percentile
+from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
+from podqos.advice.sizing.effect import Advised, effect
+from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier, recommend
+from podqos.advice.sizing.sizing import percentile
 from podqos.cli.admitting import namespace_policies
 from podqos.cli.advise_node import add_node_options, run_for_node
 from podqos.cli.advise_subjects import Subject, identity_of, print_problems, read_subjects

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from podqos.advice.node_settings import NodeNeeds, advise_node
+from podqos.advice.sizing.node_settings import NodeNeeds, advise_node
 from podqos.cli.options import amount_option, node_memory_option
 from podqos.cli.output import print_documents, print_value
 from podqos.errors import InvalidOption, InvalidQuantity

@@ -10,11 +10,11 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.description import DescribedWorkload, description_from_annotations, read_descriptions
-from podqos.advice.matching import match_samples
-from podqos.advice.matrix import Description
-from podqos.advice.samples import Samples, read_samples
-from podqos.advice.sizing import Usage
+from podqos.advice.sizing.description import DescribedWorkload, description_from_annotations, read_descriptions
+from podqos.advice.sizing.matching import match_samples
+from podqos.advice.sizing.matrix import Description
+from podqos.advice.sizing.samples import Samples, read_samples
+from podqos.advice.sizing.sizing import Usage
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.inputs import read_bytes
 from podqos.cli.node_pods import latest_workloads

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from podqos.advice.matrix import BurstPattern, Description, RestartCost
+from podqos.advice.sizing.matrix import BurstPattern, Description, RestartCost
 from podqos.errors import InputError, InvalidOption
 
 

@@ -16,7 +16,7 @@ from podqos.cli.options import add_filename_option, add_kubelet_option, add_sche
 from podqos.cli.terminal import add_colour_option, style_for
 
 if TYPE_CHECKING:
-    from podqos.advice.finding import Check
+    from podqos.advice.checks.finding import Check
 
 _OUTPUTS = ("table", "json", "yaml", "sarif", "github", "junit", "html")
 _SEVERITIES = ("error", "warning", "info")
@@ -121,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_schema(CheckReport)
         return 0
     if arguments.config_schema:
-        from podqos.advice.configuration import Configuration
+        from podqos.advice.checks.configuration import Configuration
         from podqos.cli.output import print_schema
 
         print_schema(Configuration)
@@ -134,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _about_checks(arguments: argparse.Namespace) -> int:
-    from podqos.advice.catalogue import CHECKS
+    from podqos.advice.checks.catalogue import CHECKS
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
@@ -151,7 +151,7 @@ def _about_checks(arguments: argparse.Namespace) -> int:
 
 
 def _check_named(name: str) -> Check:
-    from podqos.advice.catalogue import CHECKS
+    from podqos.advice.checks.catalogue import CHECKS
     from podqos.errors import InvalidOption
     from podqos.manifest.fields import suggestion
 

@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from podqos.advice.baseline import Baseline
+from podqos.advice.checks.baseline import Baseline
 from podqos.cli.inputs import read_bytes
 from podqos.errors import HostError, InputError
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.configuration import Configuration
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.configuration import Configuration
 from podqos.cli.inputs import STDIN
 from podqos.errors import InputError, InvalidOption
 from podqos.manifest.plain import FieldPath

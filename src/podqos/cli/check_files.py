@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
-from podqos.advice.checking import WorkloadResult, check_bundle, check_workload
-from podqos.advice.finding import FieldEdit, Finding, Subject
-from podqos.advice.suppression import IGNORE_ANNOTATION, ignored_names
-from podqos.advice.view import Context
+from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.checking import WorkloadResult, check_bundle, check_workload
+from podqos.advice.checks.finding import FieldEdit, Finding, Subject
+from podqos.advice.checks.suppression import IGNORE_ANNOTATION, ignored_names
+from podqos.advice.checks.view import Context
 from podqos.cli.check_config import check_names
 from podqos.cli.inputs import read_bytes
 from podqos.cli.sources import Source
@@ -33,7 +33,7 @@ from podqos.model.pod import Workload
 from podqos.report.check.value import FindingReport, finding_report
 
 if TYPE_CHECKING:
-    from podqos.advice.patches import ObjectPatch
+    from podqos.advice.fixes.patches import ObjectPatch
     from podqos.report.check.replacements import Replacement
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class Checking:
 
     def patches(self, findings: Iterable[Finding]) -> list[tuple[Subject, ObjectPatch]]:
         """Return one patch for each object that can be mended."""
-        from podqos.advice.patches import object_patch
+        from podqos.advice.fixes.patches import object_patch
 
         edits: dict[Subject, dict[str, FieldEdit]] = {}
         for finding in sorted(findings, key=lambda finding: finding.check):
@@ -312,7 +312,7 @@ def _position(finding: Finding, lookup: Lookup) -> Position:
 
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
-    from podqos.advice.patches import plain_value
+    from podqos.advice.fixes.patches import plain_value
     from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
     from podqos.report.check.replacements import line_replacements
 

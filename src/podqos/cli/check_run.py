@@ -13,10 +13,10 @@ from functools import cached_property
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.baseline import Baseline, BaselineEntry, Compared, ObjectKey, baseline_of, compare
-from podqos.advice.bundle import CheckOptions
-from podqos.advice.configuration import FailOn, ignored, options_of
-from podqos.advice.finding import Finding, Severity, SuppressedBy
+from podqos.advice.checks.baseline import Baseline, BaselineEntry, Compared, ObjectKey, baseline_of, compare
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.configuration import FailOn, ignored, options_of
+from podqos.advice.checks.finding import Finding, Severity, SuppressedBy
 from podqos.cli.check_baseline import read_baseline, write_baseline
 from podqos.cli.check_config import FILE_NAME, checks_named, configuration_for
 from podqos.cli.check_files import Checked, Checking, Inputs
@@ -105,7 +105,7 @@ class CheckRun:
 
     def _fix(self, look: Look) -> int:
         """Show what would be mended, or mend it and go on with what is left."""
-        from podqos.advice.fixing import fix
+        from podqos.advice.fixes.fixing import fix
         from podqos.cli.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from podqos.advice.fixing import Fixes
+from podqos.advice.fixes.fixing import Fixes
 from podqos.cli.inputs import STDIN
 from podqos.cli.written_files import replace_file
 from podqos.errors import HostError

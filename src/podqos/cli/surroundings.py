@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.bundle import FoundKubelet, Surroundings
-from podqos.advice.finding import Subject
+from podqos.advice.checks.bundle import FoundKubelet, Surroundings
+from podqos.advice.checks.finding import Subject
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.advice.sizing import Doubt, Percentiles, Share
+from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.model.resources import CPU, MEMORY
 from podqos.report.advice.value import (
     DOUBTS,

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from podqos.advice.applying import ContainerAdvice, PodAdvice
-from podqos.advice.matrix import Because, Description, Recommendation, Tier
-from podqos.advice.node_settings import NodeSettings, Setting, kubelet_configuration_of
-from podqos.advice.sizing import Doubt, Percentiles, Risk
+from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
+from podqos.advice.sizing.matrix import Because, Description, Recommendation, Tier
+from podqos.advice.sizing.node_settings import NodeSettings, Setting, kubelet_configuration_of
+from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.report.survival.drift import OvertakingReport, StandingReport, WorkloadDriftReport

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from podqos.advice.finding import Check, Severity
+from podqos.advice.checks.finding import Check, Severity
 from podqos.report.text.style import Style, columns, wrapped
 
 

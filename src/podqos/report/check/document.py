@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.finding import Check, Example
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.finding import Check, Example
 
 _GROUPS = {
     "1": "Classes and sizes of workloads",

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from podqos.advice import facts as f
-from podqos.advice.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
+from podqos.advice.checks import facts as f
+from podqos.advice.checks.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
 from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.pod import QOSClass
 from podqos.report.changes import listed

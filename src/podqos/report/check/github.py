@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from podqos.advice.finding import Severity
+from podqos.advice.checks.finding import Severity
 from podqos.manifest.problems import Position, Problem
 from podqos.report.check.value import CheckReport, FindingReport
 

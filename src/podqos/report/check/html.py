@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from html import escape as escape_markup
 from itertools import groupby
 
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.finding import Check
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.finding import Check
 from podqos.report.check.table import left_out
 from podqos.report.check.value import CheckReport, FindingReport
 

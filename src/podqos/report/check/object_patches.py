@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from podqos.advice.finding import Subject
-from podqos.advice.patches import ObjectPatch
+from podqos.advice.checks.finding import Subject
+from podqos.advice.fixes.patches import ObjectPatch
 from podqos.report.check.patches import kubectl_patch, kustomize_file_name, kustomize_patch
 
 PatchFormat = Literal["kubectl", "kustomize", "json"]

@@ -7,7 +7,7 @@ import shlex
 
 import msgspec
 
-from podqos.advice.patches import ObjectPatch
+from podqos.advice.fixes.patches import ObjectPatch
 from podqos.manifest.edits_writing import BlockStyle, block_lines
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import Plain

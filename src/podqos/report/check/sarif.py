@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
 
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.finding import Check, Severity
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.finding import Check, Severity
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.report.check.replacements import Replacement

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.advice.baseline import fingerprint
-from podqos.advice.catalogue import CHECKS
-from podqos.advice.configuration import FailOn
-from podqos.advice.facts import Facts
-from podqos.advice.finding import Consequence, EditValue, Finding, Severity
+from podqos.advice.checks.baseline import fingerprint
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.configuration import FailOn
+from podqos.advice.checks.facts import Facts
+from podqos.advice.checks.finding import Consequence, EditValue, Finding, Severity
 from podqos.manifest.problems import Position
 from podqos.report.check import finding_words as words
 

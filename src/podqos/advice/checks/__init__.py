@@ -1,0 +1,1 @@
+"""Pure. What a check finds, and why."""

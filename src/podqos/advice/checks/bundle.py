@@ -1,0 +1,99 @@
+"""What is checked: workloads, and the objects around them that decide about their pods.
+
+The two are apart because they are of different number and need: there can be ten thousand workloads, which are checked
+one by one and in parallel, and there are a few policies, nodes and services, which every one of these checks may ask.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from podqos.advice.checks.finding import Subject
+from podqos.manifest.kubelet import Notation
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Node
+from podqos.model.pod import Pod, Workload
+from podqos.model.profile import LATEST, Profile
+from podqos.model.service import Service
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
+
+
+class FoundWorkload(Struct, frozen=True, gc=False):
+    """A workload and where it stands."""
+
+    workload: Workload
+    subject: Subject
+
+
+class FoundKubelet(Struct, frozen=True):
+    """A kubelet's configuration, where it stands and how it is written."""
+
+    configuration: KubeletConfiguration
+    subject: Subject
+    notation: Notation = Notation.CONFIGURATION
+    arguments: dict[str, list[str]] | None = None
+    """Where it is written as flags: the values of each."""
+
+
+class Resize(Struct, frozen=True):
+    """A pod that runs, and the workload it is to be resized to."""
+
+    old: Pod
+    new: FoundWorkload
+
+
+class Surroundings(Struct, frozen=True):
+    """Everything but the workloads."""
+
+    cluster: Cluster | None = None
+    """The policies of all namespaces; None where there are none."""
+    services: tuple[Service, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    kubelets: tuple[FoundKubelet, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    """Where policies, nodes and the rest stand; one that is not listed is spoken of without a place."""
+
+    def subject(self, kind: str, name: str, namespace: str = "") -> Subject:
+        """Return where an object stands."""
+        for subject in self.subjects:
+            if subject.kind == kind and subject.name == name and subject.namespace == namespace:
+                return subject
+        return Subject(kind, name, namespace)
+
+
+class Bundle(Struct, frozen=True):
+    """All that is checked together."""
+
+    workloads: tuple[FoundWorkload, ...] = ()
+    surroundings: Surroundings = Surroundings()
+    resizes: tuple[Resize, ...] = ()
+
+
+class CheckOptions(Struct, frozen=True):
+    """What checks go by besides the objects."""
+
+    profile: Profile = LATEST
+    node_memory_bytes: int = 64 << 30
+    """Of a node, where the bundle has none."""
+    inject: tuple[str, ...] = ()
+    """Injectors that add containers to every pod: istio, linkerd, vault."""
+    memory_ratio: Fraction = Fraction(4)
+    """How many times its request a memory limit may be."""
+    growth_bytes_per_second: int = 50 << 20
+    """How fast memory is taken when a node runs out of it."""
+    cpu_budget: Fraction | None = None
+    memory_budget: Fraction | None = None
+    """Limits against allocatable; None is the budget of ``placement.overcommit``."""
+    important_priority: int = 1_000_000
+    """From here on a pod counts as one that must not die."""
+    compare_up_to: int = 300
+    """With more workloads than this nobody is compared with anybody: no node runs them all."""
+    disabled: frozenset[str] = frozenset()
+    """Ids of checks that are not run."""

@@ -1,0 +1,150 @@
+"""Who dies before whom because of a finding.
+
+All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
+One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
+two by two, so that more pods change nothing about the rest. Nobody measured what the pods use; ``Usage`` says what is
+assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from podqos.advice.checks.finding import Effect, Finding, Subject
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.view import Context, Variant
+from podqos.eviction.ranking import Ranking
+from podqos.eviction.signals import RankKey, Signal
+from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.orders import Orders, both_orders
+
+_WITHOUT_ANYTHING_BYTES = 256 << 20
+_TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
+_CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+
+
+def compare(
+    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
+) -> list[Finding]:
+    """Return the findings with what follows from them for other workloads."""
+    pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
+    pods |= {_instead(each.finding): each.now for each in variants if each.now is not None}
+    pods |= {_repaired(each.finding): each.repaired for each in variants if each.repaired is not None}
+    places = _Places(_orders(pods, context))
+    own = {sketch.subject: f"now-{index}" for index, sketch in enumerate(sketches) if sketch.pod is not None}
+    peers = [(f"now-{index}", sketch) for index, sketch in enumerate(sketches) if sketch.pod is not None]
+    peers.sort(key=lambda each: _importance(each[1]))
+    compared = []
+    for index, finding in enumerate(findings):
+        uid = _instead(index) if _instead(index) in pods else own.get(finding.subject)
+        compared.append(_compared(finding, uid, _repaired(index), peers, places))
+    return compared
+
+
+def _instead(finding: int) -> str:
+    return f"instead-{finding}"
+
+
+def _repaired(finding: int) -> str:
+    return f"repaired-{finding}"
+
+
+class _Places:
+    """Where each pod stands in the two orders: a smaller number dies earlier, equals die at the same time."""
+
+    def __init__(self, orders: Orders) -> None:
+        self.eviction: dict[str, int] = {}
+        self.kernel: dict[str, int] = {}
+        place = 0
+        spared: list[str] = []
+        for ranked in orders.eviction:
+            uid = ranked.pod.metadata.uid
+            if ranked.spared is None:
+                self.eviction[uid] = place
+            else:
+                spared.append(uid)
+            place += ranked.before_next_by not in _TIES
+        self.eviction.update(dict.fromkeys(spared, len(orders.eviction) + 1))
+        for killed in orders.kernel:
+            self.kernel.setdefault(killed.pod.metadata.uid, -killed.worst.points)
+
+    def first(self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]]) -> str | None:
+        """Return the workload that dies first of all."""
+        uid, sketch = min(peers, key=lambda each: (places[each[0]], each[1].subject.key))
+        return sketch.subject.key if places[uid] <= len(self.eviction) else None
+
+
+def _compared(
+    finding: Finding, uid: str | None, repaired: str, peers: Sequence[tuple[str, Sketch]], places: _Places
+) -> Finding:
+    consequence = finding.consequence
+    if consequence.effect is Effect.NODE:
+        first_evicted, first_killed = places.first(places.eviction, peers), places.first(places.kernel, peers)
+        return replace(
+            finding, consequence=replace(consequence, first_evicted=first_evicted, first_killed=first_killed)
+        )
+    if uid is None or consequence.effect is not Effect.ORDER:
+        return finding
+    outlived_by = [
+        _outliving(order, uid, repaired if repaired in order else None, finding.subject, peers)
+        for order in (places.eviction, places.kernel)
+    ]
+    evicted_before, killed_before = outlived_by
+    return replace(
+        finding, consequence=replace(consequence, evicted_before=evicted_before, killed_before=killed_before)
+    )
+
+
+def _outliving(
+    order: Mapping[str, int], uid: str, repaired: str | None, subject: Subject, peers: Sequence[tuple[str, Sketch]]
+) -> str | None:
+    """Return the least important that dies later now, and with the patch would die earlier.
+
+    Another version of the same object is nobody else.
+    """
+    start = order[uid]
+    for other, sketch in peers:
+        is_same = (sketch.subject.kind, sketch.subject.key) == (subject.kind, subject.key)
+        if not is_same and start < order[other] and (repaired is None or order[other] < order[repaired]):
+            return sketch.subject.key
+    return None
+
+
+def _importance(sketch: Sketch) -> tuple[int, int, str, str]:
+    return sketch.priority, _CLASS_RANK[sketch.qos_class], sketch.subject.key, sketch.subject.kind
+
+
+def _orders(pods: Mapping[str, Pod], context: Context) -> Orders:
+    memory_bytes = context.node_memory_bytes
+    snapshot = Snapshot(NodeUsage(memory_bytes), tuple(_usage(uid, pod) for uid, pod in pods.items()))
+    ranking = Ranking(Signal.MEMORY, profile=context.options.profile)
+    return both_orders(snapshot, ranking, CgroupSettings(node_memory_bytes=memory_bytes))
+
+
+def _usage(uid: str, pod: Pod) -> PodUsage:
+    named = replace(pod, metadata=replace(pod.metadata, uid=uid))
+    containers = tuple(
+        ContainerUsage(container.name, anon_bytes=_assumed_bytes(container, pod))
+        for container in pod.running_containers
+    )
+    working_set_bytes = sum(usage.working_set_bytes for usage in containers)
+    reference = PodReference(pod.metadata.name, pod.metadata.namespace, uid)
+    return PodUsage(named, PodStats(reference, memory=MemoryStats(working_set_bytes=working_set_bytes)), containers)
+
+
+def _assumed_bytes(container: Container, pod: Pod) -> int:
+    """Return what a container is taken to use: its limit, or its share of the pod's, or twice its request."""
+    limit = container.resources.limits.get(MEMORY)
+    if limit:
+        return limit.value
+    own = pod.spec.resources
+    if own is not None and own.limits.get(MEMORY):
+        return own.limits[MEMORY].value // len(pod.running_containers)
+    request = container.resources.requests.get(MEMORY)
+    return 2 * request.value if request else _WITHOUT_ANYTHING_BYTES

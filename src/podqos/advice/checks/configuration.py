@@ -1,0 +1,133 @@
+"""What ``.podqos.yaml`` says, as values; reading the file is the business of ``cli``.
+
+The names and shapes here are those of the file, and its published schema is made from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.finding import Finding, Severity, SuppressedBy, Suppression
+from podqos.model.quantity import Quantity
+
+Globs = tuple[str, ...]
+"""Patterns with ``*``, ``?`` and ``[…]``; a ``*`` also crosses slashes."""
+
+
+class FailOn(StrEnum):
+    """From which severity on findings make a gate fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+    def fails(self, severity: Severity) -> bool:
+        """Whether a finding of this severity makes it fail."""
+        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
+
+
+def _says(text: str) -> Meta:
+    """Return what the schema says about a field, for editors that show it."""
+    return Meta(description=text)
+
+
+class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
+    """Findings that do not matter here: those that every stated line of it fits."""
+
+    reason: Annotated[str, Meta(min_length=1, description="why; whoever reads the file in a year wants to know")]
+    checks: Annotated[Globs, _says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
+    objects: Annotated[Globs, _says("Kind/name: Deployment/web-*, */log-collector")] = ()
+    namespaces: Annotated[Globs, _says("namespaces: sandbox-*")] = ()
+    containers: Annotated[Globs, _says("names of containers: istio-proxy")] = ()
+    paths: Annotated[Globs, _says("files, from the directory of the configuration file: vendor/*")] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing says what to ignore."""
+        return not (self.checks or self.objects or self.namespaces or self.containers or self.paths)
+
+
+class Settings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """What checks go by; everything has a default."""
+
+    memory_ratio: Annotated[
+        Annotated[float, Meta(ge=1)] | None, _says("how many times its request a memory limit may be")
+    ] = None
+    cpu_budget: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _says("what the cpu limits of a node may add up to, in times its allocatable"),
+    ] = None
+    memory_budget: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        _says("what the memory limits of a node may add up to, in times its allocatable"),
+    ] = None
+    growth_per_second: Annotated[str | None, _says("how fast memory is taken when a node runs out of it: 50Mi")] = None
+    node_memory: Annotated[str | None, _says("memory of a node, where the manifests have none: 64Gi")] = None
+    important_priority: Annotated[int | None, _says("from this priority on a pod counts as one that must not die")] = (
+        None
+    )
+
+
+class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """The whole file."""
+
+    min_severity: Annotated[Severity | None, _says("findings below are not reported")] = None
+    fail_on: Annotated[FailOn | None, _says("findings from here on give exit code 1")] = None
+    inject: Annotated[tuple[str, ...], _says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
+    kubernetes_version: Annotated[str | None, _says('whose rules to use: "1.33", in quotes')] = None
+    baseline: Annotated[str | None, _says("the file of known findings, from the directory of this file")] = None
+    policies: Annotated[
+        tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
+    ] = ()
+    disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
+    options: Annotated[Settings, _says("what checks go by")] = Settings()
+    ignore: Annotated[tuple[Ignore, ...], _says("findings that do not matter here")] = ()
+
+
+def options_of(settings: Settings, options: CheckOptions) -> CheckOptions:
+    """Return the options with what the file states; its amounts must have been read before."""
+    stated: dict[str, object] = {}
+    for name in ("memory_ratio", "cpu_budget", "memory_budget"):
+        ratio = getattr(settings, name)
+        if ratio is not None:
+            stated[name] = Fraction(str(ratio))
+    if settings.growth_per_second is not None:
+        stated["growth_bytes_per_second"] = Quantity.parse(settings.growth_per_second).value
+    if settings.node_memory is not None:
+        stated["node_memory_bytes"] = Quantity.parse(settings.node_memory).value
+    if settings.important_priority is not None:
+        stated["important_priority"] = settings.important_priority
+    return replace(options, **stated)
+
+
+def ignored(finding: Finding, rules: Iterable[Ignore], file: str) -> Suppression | None:
+    """Return why the file says that a finding does not matter; ``file`` is where it stands, as ``paths`` write it."""
+    for rule in rules:
+        if _fits(rule, finding, file):
+            return Suppression(SuppressedBy.CONFIGURATION, rule.reason)
+    return None
+
+
+def _fits(rule: Ignore, finding: Finding, file: str) -> bool:
+    subject = finding.subject
+    check = CHECKS.get(finding.check)
+    stated = (
+        (rule.checks, (finding.check, check.name if check else "")),
+        (rule.objects, (f"{subject.kind}/{subject.name}",)),
+        (rule.namespaces, (subject.namespace,)),
+        (rule.containers, (finding.container or "",)),
+        (rule.paths, (file,)),
+    )
+    return not rule.is_empty and all(
+        any(fnmatchcase(text, glob) for glob in globs for text in texts) for globs, texts in stated if globs
+    )

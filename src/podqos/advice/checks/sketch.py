@@ -1,0 +1,107 @@
+"""What the second phase has to know about a workload: little, because there can be ten thousand of them."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.facts import Facts
+from podqos.advice.checks.finding import Consequence, Finding, Patch, Standing, Subject
+from podqos.advice.checks.suppression import IGNORE_ANNOTATION, suppression_by
+from podqos.advice.checks.view import View
+from podqos.model.effective import pod_limits, pod_requests
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass
+from podqos.model.quantity import ZERO
+from podqos.model.resources import CPU, MEMORY
+
+
+class Demand(Struct, frozen=True, gc=False):
+    """What all pods of a workload ask for, in thousandths of a core and in bytes."""
+
+    pods: int
+    cpu_milli: int
+    cpu_limit_milli: int
+    memory_bytes: int
+    memory_limit_bytes: int
+
+
+class Sketch(Struct, frozen=True, gc=False):
+    """One workload, in short."""
+
+    subject: Subject
+    prefix: str
+    """From the object to its pod."""
+    qos_class: QOSClass
+    priority: int
+    names_priority: bool
+    asks_for_nothing: bool
+    """Whether the manifest is BestEffort, whatever policies make of it."""
+    standing: Standing | None = None
+    """Where somebody may ask for it."""
+    grace_seconds: int | None = None
+    """What it states as terminationGracePeriodSeconds."""
+    demand: Demand | None = None
+    """Where there are nodes to hold it against."""
+    pod: Pod | None = None
+    """As stored; where it is to be compared with others."""
+    ignores: tuple[dict[str, str], ...] = ()
+    """Annotations that suppress findings."""
+
+    @property
+    def is_system(self) -> bool:
+        """Whether its priority is one of the system's, with which nobody is compared."""
+        return self.priority >= SYSTEM_CRITICAL_PRIORITY
+
+    def finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
+        """Return a finding about the workload; ``path`` counts from the pod."""
+        return Finding(
+            check,
+            CHECKS[check].severity,
+            self.subject,
+            self.prefix + path,
+            facts,
+            Consequence(CHECKS[check].effect, self.standing),
+            patch,
+            suppression=suppression_by(check, *self.ignores),
+        )
+
+
+def sketch_of(view: View) -> Sketch:
+    """Return a workload in short."""
+    spec = view.pod.spec
+    names_priority = bool(spec.priority_class_name)
+    is_best_effort = view.stored_class is QOSClass.BEST_EFFORT
+    return Sketch(
+        view.subject,
+        view.prefix,
+        view.stored_class,
+        view.priority,
+        names_priority,
+        view.qos_class is QOSClass.BEST_EFFORT,
+        None if is_best_effort else view.standing,
+        spec.termination_grace_period_seconds,
+        demand_of(view) if view.context.surroundings.nodes else None,
+        view.running() if view.compares and spec.containers else None,
+        tuple(
+            each.annotations
+            for each in (view.workload.metadata, view.pod.metadata)
+            if each.annotations and IGNORE_ANNOTATION in each.annotations
+        ),
+    )
+
+
+def demand_of(view: View) -> Demand:
+    """Return what the pods of a workload ask for together. Of a DaemonSet every node has one."""
+    workload = view.workload
+    if workload.kind == "DaemonSet":
+        pods = len(view.context.surroundings.nodes)
+    else:
+        pods = 0 if workload.kind == "PodTemplate" else 1 if workload.replicas is None else workload.replicas
+    requests, limits = pod_requests(view.stored), pod_limits(view.stored)
+    return Demand(
+        pods,
+        pods * requests.get(CPU, ZERO).milli_value,
+        pods * limits.get(CPU, ZERO).milli_value,
+        pods * requests.get(MEMORY, ZERO).value,
+        pods * limits.get(MEMORY, ZERO).value,
+    )

@@ -1,0 +1,311 @@
+"""One workload as the checks look at it: as written, as defaulted, as stored, and what surrounds it.
+
+What several checks ask is worked out once, and what few ask only when they do: nearly all workloads pass nearly all
+checks, and there can be ten thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.defaulting import defaulted
+from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
+from podqos.admission.stored import with_assumed_classes
+from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Surroundings
+from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.facts import Facts
+from podqos.advice.checks.finding import Consequence, Effect, Finding, Patch, Standing
+from podqos.advice.checks.suppression import suppression_by
+from podqos.eviction.usage import request_of
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, PodStatus, QOSClass, Workload
+from podqos.model.policy import LimitRange, ResourceQuota, RuntimeClass
+from podqos.model.resources import EPHEMERAL_STORAGE
+from podqos.model.service import Service
+from podqos.qos.classes import classify
+from podqos.qos.oom import oom_scores, pod_qos_class
+
+if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
+    from podqos.admission.refusal import Missing
+    from podqos.admission.workloads import WorkloadAdmission
+
+Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
+
+DEFAULT_NAMESPACE = "default"
+LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
+"""Says of a workload that somebody waits for its answers."""
+RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
+"""Says what it costs to start it again; ``none`` is what BestEffort is for."""
+_YES = ("true", "yes")
+_NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
+
+
+class Variant(Struct, frozen=True, gc=False):
+    """The pods that one finding is about."""
+
+    finding: int
+    """The place of the finding in its list."""
+    now: Pod | None
+    """What runs, where it is not the workload's stored pod."""
+    repaired: Pod | None
+    """What would run but for the finding."""
+
+
+class Context:
+    """The surroundings, indexed for many questions."""
+
+    def __init__(self, surroundings: Surroundings, options: CheckOptions) -> None:
+        self.surroundings = surroundings
+        self.options = options
+        self.node_memory_bytes = _node_memory_bytes(surroundings, options)
+        cluster = surroundings.cluster
+        given = () if cluster is None else cluster.policies.priority_classes
+        self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
+        named = {each.metadata.name for each in given}
+        self.priority_classes = (*(each for each in SYSTEM_CLASSES if each.metadata.name not in named), *given)
+        self.has_static_cpu_manager = any(
+            each.configuration.cpu_manager_policy == "static" for each in surroundings.kubelets
+        )
+        self._has_override = cluster is not None and cluster.policies.override is not None
+        self._runtime_classes = () if cluster is None else _names(cluster.policies.runtime_classes)
+        self._governed: set[str] = set()
+        if cluster is not None:
+            governing: tuple[LimitRange | ResourceQuota, ...] = (
+                *cluster.policies.limit_ranges,
+                *cluster.policies.resource_quotas,
+            )
+            self._governed.update(each.metadata.namespace or DEFAULT_NAMESPACE for each in governing)
+        self._priorities: dict[str, int] = {}
+        self._services: dict[str, list[Service]] = {}
+        for service in surroundings.services:
+            self._services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
+
+    def has_policies(self, pod: Pod) -> bool:
+        """Whether admission does more with a pod than give it its priority and what follows from the manifest."""
+        if (pod.metadata.namespace or DEFAULT_NAMESPACE) in self._governed or self._has_override:
+            return True
+        return pod.spec.runtime_class_name in self._runtime_classes
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The policies with every object in a namespace, and with the classes that every API server has."""
+        from podqos.admission.policies import Cluster, Policies
+
+        cluster = self.surroundings.cluster or Cluster(Policies())
+        policies = replace(
+            cluster.policies,
+            priority_classes=self.priority_classes,
+            limit_ranges=tuple(_in_a_namespace(each) for each in cluster.policies.limit_ranges),
+            resource_quotas=tuple(_in_a_namespace(each) for each in cluster.policies.resource_quotas),
+        )
+        return replace(cluster, policies=policies)
+
+    def admit(self, workload: Workload) -> WorkloadAdmission:
+        """Take a workload through admission, alone. Classes that were not given are taken to exist."""
+        from podqos.admission.workloads import Admissions
+
+        pod = workload.pod
+        policies, _ = with_assumed_classes(self.cluster.policies, pod)
+        # What it states wrongly itself would end admission before the policies are asked.
+        spec = replace(pod.spec, priority=None, preemption_policy="")
+        workload = replace(_in_a_namespace(workload), pod=replace(_in_a_namespace(pod), spec=spec))
+        return Admissions(replace(self.cluster, policies=policies), self.options.profile).create(workload)
+
+    def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
+        """Return the classes that a pod names and that were not given."""
+        return with_assumed_classes(self.cluster.policies, pod)[1]
+
+    def priority(self, pod: Pod) -> int:
+        """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
+
+        A class that nobody knows counts nothing.
+        """
+        if pod.spec.priority is not None:
+            return pod.spec.priority
+        name = pod.spec.priority_class_name
+        if name not in self._priorities:
+            found = priority_of(name, self.priority_classes)
+            self._priorities[name] = found.value if isinstance(found, Priority) else 0
+        return self._priorities[name]
+
+    def service_for(self, pod: Pod) -> str | None:
+        """Return the name of a Service that sends traffic to a pod."""
+        if not self._services:
+            return None
+        namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+        for service in self._services.get(namespace, ()):
+            if service.sends_traffic_to(namespace, pod.metadata.labels):
+                return service.metadata.name
+        return None
+
+
+class View:
+    """One workload. ``compares`` says whether its findings are to be compared with other workloads."""
+
+    def __init__(self, found: FoundWorkload, context: Context, *, compares: bool = True) -> None:
+        self.workload = found.workload
+        self.subject = found.subject
+        self.context = context
+        self.options = context.options
+        self.compares = compares
+        self.pod = found.workload.pod
+        self.prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
+        self.defaulted = defaulted(self.pod)
+        self.qos_class = pod_qos_class(self.pod, classify(self.defaulted, context.options.profile).qos_class)
+        """As the manifest means it; of a live pod the recorded one."""
+        self.priority = context.priority(self.pod)
+        """The priority with which it runs."""
+        self.admission: WorkloadAdmission | None = None
+        """What the namespace's policies make of it; None where there are none, or where they have had their say."""
+        self.stored = with_priority(self.defaulted, self.priority) if self.priority else self.defaulted
+        """The pod as the API server stores it."""
+        self.stored_class = self.qos_class
+        """The class with which it runs."""
+        if not found.workload.is_stored and context.has_policies(self.pod):
+            self._admit()
+        self.findings: list[Finding] = []
+        self.variants: list[Variant] = []
+        """Pods that findings compare with others, instead of the workload's own."""
+        self._standing: Standing | None = None
+
+    def _admit(self) -> None:
+        self.admission = self.context.admit(self.workload)
+        if self.admission.first.allowed:
+            self.stored = with_priority(self.admission.first.pod, self.priority)
+            self.stored_class = classify(self.stored, self.options.profile).qos_class
+
+    @cached_property
+    def serves(self) -> str | None:
+        """What shows that somebody waits for its answers: a Service, or the annotation."""
+        service = self.context.service_for(self.pod)
+        if service is not None:
+            return f"Service {service}"
+        for metadata in (self.workload.metadata, self.pod.metadata):
+            if metadata.annotations.get(LATENCY_ANNOTATION, "").lower() in _YES:
+                return f"annotation {LATENCY_ANNOTATION}"
+        return None
+
+    @property
+    def is_expendable(self) -> bool:
+        """Whether it says of itself that nobody misses it."""
+        described = (self.workload.metadata.annotations, self.pod.metadata.annotations)
+        return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
+
+    @property
+    def standing(self) -> Standing:
+        """Where its pods stand when memory runs short."""
+        if self._standing is None:
+            self._standing = standing(self.stored, self.stored_class, self.priority, self.context)
+        return self._standing
+
+    def running(self) -> Pod:
+        """Return the stored pod with its priority, for comparing."""
+        return with_priority(self.stored, self.priority)
+
+    def report(
+        self,
+        check: str,
+        path: str,
+        facts: Facts,
+        patch: Patch,
+        *,
+        container: str | None = None,
+        now: Pod | None = None,
+        repaired: Callable[[], Pod | None] | None = None,
+    ) -> None:
+        """Note a finding. ``path`` counts from the pod.
+
+        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be but for the
+        finding, and is asked only where workloads are compared.
+        """
+        description = CHECKS[check]
+        after = self._variant(repaired()) if self.compares and repaired is not None else None
+        before = self._variant(now)
+        if before is not None or after is not None:
+            self.variants.append(Variant(len(self.findings), before, after))
+        annotations, of_pod = self.workload.metadata.annotations, self.pod.metadata.annotations
+        self.findings.append(
+            Finding(
+                check,
+                description.severity,
+                self.subject,
+                self.prefix + path,
+                facts,
+                self._consequence(description.effect, before, after),
+                patch,
+                container,
+                suppression_by(check, annotations, of_pod) if annotations or of_pod else None,
+            )
+        )
+
+    def _variant(self, pod: Pod | None) -> Pod | None:
+        if pod is None:
+            return None
+        return with_priority(replace(defaulted(pod), status=PodStatus()), self.context.priority(pod))
+
+    def _consequence(self, effect: Effect, now: Pod | None, repaired: Pod | None) -> Consequence:
+        if effect is Effect.DISK:
+            return self._disk_consequence()
+        if effect is Effect.NOT_CREATED:
+            return Consequence(effect)
+        if now is None and repaired is None:
+            return Consequence(effect, self.standing)
+        return Consequence(
+            effect,
+            self.standing if now is None else self._standing_of(now),
+            None if repaired is None else self._standing_of(repaired),
+        )
+
+    def _disk_consequence(self) -> Consequence:
+        spec = self.stored.spec
+        for container in (*spec.containers, *spec.init_containers):
+            if EPHEMERAL_STORAGE in container.resources.requests:
+                return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
+        return _NO_DISK_REQUEST
+
+    def _standing_of(self, pod: Pod) -> Standing:
+        qos_class = classify(pod, self.options.profile).qos_class
+        return standing(pod, qos_class, pod.spec.priority or 0, self.context)
+
+
+def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> Standing:
+    """Return where a stored pod stands."""
+    scores = oom_scores(pod, qos_class, context.node_memory_bytes, context.options.profile)
+    worst = scores[0]
+    for score in scores[1:]:
+        if score.value > worst.value and score.container in _running(pod):
+            worst = score
+    is_spared = priority >= SYSTEM_CRITICAL_PRIORITY or pod.is_critical
+    return Standing(qos_class, priority, worst.value, worst.container, is_spared)
+
+
+def _running(pod: Pod) -> list[str]:
+    return [container.name for container in pod.running_containers]
+
+
+def with_priority(pod: Pod, priority: int) -> Pod:
+    """Return the pod as the priority plug-in leaves it."""
+    return pod if pod.spec.priority == priority else replace(pod, spec=replace(pod.spec, priority=priority))
+
+
+def _names(classes: Iterable[RuntimeClass]) -> frozenset[str]:
+    return frozenset(each.metadata.name for each in classes)
+
+
+def _in_a_namespace(item: Namespaced) -> Namespaced:
+    """Return an object that names no namespace in the one where it would be created."""
+    if item.metadata.namespace:
+        return item
+    return replace(item, metadata=replace(item.metadata, namespace=DEFAULT_NAMESPACE))
+
+
+def _node_memory_bytes(surroundings: Surroundings, options: CheckOptions) -> int:
+    """Return the memory of the smallest node: scores are highest there."""
+    amounts = [node.status.capacity.get("memory") for node in surroundings.nodes]
+    known = [amount.value for amount in amounts if amount is not None]
+    return min(known) if known else options.node_memory_bytes

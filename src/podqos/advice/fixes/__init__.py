@@ -1,0 +1,1 @@
+"""Pure. From a finding to an edited manifest."""

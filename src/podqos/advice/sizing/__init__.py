@@ -1,0 +1,1 @@
+"""Pure. What a workload or a kubelet should ask for."""
