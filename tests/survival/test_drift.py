@@ -13,10 +13,10 @@ from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.assumed_usage import NOMINAL_BYTES, stand_in_usage
 from podqos.survival.differences import DifferenceKind
 from podqos.survival.drift import Identity, Order, Status, Version, VersionWorkload, WorkloadDrift, drift
 from podqos.survival.orders import KillKey
-from podqos.survival.stand_in import NOMINAL_BYTES, stand_in_usage
 
 GI = 1 << 30
 NODE = NodeUsage(64 * GI)

@@ -10,8 +10,8 @@ from eviction.nodes import guaranteed, pod
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
 from podqos.model.profile import LATEST
+from podqos.survival.counterfactual import Change, kernel_rescues, kubelet_place, kubelet_rescues
 from podqos.survival.orders import OOMDomain
-from podqos.survival.rescue import Change, kernel_rescues, kubelet_place, kubelet_rescues
 from survival.nodes import GI, MI, settings, snapshot, using
 
 MEMORY = Ranking(Signal.MEMORY)

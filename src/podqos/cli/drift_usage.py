@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from podqos.cli.versions import ReadVersion
 from podqos.errors import InputError
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
+from podqos.survival.assumed_usage import stand_in_usage
 from podqos.survival.drift import Version
-from podqos.survival.stand_in import stand_in_usage
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow
 

@@ -17,8 +17,8 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.assumed_usage import stand_in_usage
 from podqos.survival.drift import Identity, Version, VersionWorkload, WorkloadDrift, drift
-from podqos.survival.stand_in import stand_in_usage
 
 
 class Advised(Struct, frozen=True):

@@ -6,7 +6,7 @@ from podqos.agent.journal import By
 from podqos.report.simulation.view import Saving
 from podqos.report.survival.ranking import amount
 from podqos.report.text.words import edits, mebibytes
-from podqos.survival.rescue import Change, Rescue
+from podqos.survival.counterfactual import Change, Rescue
 
 
 def saving(rescue: Rescue, by: By) -> Saving:

@@ -20,10 +20,10 @@ from podqos.report.simulation.journal_words import is_kill, reasons, subject, ve
 from podqos.report.simulation.node_series import ShownNode
 from podqos.report.simulation.view import Kill, Saving
 from podqos.sim.node.recording import Moment
+from podqos.survival.counterfactual import kernel_rescues, kubelet_place, kubelet_rescues
 from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
 from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
-from podqos.survival.rescue import kernel_rescues, kubelet_place, kubelet_rescues
 
 MOST_KILLS = 200
 """A page with more of them would be read by nobody; the journal has all."""
