@@ -15,10 +15,10 @@ import numpy as np
 from podqos.model.scheduling import PodAffinityTerm, TopologySpreadConstraint
 from podqos.model.selector import LabelSelector, selects
 from podqos.placement.columns import IMPOSSIBLE, Floats, Mask, NodeMasks, Room
-from podqos.placement.crowd import Crowd, Group
 from podqos.placement.filters import Cluster, port_taken
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_affinity import meets_all, speaks_of
+from podqos.placement.pod_index import Crowd, Group
 from podqos.placement.pod_view import PodView
 from podqos.placement.topology_spread import HONOR, counts
 
