@@ -75,7 +75,7 @@ def test_every_command_has_options_and_a_run():
     from podqos.cli.main import COMMANDS
 
     for module, summary in COMMANDS.values():
-        command = import_module(f"podqos.cli.{module}")
+        command = import_module(f"podqos.cli.commands.{module}")
         assert callable(command.add_arguments)
         assert callable(command.run)
         assert summary

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import demo
+from podqos.cli.commands import demo
 from podqos.cli.main import main
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import explain as command
+from podqos.cli.commands import explain as command
 from podqos.cli.main import main
 
 EMPTY_POD = """\

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from podqos.cli.commands.node import listen_option
 from podqos.cli.main import main
-from podqos.cli.node import listen_option
-from podqos.cli.node_client import NodeClient, path, pod_named
+from podqos.cli.node.client import NodeClient, path, pod_named
 from podqos.errors import HostError, InputError, InvalidOption
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.node_runtime import add_runtime_options, runtime_choice
+from podqos.cli.node.runtime_options import add_runtime_options, runtime_choice
 from podqos.errors import InvalidOption
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName
 

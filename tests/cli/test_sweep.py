@@ -67,7 +67,7 @@ def test_finished_runs_are_kept_and_not_run_again(capsys, tmp_path, monkeypatch)
     _, first, _ = _sweep(capsys, *options)
     kept = results.read_bytes()
     assert len(kept.splitlines()) == 2
-    monkeypatch.setattr("podqos.cli.sweep.run_task", None)  # nothing is left to run
+    monkeypatch.setattr("podqos.cli.commands.sweep.run_task", None)  # nothing is left to run
     assert _sweep(capsys, *options)[1] == first
     assert results.read_bytes() == kept
 

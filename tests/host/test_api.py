@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from host.machine import needs_node
 from host.nodes import GROW, PYTHON, kubelet, pod_document, running_node
 from podqos.cli.main import main
-from podqos.cli.node_victims import PodList
+from podqos.cli.node.victims import PodList
 from podqos.eviction.observation import decode_summary, observe
 from podqos.eviction.signals import Signal
 from podqos.host.api.api import Api

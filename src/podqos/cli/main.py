@@ -101,7 +101,7 @@ def _run(program: str, argv: list[str]) -> int:
         # No command, --help, --version or a word we do not know: the full parser answers, without running anything.
         _overview(program).parse_args(argv or ["--help"])
         return EXIT_BAD_INPUT
-    command: Command = import_module(f"podqos.cli.{COMMANDS[name][0]}")
+    command: Command = import_module(f"podqos.cli.commands.{COMMANDS[name][0]}")
     parser = argparse.ArgumentParser(
         prog=f"{program} {name}",
         description=command.__doc__,

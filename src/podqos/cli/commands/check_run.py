@@ -106,7 +106,7 @@ class CheckRun:
     def _fix(self, look: Look) -> int:
         """Show what would be mended, or mend it and go on with what is left."""
         from podqos.advice.fixes.fixing import fix
-        from podqos.cli.fixing import print_diff, print_summary, write_fixes
+        from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
         style = style_for(arguments.color)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.node_client import NodeClient, add_state_dir_option
+from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.terminal import add_colour_option, style_for
 
 SUMMARY = "the node's pods, with what they use and what they are promised"

@@ -7,7 +7,7 @@ import sys
 
 import msgspec
 
-from podqos.cli.node_client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
+from podqos.cli.node.client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
 from podqos.errors import InputError, InvalidOption
 
 SUMMARY = "what a container has written"

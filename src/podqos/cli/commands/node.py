@@ -13,7 +13,7 @@ import sys
 from importlib import import_module
 
 from podqos.cli.inputs import read_bytes
-from podqos.cli.node_runtime import add_runtime_options, runtime_choice
+from podqos.cli.node.runtime_options import add_runtime_options, runtime_choice
 from podqos.cli.options import add_kubelet_option, amount_option
 from podqos.errors import HostError, InvalidOption
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_run_options(run_parser)
     run_parser.set_defaults(run_node_command=_run)
     for name in _OTHERS:
-        module = import_module(f"podqos.cli.node_commands.{name}")
+        module = import_module(f"podqos.cli.node.{name}")
         other = commands.add_parser(
             name,
             help=module.SUMMARY,

@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.list or arguments.explain:
         return _about_checks(arguments)
-    from podqos.cli.check_run import CheckRun
+    from podqos.cli.commands.check_run import CheckRun
 
     return CheckRun(arguments).run()
 

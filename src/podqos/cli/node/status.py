@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.cli.node_client import NodeClient, add_state_dir_option
+from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.options import add_schema_option
 from podqos.cli.terminal import add_colour_option, style_for
 
@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output != "text":
         print_value(status, arguments.output)
         return 0
-    from podqos.cli.node_victims import next_victims
+    from podqos.cli.node.victims import next_victims
     from podqos.report.node.lines import status_lines
 
     print("\n".join(status_lines(status, next_victims(client, status), style_for(arguments.color))))

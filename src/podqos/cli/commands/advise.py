@@ -26,8 +26,8 @@ from podqos.advice.sizing.effect import Advised, effect
 from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier, recommend
 from podqos.advice.sizing.sizing import percentile
 from podqos.cli.admitting import namespace_policies
-from podqos.cli.advise_node import add_node_options, run_for_node
 from podqos.cli.advise_subjects import Subject, identity_of, print_problems, read_subjects
+from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
 from podqos.cli.node_pods import latest_workloads
 from podqos.cli.objects import Objects

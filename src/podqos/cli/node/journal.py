@@ -7,7 +7,7 @@ import sys
 import time
 from datetime import UTC, datetime
 
-from podqos.cli.node_client import NodeClient, add_state_dir_option, path
+from podqos.cli.node.client import NodeClient, add_state_dir_option, path
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
 

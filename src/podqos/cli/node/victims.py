@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.cli.node_client import NodeClient
+from podqos.cli.node.client import NodeClient
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal

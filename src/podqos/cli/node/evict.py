@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.node_client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
+from podqos.cli.node.client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
 
 SUMMARY = "end a pod, with its grace period"
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from podqos.cli.node_client import NodeClient, add_state_dir_option
+from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
 
@@ -68,7 +68,7 @@ class _View:
 
     def lines(self, height: int | None) -> list[str]:
         """Return the view of now."""
-        from podqos.cli.node_victims import next_victims
+        from podqos.cli.node.victims import next_victims
         from podqos.host.api.status_document import NodeStatus
         from podqos.report.node.top import screen
 

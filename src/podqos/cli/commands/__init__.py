@@ -1,0 +1,1 @@
+"""Edge. One file per command."""

@@ -1,0 +1,1 @@
+"""Edge. Commands that talk to a running node."""
