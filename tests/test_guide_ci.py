@@ -15,8 +15,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from podqos.cli.check_config import read_configuration
 from podqos.cli.main import COMMANDS, main
+from podqos.library.checking.configuration import read_configuration
 
 ROOT = Path(__file__).resolve().parents[1]
 GUIDE = (ROOT / "docs/guide-ci.md").read_text()

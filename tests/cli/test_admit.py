@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
-from podqos.cli.scenarios import scenario_dir
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 
 PLATFORM = scenario_dir("content-platform")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import written_files
 from podqos.cli.main import main
+from podqos.library import written_files
 
 CORPUS = Path(__file__).parents[1] / "manifest" / "fix_corpus"
 LIMITED = """\

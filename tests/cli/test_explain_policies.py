@@ -102,7 +102,7 @@ def test_a_limit_range_counts_in_its_own_namespace_only(explain):
 @pytest.mark.parametrize("threshold", [pytest.param(1, id="over processes"), pytest.param(1 << 40, id="in one")])
 def test_policies_of_one_file_count_for_pods_of_others(explain, monkeypatch, threshold):
     monkeypatch.setattr(command, "_WORTH_FORKING_BYTES", threshold)
-    monkeypatch.setattr("podqos.cli.fan_out.usable_cores", lambda: 3)
+    monkeypatch.setattr("podqos.library.engines.fan_out.usable_cores", lambda: 3)
     files = {f"pod-{number}.yaml": pod(f"web-{number}") for number in range(7)}
     code, out, err = explain({**files, "z-policy.yaml": LIMIT_RANGE}, "-o", "csv")
     assert (code, err) == (0, "")

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from podqos.cli.fan_out import fan_out, in_copy
 from podqos.errors import HostError
+from podqos.library.engines.fan_out import fan_out, in_copy
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 50])

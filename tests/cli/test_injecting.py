@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from podqos.admission.injectors import INJECTORS, CustomInjector
-from podqos.cli.injecting import read_injectors
 from podqos.errors import InputError
+from podqos.library.inputs.injecting import read_injectors
 
 
 def test_names_and_files_are_told_apart(tmp_path):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from podqos.cli import large_list
-from podqos.cli.large_list import cut, read_part
 from podqos.cli.main import main
+from podqos.library.inputs import large_list
+from podqos.library.inputs.large_list import cut, read_part
 from podqos.manifest.reading import read
 
 RESOURCES = ({}, {"requests": {"cpu": "1"}}, {"limits": {"cpu": "1", "memory": "1Gi"}})

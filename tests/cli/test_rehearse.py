@@ -14,10 +14,10 @@ import pytest
 from host.machine import needs_node
 from podqos.agent.journal import Kind
 from podqos.cli.main import main
-from podqos.cli.rehearsal import on_this_machine, unrehearsable
-from podqos.cli.scenario_files import load_scenario
 from podqos.errors import InputError
 from podqos.host.linux.load import Holding, value_at
+from podqos.library.inputs.scenario_files import load_scenario
+from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.run import simulate
 

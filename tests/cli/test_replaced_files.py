@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli import written_files
-from podqos.cli.written_files import replace_file
 from podqos.errors import HostError
+from podqos.library import written_files
+from podqos.library.written_files import replace_file
 
 
 @pytest.fixture

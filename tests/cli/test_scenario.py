@@ -9,9 +9,9 @@ from textwrap import dedent, indent
 import pytest
 
 from podqos.cli.main import main
-from podqos.cli.scenario_files import load_scenario, read_scenario
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
+from podqos.library.inputs.scenario_files import load_scenario, read_scenario
 from podqos.qos.classes import classify
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 
 from manifest.yaml_documents import documents
-from podqos.cli.scenarios import scenario_dir
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.manifest import fastyaml, strictyaml
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.plain import Number, Plain

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.scenario_files import load_scenario
 from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
+from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.quantity import Quantity
 from podqos.sim.sweep import plan, run_key, spread
 from podqos.sim.variation import Parameter, Variation, parse_varied

@@ -13,7 +13,7 @@ import yaml
 
 from podqos.admission.defaulting import defaulted
 from podqos.cli.main import main
-from podqos.cli.scenarios import scenario_dir
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.cli.kubelet_settings import divided, read_kubelet_settings
 from podqos.errors import InvalidConfiguration
+from podqos.library.inputs.kubelet_settings import divided, read_kubelet_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podqos.cli.inputs import STDIN, find_files, machine_memory_bytes
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
+from podqos.library.inputs.files import STDIN, find_files, machine_memory_bytes
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY

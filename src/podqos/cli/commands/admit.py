@@ -24,7 +24,6 @@ from podqos.admission.policies import Cluster
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions
-from podqos.cli.inputs import STDIN, with_progress
 from podqos.cli.options import (
     add_filename_option,
     add_schema_option,
@@ -32,10 +31,11 @@ from podqos.cli.options import (
     existing_files,
     manifest_files,
 )
-from podqos.cli.policies import PolicyCollector
-from podqos.cli.sources import Source
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
+from podqos.library.inputs.files import STDIN, with_progress
+from podqos.library.inputs.policies import PolicyCollector
+from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.manifest.problems import Problem, Severity

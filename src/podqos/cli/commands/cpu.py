@@ -10,7 +10,6 @@ import argparse
 import os
 
 from podqos.cli.kubelet_node import cgroups_of, kubelet_of
-from podqos.cli.node_pods import read_node_pods
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -22,6 +21,7 @@ from podqos.cli.options import (
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError
+from podqos.library.inputs.node_pods import read_node_pods
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.cpu import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table

@@ -11,9 +11,9 @@ import os
 import sys
 
 from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
-from podqos.cli.scenarios import scenario_dir
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError
+from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.report.text.style import Style, wrapped
 
 PAGE = "podqos-demo.html"

@@ -16,18 +16,18 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from podqos.cli.drift_usage import measured, standing_in
-from podqos.cli.injecting import add_inject_option, read_injectors
-from podqos.cli.inputs import read_bytes
 from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
 from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, described_node_memory
 from podqos.cli.output import print_schema, print_value
-from podqos.cli.revisions import read_version
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.cli.versions import ReadVersion, Shared, read_workloads, texts_of
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
+from podqos.library.inputs.drift_usage import measured, standing_in
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.injecting import add_inject_option, read_injectors
+from podqos.library.inputs.revisions import read_version
+from podqos.library.inputs.versions import ReadVersion, Shared, read_workloads, texts_of
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.profile import parse_version
 from podqos.model.snapshot import NodeUsage

@@ -25,7 +25,6 @@ from msgspec.structs import replace
 from podqos.admission.field_errors import FieldError
 from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
-from podqos.cli.inputs import STDIN, total_bytes
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -36,8 +35,9 @@ from podqos.cli.options import (
     manifest_files,
     node_memory_option,
 )
-from podqos.cli.sources import Source
 from podqos.cli.terminal import add_colour_option, style_for
+from podqos.library.inputs.files import STDIN, total_bytes
+from podqos.library.inputs.sources import Source
 from podqos.manifest.kinds import NAMESPACE, is_policy
 from podqos.manifest.plain import parse_path
 from podqos.manifest.problems import Problem, Severity
@@ -50,7 +50,7 @@ from podqos.report.explain.decision import Decision, Settings, decide
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
-    from podqos.cli.large_list import Part
+    from podqos.library.inputs.large_list import Part
     from podqos.report.explain.explanation import Explanation
     from podqos.report.explain_node import PodSets
 
@@ -178,7 +178,7 @@ def _spread_outcomes(files: list[str], settings: Settings, output: str) -> Itera
     Policies count for the pods of all files, and few repositories hold any: only where some turn up is everything
     explained again with them.
     """
-    from podqos.cli.fan_out import fan_out, usable_cores
+    from podqos.library.engines.fan_out import fan_out, usable_cores
 
     task = partial(explain_file, settings=settings, output=output, cluster=None)
     outcomes = list(fan_out(task, files, usable_cores()))
@@ -195,7 +195,7 @@ def _policies(sources: Sequence[Source]) -> tuple[Cluster | None, list[Problem]]
     """Return the policies of all files together, if there are any, and what is wrong with them."""
     if not any(map(_count_policies, sources)):
         return None, []
-    from podqos.cli.policies import PolicyCollector
+    from podqos.library.inputs.policies import PolicyCollector
 
     # A repository holds the overlays of several clusters.
     collector = PolicyCollector("default", doubles=Severity.WARNING)
@@ -258,8 +258,8 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
 
 def _part_outcomes(path: str, settings: Settings) -> list[Outcome]:
     """Return what the parts of a large list give; nothing where the file has to be read as a whole."""
-    from podqos.cli.fan_out import fan_out, usable_cores
-    from podqos.cli.large_list import cut
+    from podqos.library.engines.fan_out import fan_out, usable_cores
+    from podqos.library.inputs.large_list import cut
 
     parts = cut(path, usable_cores())
     task = partial(explain_part, settings=settings)
@@ -269,7 +269,7 @@ def _part_outcomes(path: str, settings: Settings) -> list[Outcome]:
 
 def explain_part(part: Part, settings: Settings) -> Outcome | None:
     """Explain one part of a large list; None where the file has to be read as a whole."""
-    from podqos.cli.large_list import read_part
+    from podqos.library.inputs.large_list import read_part
 
     pods = read_part(part)
     if pods is None:

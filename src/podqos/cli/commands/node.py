@@ -12,10 +12,10 @@ import os
 import sys
 from importlib import import_module
 
-from podqos.cli.inputs import read_bytes
 from podqos.cli.node.runtime_options import add_runtime_options, runtime_choice
 from podqos.cli.options import add_kubelet_option, amount_option
 from podqos.errors import HostError, InvalidOption
+from podqos.library.inputs.files import read_bytes
 
 _STATE_DIR = "/var/lib/podqos"
 # Each is a module in cli/node_commands.
@@ -82,11 +82,11 @@ def _run(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
     from podqos import __version__
-    from podqos.cli.kubelet_settings import print_note
     from podqos.host.api.api import Api
     from podqos.host.node.delegation import delegated
     from podqos.host.node.settings import KubeletFile, NodeSettings, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
+    from podqos.library.inputs.kubelet_settings import print_note
 
     try:
         from podqos.host.node.node import Node

@@ -19,12 +19,12 @@ from importlib.util import find_spec
 
 from msgspec.structs import replace
 
-from podqos.cli.admitting import admitted_pod, namespace_policies
-from podqos.cli.inputs import find_files
-from podqos.cli.objects import Objects, read_objects
 from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option, add_version_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidConfiguration, InvalidManifest, InvalidOption, InvalidQuantity
+from podqos.library.inputs.admitting import admitted_pod, namespace_policies
+from podqos.library.inputs.files import find_files
+from podqos.library.inputs.objects import Objects, read_objects
 from podqos.manifest.problems import Severity
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -153,7 +153,7 @@ def _budget(arguments: argparse.Namespace, resource: str) -> Fraction:
 def _kubelet(objects: Objects, arguments: argparse.Namespace) -> KubeletConfiguration | None:
     given = list(objects.kubelets)
     if arguments.kubelet_config:
-        from podqos.cli.kubelet_settings import read_kubelet_settings
+        from podqos.library.inputs.kubelet_settings import read_kubelet_settings
 
         given.append(read_kubelet_settings(arguments.kubelet_config))
     if len(given) > 1:

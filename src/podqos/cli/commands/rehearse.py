@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from podqos.cli.options import add_schema_option
 from podqos.cli.output import print_schema, print_value
-from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.cli.written_files import write_file
 from podqos.errors import HostError, InputError, InvalidOption
+from podqos.library.inputs.scenario_files import load_scenario
+from podqos.library.written_files import write_file
 from podqos.report.simulation.rehearsal import RehearsalReport, rehearsal_report, table
 
 _MEMORY_SHARE = Fraction(3, 4)
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from podqos.survival.comparison import Tolerance, compare
 
     try:
-        from podqos.cli.rehearsal import Rehearsal, on_this_machine, unrehearsable
+        from podqos.library.rehearsal import Rehearsal, on_this_machine, unrehearsable
     except ModuleNotFoundError as error:
         raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
     scenario = load_scenario(arguments.scenario)

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _validate(files: list[str]) -> int:
-    from podqos.cli.scenario_files import read_scenario
+    from podqos.library.inputs.scenario_files import read_scenario
 
     code = EXIT_OK
     for file in files:
@@ -74,9 +74,9 @@ def _schema() -> int:
 
 
 def _list() -> int:
-    from podqos.cli.inputs import read_bytes
-    from podqos.cli.scenario_files import scenario_path
-    from podqos.cli.scenarios import shipped_scenarios
+    from podqos.library.inputs.files import read_bytes
+    from podqos.library.inputs.scenario_files import scenario_path
+    from podqos.library.inputs.shipped_scenarios import shipped_scenarios
     from podqos.sim.scenario_format.file import read_file
 
     for name in shipped_scenarios():

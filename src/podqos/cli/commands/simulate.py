@@ -22,10 +22,10 @@ from msgspec.structs import replace
 from podqos.agent.journal import encode
 from podqos.cli.options import add_schema_option
 from podqos.cli.output import print_csv, print_schema, print_value
-from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.cli.written_files import write_file
 from podqos.errors import HostError, InvalidOption
+from podqos.library.inputs.scenario_files import load_scenario
+from podqos.library.written_files import write_file
 from podqos.model.go_text import parse_duration_ns
 from podqos.report.simulation.reading import deadliest_nodes, node_names, run_summary, run_view
 from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline

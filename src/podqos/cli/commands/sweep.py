@@ -24,13 +24,13 @@ from typing import Self
 import msgspec
 from msgspec import Struct
 
-from podqos.cli.engines import carry_out
 from podqos.cli.options import add_schema_option
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.progress import Progress
-from podqos.cli.scenario_files import load_scenario
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError, InputError, InvalidOption
+from podqos.library.engines.engines import carry_out
+from podqos.library.inputs.scenario_files import load_scenario
 from podqos.report.simulation.sweep import CSV_COLUMNS, SweepReport, csv_rows, table
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.sweep import Point, RunResult, combinations, plan, run_key
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def run_task(task: Task) -> RunResult:
     """Run a scenario and keep what a sweep needs of it. It is called in workers."""
-    from podqos.cli.sweep_worker import result_of
+    from podqos.library.engines.sweep_worker import result_of
 
     return result_of(task.scenario, task.key, task.point)
 

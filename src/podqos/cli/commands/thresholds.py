@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.cli.kubelet_settings import memory_allocatable, read_kubelet_settings, settings_from_flags
 from podqos.cli.options import (
     add_kubelet_option,
     add_layout_option,
@@ -22,6 +21,7 @@ from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.signals import Layout, Signal, containerfs_follows
+from podqos.library.inputs.kubelet_settings import memory_allocatable, read_kubelet_settings, settings_from_flags
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.report.survival.thresholds import CSV_COLUMNS, ThresholdsReport, csv_rows, table, thresholds_report

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.resource_override import validate_override
-from podqos.cli.inputs import read_bytes, with_progress
 from podqos.errors import InputError
+from podqos.library.inputs.files import read_bytes, with_progress
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import FoundKubelet, Surroundings
 from podqos.advice.checks.finding import Subject
-from podqos.cli.policies import PolicyCollector
-from podqos.cli.sources import Source
 from podqos.errors import InputError
+from podqos.library.inputs.policies import PolicyCollector
+from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
 from podqos.manifest.examine import Examination

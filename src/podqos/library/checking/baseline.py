@@ -7,8 +7,8 @@ import os
 import msgspec
 
 from podqos.advice.checks.baseline import Baseline
-from podqos.cli.inputs import read_bytes
 from podqos.errors import HostError, InputError
+from podqos.library.inputs.files import read_bytes
 
 
 def read_baseline(path: str) -> Baseline:
@@ -18,7 +18,7 @@ def read_baseline(path: str) -> Baseline:
         return msgspec.json.decode(data, type=Baseline)
     except msgspec.DecodeError:
         pass  # the slow way knows lines
-    from podqos.cli.strict_files import StrictFile
+    from podqos.library.inputs.strict_files import StrictFile
 
     file = StrictFile(path, Baseline)
     for problem in file.problems:

@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.workloads import Admissions, WorkloadAdmission
-from podqos.cli.inputs import STDIN, find_files, read_bytes
-from podqos.cli.policies import PolicyCollector
-from podqos.cli.sources import Source
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
+from podqos.library.inputs.files import STDIN, find_files, read_bytes
+from podqos.library.inputs.policies import PolicyCollector
+from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -85,7 +85,7 @@ def scenario_path(path: str) -> str:
     """Return the file that is meant: one here, or one that comes with podqos."""
     if path == STDIN or os.path.isfile(path) or os.sep in path:
         return path
-    from podqos.cli.scenarios import shipped_scenario
+    from podqos.library.inputs.shipped_scenarios import shipped_scenario
 
     return shipped_scenario(path.removesuffix(".yaml")) or path
 
@@ -94,7 +94,7 @@ def _how_to_find(path: str, error: InputError) -> str:
     """Return what to do about a file that is not there: perhaps the name of a shipped one was meant."""
     if os.path.exists(path) or os.sep in path:
         return error.fix
-    from podqos.cli.scenarios import shipped_scenarios
+    from podqos.library.inputs.shipped_scenarios import shipped_scenarios
 
     close = get_close_matches(path.removesuffix(".yaml"), shipped_scenarios(), 1)
     return (

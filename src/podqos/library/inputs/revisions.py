@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
-from podqos.cli.inputs import STDIN, is_manifest, read_bytes
 from podqos.cli.options import applied_files
 from podqos.errors import HostError, InputError
+from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
 
 
 class ManifestText(Struct, frozen=True):

@@ -6,8 +6,8 @@ import argparse
 import os
 
 from podqos.admission.injectors import INJECTORS, CustomInjector, Injector, custom_injector, injector_named
-from podqos.cli.inputs import read_bytes
 from podqos.errors import InputError
+from podqos.library.inputs.files import read_bytes
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import parse_path
 

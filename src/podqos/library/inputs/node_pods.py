@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
-from podqos.cli.admitting import admitted_pod, namespace_policies
-from podqos.cli.objects import FoundWorkload, Objects, read_objects
 from podqos.errors import InvalidOption
+from podqos.library.inputs.admitting import admitted_pod, namespace_policies
+from podqos.library.inputs.objects import FoundWorkload, Objects, read_objects
 from podqos.manifest.problems import Severity
 from podqos.model.profile import Profile
 from podqos.placement.workloads import POD

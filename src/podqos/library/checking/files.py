@@ -19,11 +19,11 @@ from podqos.advice.checks.checking import WorkloadResult, check_bundle, check_wo
 from podqos.advice.checks.finding import FieldEdit, Finding, Subject
 from podqos.advice.checks.suppression import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.view import Context
-from podqos.cli.check_config import check_names
-from podqos.cli.inputs import read_bytes
-from podqos.cli.sources import Source
-from podqos.cli.surroundings import SurroundingsCollector, surrounds
 from podqos.errors import InputError
+from podqos.library.checking.configuration import check_names
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.sources import Source
+from podqos.library.inputs.surroundings import SurroundingsCollector, surrounds
 from podqos.manifest.contents import Reading
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import format_path
@@ -187,7 +187,7 @@ class Checking:
         """Return ``task(input)`` for every input; all cores work where there is enough of it."""
         if self.texts.size_bytes < _WORTH_FORKING_BYTES:
             return [task(each) for each in inputs]
-        from podqos.cli.fan_out import fan_out, usable_cores
+        from podqos.library.engines.fan_out import fan_out, usable_cores
 
         return list(fan_out(task, inputs, usable_cores()))
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from podqos.cli.versions import ReadVersion
 from podqos.errors import InputError
+from podqos.library.inputs.versions import ReadVersion
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
 from podqos.survival.assumed_usage import stand_in_usage
 from podqos.survival.drift import Version

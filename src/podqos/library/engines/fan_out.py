@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
-from podqos.cli.inputs import with_progress
 from podqos.errors import HostError
+from podqos.library.inputs.files import with_progress
 
 T = TypeVar("T")
 R = TypeVar("R")

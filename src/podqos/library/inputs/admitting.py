@@ -9,7 +9,7 @@ from podqos.admission.chain import admit
 from podqos.admission.policies import Cluster, NamespacePolicies, Policies
 from podqos.admission.priority import SYSTEM_CLASSES
 from podqos.admission.resource_override import CURRENT, PROFILES
-from podqos.cli.objects import FoundWorkload, Objects
+from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass, RuntimeClass
 from podqos.model.profile import Profile

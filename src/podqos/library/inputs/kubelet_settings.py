@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from podqos.cli.inputs import read_bytes
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.kubelet_file import check_thresholds, read_kubelet
 from podqos.eviction.signals import Signal
+from podqos.library.inputs.files import read_bytes
 from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.kubelet_config import KubeletConfiguration

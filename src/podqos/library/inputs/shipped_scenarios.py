@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podqos.errors import HostError, InvalidOption
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[2]
 _SOURCE_TREE = _PACKAGE.parents[1]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from podqos.cli.inputs import read_bytes
 from podqos.errors import InputError
+from podqos.library.inputs.files import read_bytes
 from podqos.manifest.contents import Reading
 from podqos.manifest.plain import FieldPath, format_path
 from podqos.manifest.problems import Problem, Severity

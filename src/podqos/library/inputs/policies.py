@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podqos.admission.policies import OVERRIDE_NAME, Cluster, Policies, PolicyError, validate_policies
 from podqos.admission.priority import SYSTEM_CLASSES
 from podqos.admission.resource_override import CURRENT, PROFILES, OverrideProfile
-from podqos.cli.sources import Source
+from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other
 from podqos.manifest.kinds import is_policy
 from podqos.manifest.plain import FieldPath, parse_path

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import Configuration
-from podqos.cli.inputs import STDIN
 from podqos.errors import InputError, InvalidOption
+from podqos.library.inputs.files import STDIN
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem
 from podqos.model.profile import parse_version
@@ -73,7 +73,7 @@ def _upwards(folder: str) -> Iterator[str]:
 
 def read_configuration(path: str) -> ReadConfiguration:
     """Read a configuration file, with everything wrong about it."""
-    from podqos.cli.strict_files import StrictFile
+    from podqos.library.inputs.strict_files import StrictFile
 
     read = StrictFile(path, Configuration)
     if read.value is None:

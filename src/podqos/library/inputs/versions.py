@@ -12,13 +12,13 @@ from msgspec.structs import replace
 
 from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.admission.policies import NamespacePolicies
-from podqos.cli.admitting import admitted_pod, namespace_policies
-from podqos.cli.inputs import read_bytes
-from podqos.cli.node_pods import latest_workloads
-from podqos.cli.objects import FoundWorkload, Objects
 from podqos.cli.options import existing_files
-from podqos.cli.revisions import ManifestText
 from podqos.errors import InputError
+from podqos.library.inputs.admitting import admitted_pod, namespace_policies
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.node_pods import latest_workloads
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.revisions import ManifestText
 from podqos.manifest.problems import Problem
 from podqos.model.node import Node
 from podqos.model.pod import Workload

@@ -7,8 +7,8 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from podqos.cli.inputs import read_bytes
 from podqos.errors import InputError
+from podqos.library.inputs.files import read_bytes
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.examine import Examination

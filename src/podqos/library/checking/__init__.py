@@ -1,0 +1,1 @@
+"""Edge. The inputs of a check: files, configuration, baseline."""

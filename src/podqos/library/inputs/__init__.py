@@ -1,0 +1,1 @@
+"""Edge. From files to values."""
