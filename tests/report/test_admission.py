@@ -16,8 +16,7 @@ from podqos.admission.workloads import Admissions
 from podqos.model.pod import ObjectMeta, QOSClass, Workload
 from podqos.model.policy import ClusterResourceOverride, Namespace
 from podqos.model.quantity import Quantity
-from podqos.report import changes
-from podqos.report.admission import words
+from podqos.report.admission import changes, words
 from podqos.report.admission.lines import CSV_HEADER, csv_row, table, text
 from podqos.report.admission.value import AdmissionReport, Outcome, report
 from podqos.report.text.style import Style

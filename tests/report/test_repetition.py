@@ -6,7 +6,7 @@ import pytest
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ReplacementFor
-from podqos.report.repetition import Again, condensed, first_pods
+from podqos.report.simulation.repetition import Again, condensed, first_pods
 
 SECOND_US = 1_000_000
 

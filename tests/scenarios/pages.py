@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from podqos.agent.journal import Entry, Kind
-from podqos.report.repetition import Again, condensed, first_pods
 from podqos.report.simulation.journal_words import again, away, line
+from podqos.report.simulation.repetition import Again, condensed, first_pods
 
 # What is told, besides everything that happens later than the beginning.
 _SHOWN = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.sim.daemon_backoff import DaemonBackoff
+from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 
 SECOND_US = 1_000_000
 

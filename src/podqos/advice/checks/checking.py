@@ -28,10 +28,10 @@ from podqos.advice.checks.checks_priority import (
     unknown_class,
 )
 from podqos.advice.checks.checks_sizes import disk_limits, fractional_cpu, memory_amounts, small_sidecar, volumes
+from podqos.advice.checks.checks_toleration import comes_back
 from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
-from podqos.advice.checks_toleration import comes_back
 
 # Those that need a pod which the API server takes, with the ids they report. PQ107 asks whether there is a PQ101.
 _CHECKS: tuple[tuple[str, Callable[[View], None]], ...] = (

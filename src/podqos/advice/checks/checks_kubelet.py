@@ -28,7 +28,7 @@ from podqos.advice.checks.facts import (
 from podqos.advice.checks.finding import Choice, Consequence, Effect, FieldEdit, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
-from podqos.advice.flag_edits import FlagFile
+from podqos.advice.fixes.flag_edits import FlagFile
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 
-from podqos.cli.kubelet_node import cgroups_of, kubelet_of
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -21,6 +20,7 @@ from podqos.cli.options import (
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError
+from podqos.library.inputs.kubelet_node import cgroups_of, kubelet_of
 from podqos.library.inputs.node_pods import read_node_pods
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion

@@ -16,7 +16,6 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 
-from podqos.cli.kubelet_node import judged_cgroups, kubelet_of
 from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, described_node_memory
 from podqos.cli.output import print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
@@ -26,6 +25,7 @@ from podqos.eviction.signals import Signal
 from podqos.library.inputs.drift_usage import measured, standing_in
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.injecting import add_inject_option, read_injectors
+from podqos.library.inputs.kubelet_node import judged_cgroups, kubelet_of
 from podqos.library.inputs.revisions import read_version
 from podqos.library.inputs.versions import ReadVersion, Shared, read_workloads, texts_of
 from podqos.manifest.problems import Problem, Severity

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
     from podqos.library.inputs.large_list import Part
     from podqos.report.explain.explanation import Explanation
-    from podqos.report.explain_node import PodSets
+    from podqos.report.explain.node import PodSets
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -250,7 +250,7 @@ def explain_source(source: Source, settings: Settings, output: str, cluster: Clu
             for (workload, stored, place), decision in zip(accepted, decisions, strict=True)
         ]
         if output not in {"table", "wide"}:
-            from podqos.report.explain_node import pod_sets
+            from podqos.report.explain.node import pod_sets
 
             outcome.pods = pod_sets((workload for workload, _, _ in accepted), decisions, settings)
     return outcome
@@ -328,7 +328,7 @@ def _settings(arguments: argparse.Namespace) -> Settings:
         cgroups = stock_node(memory_bytes, cores=cores, swap_bytes=swap_bytes, cgroup_version=version)
     else:
         # What reads a configuration takes longer to load than a pod to explain.
-        from podqos.cli.kubelet_node import cgroups_of, kubelet_of
+        from podqos.library.inputs.kubelet_node import cgroups_of, kubelet_of
 
         kubelet = kubelet_of(arguments.kubelet_config)
         score = kubelet.config.oom_score_adj
@@ -363,7 +363,7 @@ def _print_csv(outcomes: Iterable[Outcome]) -> None:
 
 def _print_text(outcomes: Iterable[Outcome], settings: Settings, arguments: argparse.Namespace) -> None:
     from podqos.report.explain.lines import text
-    from podqos.report.explain_node import PodSets, explain_node, node_text
+    from podqos.report.explain.node import PodSets, explain_node, node_text
 
     style = style_for(arguments.color)
     pods = PodSets()
@@ -387,7 +387,7 @@ def _print_whole(outcomes: Iterable[Outcome], arguments: argparse.Namespace, set
         return
     from podqos.cli.output import print_value
     from podqos.report.explain.explanation import ExplanationList
-    from podqos.report.explain_node import PodSets, explain_node
+    from podqos.report.explain.node import PodSets, explain_node
 
     version = ".".join(map(str, settings.profile.version))
     pods = reduce(PodSets.plus, (outcome.pods for outcome in found if outcome.pods is not None), PodSets())

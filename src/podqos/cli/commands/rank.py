@@ -16,7 +16,6 @@ import argparse
 
 from msgspec.structs import replace
 
-from podqos.cli.kubelet_node import Kubelet, judged_cgroups, kubelet_of
 from podqos.cli.options import (
     add_kubelet_option,
     add_layout_option,
@@ -29,6 +28,7 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
+from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_of
 from podqos.library.inputs.snapshots import add_snapshot_options, read_snapshot
 from podqos.model.profile import Profile, parse_version
 from podqos.model.quantity import Quantity

@@ -23,7 +23,7 @@ from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
 from podqos.model.pod import Pod, QOSClass
 from podqos.report.admission import words
-from podqos.report.changes import ChangeReport, change_report, container_names
+from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.text.containers import amounts, typed_containers
 
 Locate = Callable[[str], Position]

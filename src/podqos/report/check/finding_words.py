@@ -12,7 +12,7 @@ from podqos.advice.checks import facts as f
 from podqos.advice.checks.finding import Choice, Consequence, EditValue, Effect, FieldEdit, Finding, Patch, Standing
 from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.pod import QOSClass
-from podqos.report.changes import listed
+from podqos.report.admission.changes import listed
 from podqos.report.text.words import mebibytes
 
 

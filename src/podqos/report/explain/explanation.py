@@ -17,10 +17,10 @@ from podqos.qos.classes import class_per_resource, classify
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
-from podqos.report.changes import ChangeReport, change_report, container_names
-from podqos.report.components import ComponentReport, idle_score
+from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.explain.decision import Decision, Settings
 from podqos.report.text import words
+from podqos.report.text.components import ComponentReport, idle_score
 from podqos.report.text.containers import amounts, typed_containers
 
 

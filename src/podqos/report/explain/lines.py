@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podqos.report.changes import change_lines
+from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import flag_fate

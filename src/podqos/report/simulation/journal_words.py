@@ -37,7 +37,7 @@ from podqos.agent.reasons import (
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import CPU
-from podqos.report.repetition import Again
+from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount
 from podqos.report.text.words import mebibytes
 

@@ -15,10 +15,10 @@ from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
-from podqos.report.repetition import first_pods
 from podqos.report.simulation.journal_words import is_kill, line
 from podqos.report.simulation.kills import kills
 from podqos.report.simulation.node_series import ShownNode, node_view
+from podqos.report.simulation.repetition import first_pods
 from podqos.report.simulation.summary import Owner, summarized
 from podqos.report.simulation.view import ContainerView, EventView, PodView, RunView, Summary
 from podqos.report.text.palette import shade

@@ -13,7 +13,7 @@ from msgspec import Struct
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
 from podqos.model.pod import QOSClass
-from podqos.report.repetition import first_pods
+from podqos.report.simulation.repetition import first_pods
 from podqos.report.simulation.view import RepeatedEvictions, Summary, WorkloadSummary
 
 # So many evictions of what is the same pod to its owner are worth a line of their own.

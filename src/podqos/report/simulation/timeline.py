@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
 from podqos.agent.journal import By, Kind
-from podqos.report.repetition import Again, condensed
 from podqos.report.simulation.journal_words import again, away
+from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView, Summary
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
 from podqos.report.text.words import mebibytes

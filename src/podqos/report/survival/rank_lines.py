@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from podqos.report.components import component_table
 from podqos.report.survival.ranking import RankReport, amount
+from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import mebibytes
 

@@ -19,7 +19,7 @@ from podqos.model.quantity import NANOS
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.oom import ComponentScore, component_scores
-from podqos.report.components import ComponentReport, component_reports
+from podqos.report.text.components import ComponentReport, component_reports
 from podqos.report.text.words import mebibytes, oom_rule
 from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook

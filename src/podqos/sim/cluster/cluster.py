@@ -18,8 +18,8 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
+from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
-from podqos.sim.daemon_backoff import DaemonBackoff
 from podqos.sim.engine.event_queue import CLUSTER, Action, Agenda, Turn
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import DemandOf

@@ -10,10 +10,10 @@ from podqos.model.pod import Workload
 from podqos.qos.cgroup import tier_cgroups
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
 from podqos.qos.oom import component_scores
-from podqos.report.components import component_reports, component_table
 from podqos.report.explain.decision import Decision, Settings
 from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
 from podqos.report.explain.lines import files_text
+from podqos.report.text.components import component_reports, component_table
 from podqos.report.text.style import Style, columns
 from podqos.report.text.words import mebibytes
 
