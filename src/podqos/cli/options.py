@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podqos.errors import InputError, InvalidOption, InvalidQuantity
-from podqos.library.inputs.files import STDIN, find_files, machine_memory_bytes
+from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.library.inputs.files import machine_memory_bytes
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
@@ -69,30 +68,6 @@ def add_kubelet_option(
 def add_schema_option(parser: argparse.ArgumentParser) -> None:
     """Declare ``--schema``."""
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
-
-
-def manifest_files(given: list[str] | None, verb: str) -> list[str]:
-    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
-    if not given:
-        if sys.stdin.isatty():
-            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
-        given = [STDIN]
-    return existing_files(given)
-
-
-def existing_files(given: list[str]) -> list[str]:
-    """Return the files that an option names; a directory without manifests is an error."""
-    files = list(find_files(given))
-    if not files:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
-    return files
-
-
-def applied_files(given: list[str] | None, verb: str) -> list[str]:
-    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
-    if not given:
-        return manifest_files(given, verb)
-    return [file for each in given for file in sorted(existing_files([each]))]
 
 
 def amount_option(text: str, option: str, example: str = "64Gi") -> int:

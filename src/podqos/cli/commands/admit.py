@@ -24,16 +24,10 @@ from podqos.admission.policies import Cluster
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions
-from podqos.cli.options import (
-    add_filename_option,
-    add_schema_option,
-    add_version_option,
-    existing_files,
-    manifest_files,
-)
+from podqos.cli.options import add_filename_option, add_schema_option, add_version_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
-from podqos.library.inputs.files import STDIN, with_progress
+from podqos.library.inputs.files import STDIN, existing_files, manifest_files, with_progress
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused

@@ -26,6 +26,7 @@ from podqos.advice.sizing.effect import Advised, effect
 from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier, recommend
 from podqos.advice.sizing.sizing import percentile
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
+from podqos.cli.commands.advise_subjects import Subject, identity_of, print_problems, read_subjects
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -36,7 +37,6 @@ from podqos.cli.options import (
 from podqos.cli.output import print_documents, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.library.inputs.admitting import namespace_policies
-from podqos.library.inputs.advise_subjects import Subject, identity_of, print_problems, read_subjects
 from podqos.library.inputs.kubelet_node import judged_cgroups, kubelet_of
 from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import Objects

@@ -17,13 +17,13 @@ from functools import partial
 
 from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
+from podqos.cli.snapshot_options import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy
 from podqos.library.engines.fan_out import fan_out, in_copy, usable_cores
 from podqos.library.inputs.kubelet_settings import read_kubelet_settings
 from podqos.library.inputs.scenario_files import load_scenario
-from podqos.library.inputs.snapshots import add_snapshot_options, read_snapshot
 from podqos.library.written_files import write_file
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version

@@ -17,13 +17,13 @@ from podqos.advice.checks.baseline import Baseline, BaselineEntry, Compared, Obj
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import FailOn, ignored, options_of
 from podqos.advice.checks.finding import Finding, Severity, SuppressedBy
-from podqos.cli.options import amount_option, existing_files, manifest_files
+from podqos.cli.options import amount_option
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
 from podqos.library.checking.files import Checked, Checking, Inputs
-from podqos.library.inputs.files import STDIN
+from podqos.library.inputs.files import STDIN, existing_files, manifest_files
 from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity

@@ -14,12 +14,12 @@ from podqos.cli.options import (
     add_kubelet_option,
     add_schema_option,
     add_version_option,
-    applied_files,
     cores_option,
 )
 from podqos.cli.output import print_csv, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError
+from podqos.library.inputs.files import applied_files
 from podqos.library.inputs.kubelet_node import cgroups_of, kubelet_of
 from podqos.library.inputs.node_pods import read_node_pods
 from podqos.model.profile import parse_version

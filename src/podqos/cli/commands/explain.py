@@ -32,11 +32,10 @@ from podqos.cli.options import (
     add_version_option,
     amount_option,
     cores_option,
-    manifest_files,
     node_memory_option,
 )
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.library.inputs.files import STDIN, total_bytes
+from podqos.library.inputs.files import STDIN, manifest_files, total_bytes
 from podqos.library.inputs.sources import Source
 from podqos.manifest.kinds import NAMESPACE, is_policy
 from podqos.manifest.plain import parse_path

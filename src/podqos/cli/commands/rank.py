@@ -24,12 +24,12 @@ from podqos.cli.options import (
     amount_option,
 )
 from podqos.cli.output import print_csv, print_schema, print_value
+from podqos.cli.snapshot_options import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups, kubelet_of
-from podqos.library.inputs.snapshots import add_snapshot_options, read_snapshot
 from podqos.model.profile import Profile, parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY

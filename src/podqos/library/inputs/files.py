@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from podqos.errors import InputError
+from podqos.errors import InputError, InvalidOption
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -33,6 +33,30 @@ def find_files(arguments: Iterable[str]) -> Iterator[str]:
             for name in sorted(files):
                 if is_manifest(name):
                     yield os.path.join(folder, name)
+
+
+def manifest_files(given: list[str] | None, verb: str) -> list[str]:
+    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
+    if not given:
+        if sys.stdin.isatty():
+            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
+        given = [STDIN]
+    return existing_files(given)
+
+
+def existing_files(given: list[str]) -> list[str]:
+    """Return the files that an option names; a directory without manifests is an error."""
+    files = list(find_files(given))
+    if not files:
+        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+    return files
+
+
+def applied_files(given: list[str] | None, verb: str) -> list[str]:
+    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
+    if not given:
+        return manifest_files(given, verb)
+    return [file for each in given for file in sorted(existing_files([each]))]
 
 
 def is_manifest(name: str) -> bool:

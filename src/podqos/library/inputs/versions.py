@@ -12,10 +12,9 @@ from msgspec.structs import replace
 
 from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.admission.policies import NamespacePolicies
-from podqos.cli.options import existing_files
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod, namespace_policies
-from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.files import existing_files, read_bytes
 from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.inputs.revisions import ManifestText

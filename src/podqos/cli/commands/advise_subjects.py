@@ -16,9 +16,8 @@ from podqos.advice.sizing.matrix import Description
 from podqos.advice.sizing.samples import Samples, read_samples
 from podqos.advice.sizing.sizing import Usage
 from podqos.cli.asking import ask_description, ask_name, check_terminal
-from podqos.cli.options import applied_files
 from podqos.errors import InputError
-from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.files import applied_files, read_bytes
 from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
