@@ -109,7 +109,13 @@ def _run(program: str, argv: list[str]) -> int:
         allow_abbrev=False,
     )
     command.add_arguments(parser)
-    code = command.run(parser.parse_args(argv[1:]))
+    arguments = parser.parse_args(argv[1:])
+    if isinstance(getattr(arguments, "schema", None), str):
+        from podqos.cli.output import print_schema
+
+        print_schema(arguments.schema)
+        return EXIT_OK
+    code = command.run(arguments)
     sys.stdout.flush()
     return code
 

@@ -1,12 +1,63 @@
-"""The documented values of a command as JSON, YAML, CSV and JSON Schema."""
+"""What a command prints: its documented value, as lines for people or as JSON, YAML, CSV and JSON Schema for programs.
+
+A command declares its outputs once (``add_output_options``) and hands its value over once (``emit``).
+"""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Literal, TypeVar
 
 import msgspec
+
+from podqos.cli.terminal import add_colour_option, style_for
+from podqos.model.assumption import Assumption
+from podqos.report.text.style import Style
+
+Value = TypeVar("Value", bound=msgspec.Struct)
+Table = tuple[Sequence[str], Iterable[Sequence[object]]]
+"""Headings, and the rows below them."""
+
+
+def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], value: str, about: str = "") -> None:
+    """Declare ``-o`` (the first format is the default), ``--schema`` and ``--color``.
+
+    ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed.
+    """
+    described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
+    parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=described)
+    parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")
+    add_colour_option(parser)
+
+
+def emit(
+    value: Value,
+    arguments: argparse.Namespace,
+    lines: Callable[[Value, Style], Iterable[str]],
+    table: Callable[[Value], Table] | None = None,
+) -> None:
+    """Print a value as ``-o`` asks, and what it assumes.
+
+    JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error.
+    """
+    if arguments.output in {"json", "yaml"}:
+        print_value(value, arguments.output)
+        return
+    if arguments.output == "csv" and table is not None:
+        print_csv(*table(value))
+    else:
+        print("\n".join(lines(value, style_for(arguments.color))))
+    say_assumptions(getattr(value, "assumptions", ()))
+
+
+def say_assumptions(assumptions: Sequence[Assumption]) -> None:
+    """Say in one line what nobody stated, and how to state it."""
+    if assumptions:
+        sys.stdout.flush()
+        said = "; ".join(f"{each.what} {each.value} ({each.state_with})" for each in assumptions)
+        print(f"assumed: {said}", file=sys.stderr)
 
 
 def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> None:
@@ -31,8 +82,13 @@ def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     lines.writerows(rows)
 
 
-def print_schema(kind: type[msgspec.Struct]) -> None:
-    """Print what ``-o json`` looks like."""
+def print_schema(kind: type[msgspec.Struct] | str) -> None:
+    """Print what ``-o json`` looks like; a type may be named as ``package.module:Type``."""
+    if isinstance(kind, str):
+        from importlib import import_module
+
+        module, _, name = kind.partition(":")
+        kind = getattr(import_module(module), name)
     print(msgspec.json.format(msgspec.json.encode(_unindented(msgspec.json.schema(kind))), indent=2).decode())
 
 

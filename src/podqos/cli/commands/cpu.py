@@ -9,22 +9,15 @@ from __future__ import annotations
 import argparse
 import os
 
-from podqos.cli.options import (
-    add_filename_option,
-    add_kubelet_option,
-    add_schema_option,
-    add_version_option,
-    cores_option,
-)
-from podqos.cli.output import print_csv, print_schema, print_value
-from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, cores_option
+from podqos.cli.output import add_output_options, emit
 from podqos.errors import InputError
 from podqos.library.inputs.files import applied_files
 from podqos.library.inputs.kubelet_node import cgroups_of, kubelet_of
 from podqos.library.inputs.node_pods import read_node_pods
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.cpu import CSV_COLUMNS, CpuReport, cpu_report, csv_rows, table
+from podqos.report.survival.cpu import CSV_COLUMNS, cpu_report, csv_rows, table
 from podqos.survival.cpu import burst
 
 _PLENTY_BYTES = 1 << 50
@@ -40,18 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     add_kubelet_option(parser)
     add_version_option(parser)
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml", "csv"), default="table", help="(default: table)"
-    )
-    add_schema_option(parser)
-    add_colour_option(parser)
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Divide, print, and return the exit code."""
-    if arguments.schema:
-        print_schema(CpuReport)
-        return 0
     profile = parse_version(arguments.kubernetes_version)
     cores = cores_option(arguments.cores) if arguments.cores is not None else os.cpu_count() or 1
     files = applied_files(arguments.files, "divide the CPU among")
@@ -64,10 +50,5 @@ def run(arguments: argparse.Namespace) -> int:
     settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
     report = cpu_report(result, ".".join(map(str, profile.version)))
-    if arguments.output == "table":
-        print("\n".join(table(report, style_for(arguments.color))))
-    elif arguments.output == "csv":
-        print_csv(CSV_COLUMNS, csv_rows(report))
-    else:
-        print_value(report, arguments.output)
+    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
     return 2 if errors else 0
