@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kubelet-config",
         metavar="FILE",
-        help="a kubelet's configuration, in any notation: allocatable is worked out from it and the capacity of every node",
+        help="a kubelet's configuration: allocatable is worked out from it and the capacity of every node",
     )
     parser.add_argument(
         "--order",
