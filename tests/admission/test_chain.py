@@ -9,7 +9,7 @@ from podqos.admission.changes import Why
 from podqos.admission.limit_range_bounds import LimitRangeDenied
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Code
-from podqos.admission.resource_override import PROFILES
+from podqos.admission.resource_override import PROFILES, Exempt, OverrideUse
 from podqos.model.pod import ObjectMeta, PodStatus, QOSClass
 from podqos.model.policy import ClusterResourceOverride, Namespace, NamespaceStatus, Overhead, RuntimeClass
 from podqos.model.profile import parse_version
@@ -104,9 +104,11 @@ class TestTheOverride:
         ]
 
     def test_a_namespace_without_the_label_is_left_alone(self):
-        """The step does not run at all."""
+        """The step does not run at all, and the admission says why."""
         admission = admit(self.GIVEN, Policies(Namespace(ObjectMeta("shop")), override=self.OVERRIDE))
         assert Step.CLUSTER_RESOURCE_OVERRIDE not in {result.step for result in admission.steps}
+        assert admission.override == OverrideUse("shop", PROFILES["current"], Exempt.NOT_OPTED_IN)
+        assert admit(self.GIVEN, Policies(Namespace(ObjectMeta("shop")))).override is None
 
 
 def test_the_steps_come_in_the_order_of_the_api_server():

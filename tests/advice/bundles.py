@@ -9,14 +9,14 @@ from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundKubelet, Foun
 from podqos.advice.checks.checking import check
 from podqos.advice.checks.finding import Example, Finding, Patch, Subject
 from podqos.manifest.decode import convert
-from podqos.manifest.kinds import is_policy
+from podqos.manifest.kinds import is_kubelet, is_policy
+from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import parse_path
 from podqos.manifest.policies import read_policy
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import Chunk, Place, chunks
 from podqos.model.disruption import PodDisruptionBudget
-from podqos.model.kubelet_config import kubelet_configuration
 from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from podqos.model.service import Service
@@ -52,8 +52,9 @@ def bundle_of(objects, replaces=()) -> Bundle:
         assert not interpretation.findings, interpretation.findings
         if interpretation.workload is not None:
             workloads.append(FoundWorkload(interpretation.workload, subject))
-        elif value["kind"] == "KubeletConfiguration":
-            kubelets.append(FoundKubelet(kubelet_configuration(value), subject))
+        elif is_kubelet(value["kind"], value["apiVersion"]):
+            settings = kubelet_settings(value)
+            kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
         else:
             subjects.append(subject)
             if is_policy(value["kind"], value["apiVersion"]):

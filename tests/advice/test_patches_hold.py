@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from advice.bundles import apply_patch, bundle_of
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.checking import check
+from podqos.model.kubelet_flags import flag_of, flag_values
 
 CPU = st.sampled_from(["0", "100m", "1", "1500m", "2", "2000"])
 MEMORY = st.sampled_from(["0", "64", "512m", "128Mi", "1G", "1Gi", "4Gi"])
@@ -74,7 +75,7 @@ def test_a_complete_patch_ends_its_finding_and_breaks_nothing(objects, inject):
 @given(manifests())
 def test_all_complete_patches_together_leave_none(objects):
     """One after the other, as ``--fix`` applies them, they come to an end."""
-    for _ in range(12):
+    for _ in range(40):
         findings = [each for each in check(bundle_of(objects)) if each.patch.is_complete]
         if not findings:
             return
@@ -121,4 +122,28 @@ def test_patches_of_settings_come_to_an_end(settings):
         if not findings:
             return
         apply_patch(settings, findings[0].patch)
+    raise AssertionError([each.check for each in findings])
+
+
+def as_flags(settings, *, joined: bool) -> dict:
+    """Write settings as an OKD node has them, a pair in each value or all in one; what has no flag is left out."""
+    arguments = {}
+    for field, value in settings.items():
+        flag = flag_of(field)
+        if flag is not None:
+            values = flag_values(flag, value) or [""]
+            arguments[flag] = [",".join(values)] if joined else values
+    return {"apiVersion": "v1", "kind": "NodeConfig", "kubeletArguments": arguments}
+
+
+@given(SETTINGS, st.booleans())
+def test_flags_are_found_the_same_faults_with_and_their_patches_come_to_an_end(settings, joined):
+    node = as_flags(settings, joined=joined)
+    same = {name: value for name, value in settings.items() if flag_of(name) or name in {"apiVersion", "kind"}}
+    assert [each.check for each in check(bundle_of([node]))] == [each.check for each in check(bundle_of([same]))]
+    for _ in range(20):
+        findings = [each for each in check(bundle_of([node])) if each.patch.is_complete]
+        if not findings:
+            return
+        apply_patch(node, findings[0].patch)
     raise AssertionError([each.check for each in findings])

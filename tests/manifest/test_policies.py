@@ -66,24 +66,26 @@ def test_amounts_are_read_as_in_pods():
 
 
 @pytest.mark.parametrize(
-    ("written", "path"),
+    ("written", "path", "generation"),
     [
         pytest.param(
             _object("ClusterResourceOverride", OPERATOR, spec={"podResourceOverride": {"spec": PERCENTAGES}}),
             ("spec", "podResourceOverride", "spec"),
+            "current",
             id="operator",
         ),
-        pytest.param(_object("ClusterResourceOverrideConfig", **PERCENTAGES), (), id="okd-3.9"),
+        pytest.param(_object("ClusterResourceOverrideConfig", **PERCENTAGES), (), "okd-3.9", id="okd-3.9"),
         pytest.param(
             _object("ClusterResourceOverrideConfig", spec=PERCENTAGES | {"forceSelinuxRelabel": True}),
             ("spec",),
+            "current",
             id="webhook",
         ),
     ],
 )
-def test_the_override_is_read_in_every_shape_it_comes_in(written, path):
+def test_the_override_is_read_in_every_shape_and_the_shape_tells_its_generation(written, path, generation):
     reading = read_policy(*written)
-    assert (reading.policy, reading.path) == (OVERRIDE, path)
+    assert (reading.policy, reading.path, reading.generation) == (OVERRIDE, path, generation)
 
 
 def _limits(**item) -> tuple[str, str, dict]:

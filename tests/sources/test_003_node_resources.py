@@ -283,7 +283,7 @@ def test_everything_about_a_node_fits_one_screen(podqos):
     assert code == 0
     assert len(lines) <= 36
     assert max(map(len, lines)) <= 80
-    told = ("3600m = 4", "14860Mi = 16384Mi", "15360Mi = 16384Mi", "+200Mi", "until 2m", "30s, or", "1m30s")
+    told = ("3600m = 4", "14860Mi = 16384Mi", "14336Mi = 16384Mi", "+200Mi", "until 2m", "30s, or", "1m30s")
     assert [part for part in told if part not in out] == []
 
 
@@ -449,3 +449,43 @@ def test_what_is_wrong_with_an_override_is_said_with_its_place(podqos, command, 
     code, _, err = podqos(command, "-f", "pod.yaml", "-f", "master.yaml", *options, pod=POD, master=override)
     assert code == 2
     assert re.search(rf"master\.yaml:\d+:\d+: error: .*{message}", err)
+
+
+# Node configurations that are not quite right
+
+MALFORMED = {
+    "a flag twice": (RESERVED + RESERVED.partition("\n")[2], 'key "kube-reserved" is set twice'),
+    "a text in place of a list": ("kubeletArguments:\n  max-pods: '20'\n", "max-pods: expected a list of strings"),
+    "a misspelt flag": ("kubeletArguments:\n  eviction-hrad: [a<1]\n", "did you mean eviction-hard?"),
+    "a misspelt signal": (
+        "kubeletArguments:\n  eviction-hard: [memory.availabel<1Gi]\n",
+        "did you mean memory.available",
+    ),
+    "the wrong separator": ("kubeletArguments:\n  eviction-hard: [memory.available=1Gi]\n", "malformed pair"),
+    "a list of flags": ("kubeletArguments:\n- max-pods=20\n", "must be a mapping from flags to lists"),
+}
+
+
+@pytest.mark.parametrize(("node", "message"), MALFORMED.values(), ids=MALFORMED)
+@pytest.mark.parametrize("command", ["thresholds", "place", "simulate", "check"])
+def test_a_malformed_node_config_is_one_message_with_its_file(podqos, command, node, message):
+    options = {
+        "thresholds": ("-f", "node.yaml"),
+        "place": ("-f", "pod.yaml", *NODE, "--kubelet-config", "node.yaml"),
+        "simulate": ("okd.yaml",),
+        "check": ("node.yaml",),
+    }
+    scenario = SCENARIO.replace("KUBELET", "node.yaml")
+    code, out, err = podqos(command, *options[command], node=node, pod=POD, okd=scenario)
+    # What keeps a kubelet from starting is what check is there to find.
+    told = out if command == "check" and "signal" in out else err
+    assert code == (1 if told is out else 2)
+    (line,) = [line for line in told.splitlines() if message in line]
+    assert "node.yaml" in (told if told is out else line)
+
+
+def test_blanks_in_thresholds_do_not_matter(podqos):
+    node = 'kubeletArguments:\n  eviction-hard: [" memory.available < 500Mi , nodefs.available<10%"]\n'
+    found = _thresholds(podqos, "-f", "node.yaml", "--node-memory", "16Gi", node=node)
+    values = {each["signal"]: each["value"] for each in found["thresholds"] if not each["isDerived"]}
+    assert values == {"memory.available": "500Mi", "nodefs.available": "10%"}
