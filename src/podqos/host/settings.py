@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from podqos.agent.state import AgentConfig
+from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.errors import HostError, InputError, InvalidConfiguration
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
@@ -24,6 +24,7 @@ from podqos.host.world import LogPolicy
 from podqos.manifest.documents import plain_documents
 from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import PID, KubeletConfiguration, kubelet_configuration
+from podqos.model.node import PODS
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
@@ -93,7 +94,9 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
         cgroups=_cgroup_settings(settings, cgroups, capacity, divided.enforced),
         eviction=configure(settings.eviction, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
         allocatable=divided.allocatable,
-        max_pods=configuration.max_pods,
+        max_pods=divided.allocatable[PODS].value,
+        longest_back_off_seconds=configuration.max_container_restart_seconds(settings.profile)
+        or LONGEST_BACK_OFF_SECONDS,
         shadow=settings.shadow,
         profile=settings.profile,
     )
@@ -137,13 +140,14 @@ def _cgroup_settings(
         pod_pids_limit=configuration.pod_pids_limit if configuration.pod_pids_limit > 0 else None,
         single_process_oom_kill=bool(configuration.single_process_oom_kill),
         memory_qos=_memory_qos(configuration, enforced) if is_v2 else None,
+        qos_reserved_memory_percent=configuration.qos_reserved_memory_percent(settings.profile),
         swap_behavior=SwapBehavior(swap) if swap else SwapBehavior.NO_SWAP,
         swap_controller=_accounts_swap(cgroups, settings.own),
     )
 
 
 def _memory_qos(configuration: KubeletConfiguration, enforced: ResourceList) -> MemoryQoS | None:
-    if not configuration.feature_gates.get("MemoryQoS"):
+    if not configuration.has_memory_qos:
         return None
     policy = "TieredReservation" if configuration.memory_reservation_policy == "TieredReservation" else "None"
     factor = configuration.memory_throttling_factor

@@ -39,6 +39,8 @@ class Profile(Struct, frozen=True):
     single_process_oom_kill: bool
     """Since 1.32 the kubelet setting ``singleProcessOOMKill`` turns that off."""
 
+    qos_reserved_gate: bool
+    """Since 1.11 the kubelet setting ``qosReserved`` needs the feature gate QOSReserved."""
     max_container_restart_period: bool
     """Since 1.35 the kubelet setting ``crashLoopBackOff.maxContainerRestartPeriod`` bounds how long a restart waits."""
 
@@ -79,6 +81,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         in_place_resize=since(33),
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),
+        qos_reserved_gate=since(11),
         max_container_restart_period=since(35),
         eviction_ranking="kubelet" if since(9) else "qos-usage",
         pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",

@@ -51,7 +51,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
-    cgroups = _cgroups(spec, allocatable)
+    cgroups = _cgroups(spec, allocatable, profile)
     for_pods = {name: amount for name, amount in allocatable.allocatable.items() if name != PID}
     agent = AgentConfig(
         node=spec.name,
@@ -59,7 +59,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         eviction=configure(eviction_settings(config), layout=layout, policy=policy, profile=profile),
         allocatable=for_pods,
         max_pods=allocatable.allocatable[PODS].value,
-        longest_back_off_seconds=_longest_back_off_seconds(config, profile),
+        longest_back_off_seconds=config.max_container_restart_seconds(profile) or LONGEST_BACK_OFF_SECONDS,
         profile=profile,
         plans=PodPlans(cgroups, profile, for_pods),
     )
@@ -94,12 +94,6 @@ def eviction_settings(config: KubeletConfiguration) -> EvictionSettings:
     )
 
 
-def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
-    period = config.crash_loop_back_off.max_container_restart_period
-    is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
-    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
-
-
 def _machine(spec: NodeSpec) -> Machine:
     version: Literal[1, 2] = spec.cgroup_version
     usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
@@ -108,7 +102,7 @@ def _machine(spec: NodeSpec) -> Machine:
     return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
 
 
-def _cgroups(spec: NodeSpec, allocatable: Allocatable) -> CgroupSettings:
+def _cgroups(spec: NodeSpec, allocatable: Allocatable, profile: Profile) -> CgroupSettings:
     config = spec.config
     is_v1 = spec.cgroup_version == 1
     return CgroupSettings(
@@ -126,17 +120,18 @@ def _cgroups(spec: NodeSpec, allocatable: Allocatable) -> CgroupSettings:
         pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
         single_process_oom_kill=bool(config.single_process_oom_kill),
         memory_qos=_memory_qos(config, allocatable),
+        qos_reserved_memory_percent=config.qos_reserved_memory_percent(profile),
         swap_behavior=SwapBehavior(config.memory_swap.swap_behavior or SwapBehavior.NO_SWAP),
         swap_controller=spec.swap_bytes > 0,
     )
 
 
 def _memory_qos(config: KubeletConfiguration, allocatable: Allocatable) -> MemoryQoS | None:
-    if not config.feature_gates.get("MemoryQoS", False):
+    if not config.has_memory_qos:
         return None
     tiered = config.memory_reservation_policy == "TieredReservation"
     return MemoryQoS(
         throttling_factor=0.9 if config.memory_throttling_factor is None else config.memory_throttling_factor,
         reservation_policy="TieredReservation" if tiered else "None",
-        node_allocatable_bytes=allocatable.allocatable[MEMORY].value,
+        node_allocatable_bytes=allocatable.enforced[MEMORY].value,
     )
