@@ -114,7 +114,7 @@ def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, in
     snapshot, errors = read_snapshot(arguments, profile)
     config = None
     if arguments.config is not None:
-        _, config = read_kubelet_settings(arguments.config)
+        _, config = read_kubelet_settings(arguments.config, "simulation")
         if config is None:
             raise InputError("no KubeletConfiguration in it", where=arguments.config, fix="kind: KubeletConfiguration")
     spec = NodeSpec(

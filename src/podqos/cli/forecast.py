@@ -130,7 +130,9 @@ def _node(arguments: argparse.Namespace, snapshot: Snapshot, profile: Profile) -
     settings = CgroupSettings(
         node_memory_bytes=snapshot.node.memory_bytes,
         node_swap_bytes=snapshot.node.swap_bytes,
-        node_allocatable=allocatable,
+        node_allocatable={} if divided is None else divided.enforced,
+        enforce_node_allocatable=enforced,
+        qos_reserved_memory_percent=None if config is None else config.qos_reserved_memory_percent(profile),
         cgroup_version=CgroupVersion(arguments.cgroup),
     )
     watch = Watch(

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import cast
 
 from podqos.cli.inputs import read_bytes
+from podqos.cli.kubelet_notes import ignored_problems
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.eviction.settings import EvictionSettings, settings_from_configuration, settings_from_kubelet_arguments
 from podqos.eviction.signals import Signal
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
 from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_ignored import Reader
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.allocatable import Allocatable, node_allocatable
 
 
-def read_kubelet_settings(path: str) -> tuple[EvictionSettings, KubeletConfiguration | None]:
-    """Return the settings about eviction in a file, and all settings where it holds a KubeletConfiguration."""
+def read_kubelet_settings(path: str, reader: Reader = "plan") -> tuple[EvictionSettings, KubeletConfiguration | None]:
+    """Return the settings about eviction in a file, and all settings where it holds a KubeletConfiguration.
+
+    What ``reader`` ignores of them is said on standard error.
+    """
     for document in plain_documents(path, read_bytes(path)):
         value = document.value
         if not isinstance(value, dict):
@@ -29,7 +35,10 @@ def read_kubelet_settings(path: str) -> tuple[EvictionSettings, KubeletConfigura
             # What /configz answers does not say what it is.
             value = {"apiVersion": API_VERSION, "kind": KIND, **cast("dict[str, Plain]", value["kubeletconfig"])}
         if value.get("kind") == KIND:
-            return settings_from_configuration(value), kubelet_configuration(value, "")
+            settings = settings_from_configuration(value), kubelet_configuration(value, "")
+            for problem in ignored_problems(value, path, reader=reader):
+                print(problem, file=sys.stderr)
+            return settings
     fix = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
     raise InputError("no kubelet configuration in it", where=path, fix=fix)
 

@@ -86,6 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos.host.delegation import delegated
     from podqos.host.runtimes.choice import make_runtime
     from podqos.host.settings import KubeletFile, NodeSettings, read_kubelet_file
+    from podqos.report.kubelet_words import ignored_words
 
     try:
         from podqos.host.node import Node
@@ -96,6 +97,8 @@ def _run(arguments: argparse.Namespace) -> int:
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
+        if file.ignored:
+            _say(f"{arguments.config}: {ignored_words(file.ignored)}")
     settings = NodeSettings(
         node=arguments.node_name or os.uname().nodename,
         manifests=Path(arguments.manifests).absolute(),

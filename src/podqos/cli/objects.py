@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from podqos.admission.field_errors import FieldError
 from podqos.cli.inputs import read_bytes, with_progress
+from podqos.cli.kubelet_notes import ignored_problems
 from podqos.errors import InputError
 from podqos.manifest.contents import Other
 from podqos.manifest.decode import convert
@@ -142,6 +143,8 @@ class Objects:
             self.kubelets.append(kubelet_configuration(value, ""))
         except InputError as error:
             self._report(path, other.place, error.where.removeprefix(": "), error.what, error.fix)
+        else:
+            self.problems += ignored_problems(value, path, self._lookup(path).locate(other.place, ()))
 
     def _report(self, path: str, place: Place, field: str, what: str, fix: str = "") -> None:
         line, column = self._lookup(path).locate(place, field)

@@ -16,15 +16,18 @@ from msgspec.structs import replace
 from podqos.admission.resource_override import CURRENT
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.cli.inputs import STDIN, find_files, read_bytes
+from podqos.cli.kubelet_notes import ignored_problems
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError
 from podqos.manifest.documents import plain_documents
+from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Finding, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
+from podqos.report.kubelet_words import ignored_words
 from podqos.sim.samples import Series, read_samples
 from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
@@ -171,13 +174,23 @@ class _Fetched:
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
         configs: dict[str, KubeletConfiguration] = {}
+        told: set[str] = set()
         for index, node in enumerate(self._spec.nodes):
             name = node.kubelet.path
-            if not name or name in configs:
+            if not name:
+                words = ignored_words(node.kubelet.ignored)
+                if words and words not in told:
+                    finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
+                    self.problems.append(self._file.problem(finding))
+                    told.add(words)
+                continue
+            if name in configs:
                 continue
             path = self._path(name)
             try:
-                configs[name] = _kubelet(path)
+                document = _kubelet_document(path)
+                configs[name] = kubelet_configuration(document, path)
+                self.problems += ignored_problems(document, path, reader="simulation")
             except InputError as error:
                 where = error.where.removesuffix(":") or path
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
@@ -199,11 +212,11 @@ def _scenario_workload(workload: Workload, pod: Pod, replicas: int) -> ScenarioW
     )
 
 
-def _kubelet(path: str) -> KubeletConfiguration:
+def _kubelet_document(path: str) -> dict[str, Plain]:
     documents = plain_documents(path, read_bytes(path))
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         raise InputError("must hold one KubeletConfiguration", where=path, fix="one document, no list")
-    return kubelet_configuration(documents[0].value, path)
+    return documents[0].value
 
 
 def _in_namespace(workload: Workload, namespace: str) -> Workload:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from podqos.admission.resource_override import CURRENT
 from podqos.advice.bundle import FoundKubelet, Surroundings
 from podqos.advice.finding import Subject
+from podqos.cli.kubelet_notes import ignored_problems
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError
@@ -128,3 +129,5 @@ class SurroundingsCollector:
         except InputError as error:
             field = parse_path(error.where.removeprefix(": "))
             self._problems.append(source.problem(other.place, field, error.what, error.fix))
+        else:
+            self._problems += ignored_problems(value, source.path, source.lookup.locate(other.place, ()))

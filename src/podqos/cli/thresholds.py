@@ -91,7 +91,15 @@ def _facts(arguments: argparse.Namespace, profile: Profile) -> Exhaustion:
     try:
         settings, config = _settings(arguments)
         allocatable = None if config is None else memory_allocatable(config, capacities)
-        return exhaustion(settings, capacities, layout=layout, allocatable=allocatable, profile=profile)
+        percent = None if config is None else config.qos_reserved_memory_percent(profile)
+        return exhaustion(
+            settings,
+            capacities,
+            layout=layout,
+            allocatable=allocatable,
+            qos_reserved_memory_percent=percent,
+            profile=profile,
+        )
     except InvalidConfiguration as error:
         where = ": ".join(part for part in (arguments.file, error.where) if part)
         raise InvalidConfiguration(error.what, where=where, fix=error.fix) from error

@@ -24,6 +24,7 @@ from podqos.host.world import LogPolicy
 from podqos.manifest.documents import plain_documents
 from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import PID, KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_ignored import Ignored, ignored_settings
 from podqos.model.node import PODS
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
@@ -66,6 +67,7 @@ class KubeletFile(Struct, frozen=True):
     configuration: KubeletConfiguration = KubeletConfiguration()
     eviction: EvictionSettings = EvictionSettings()
     logs: LogPolicy = LogPolicy()
+    ignored: Ignored = Ignored()
 
 
 def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
@@ -79,7 +81,9 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
     configuration = kubelet_configuration(value, source)
     if not configuration.cgroups_per_qos:
         raise InvalidConfiguration("this node needs QoS cgroups", where=f"{source}: cgroupsPerQOS", fix="leave it out")
-    return KubeletFile(configuration, settings_from_configuration(value), _logs(value, source))
+    return KubeletFile(
+        configuration, settings_from_configuration(value), _logs(value, source), ignored_settings(value, "node")
+    )
 
 
 def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:

@@ -103,6 +103,8 @@ _GATED_FIELDS: dict[str, tuple[str, tuple[object, ...]]] = {
     "memoryThrottlingFactor": (MEMORY_QOS_GATE, (0.9,)),
     "qosReserved": (QOS_RESERVED_GATE, ()),
 }
+# Where the setting is older than its gate.
+_GATED_SINCE = {"qosReserved": "1.11"}
 
 
 class Gated(Struct, frozen=True, gc=False):
@@ -110,6 +112,8 @@ class Gated(Struct, frozen=True, gc=False):
 
     field: str
     gate: str
+    since: str = ""
+    """From this version on; empty: from the first with the setting."""
 
 
 class IgnoredGate(Struct, frozen=True, gc=False):
@@ -143,7 +147,7 @@ def ignored_settings(document: Mapping[str, object], reader: Reader = "plan") ->
     given = document.get("featureGates")
     gates = {name: on for name, on in given.items() if isinstance(on, bool)} if isinstance(given, Mapping) else {}
     gated = (
-        Gated(name, gate)
+        Gated(name, gate, _GATED_SINCE.get(name, ""))
         for name, (gate, values) in _GATED_FIELDS.items()
         if _asks(document.get(name), values) and not gate_is_on(gates, gate)
     )

@@ -72,6 +72,15 @@ class WarningReport(Struct, frozen=True, rename="camel"):
     text: str
 
 
+class QOSReservedReport(Struct, frozen=True, rename="camel"):
+    """``qosReserved``: the memory that is kept from lower classes."""
+
+    memory_percent: int
+    """Of what higher classes request."""
+    pods_memory: int
+    """In bytes: what all pods may use together, from which that is taken off."""
+
+
 class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos thresholds -o json``."""
 
@@ -81,6 +90,8 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     steps: tuple[StepReport, ...]
     """What happens as a signal falls, most left first."""
     warnings: tuple[WarningReport, ...]
+    qos_reserved: QOSReservedReport | None = None
+    """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
 
@@ -96,6 +107,9 @@ def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> Thresh
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
+        qos_reserved=None
+        if exhaustion.qos_reserved is None
+        else QOSReservedReport(exhaustion.qos_reserved.percent, exhaustion.qos_reserved.pods_bytes),
     )
 
 
@@ -125,10 +139,25 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
     lines += ["", style.strong("The race with the kernel")] if any(_races(report)) else []
     for text in _races(report):
         lines += wrapped(text, style, "  ")
+    lines += _ceilings(report, style)
     lines += ["", style.strong("What is wrong")] if report.warnings else ["", "Nothing looks wrong."]
     for warning in report.warnings:
         lines += wrapped(f"{warning.signal}: {warning.text}", style, "  ")
     return lines
+
+
+def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return what the pods of each lower class may use together."""
+    reserved = report.qos_reserved
+    if reserved is None:
+        return []
+    kept, all_pods = f"{reserved.memory_percent}% of what", amount_of(reserved.pods_memory, MEMORY)
+    return [
+        "",
+        style.strong("Memory ceilings of the classes (qosReserved)"),
+        f"  Burstable   {all_pods} less {kept} Guaranteed pods request",
+        f"  BestEffort  that less {kept} Burstable pods request",
+    ]
 
 
 def csv_rows(report: ThresholdsReport) -> Iterator[tuple[str | int | float | None, ...]]:

@@ -16,6 +16,7 @@ from podqos.manifest.plain import FieldPath, Plain
 from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
 from podqos.model.kubelet_config import KIND as KUBELET_KIND
 from podqos.model.kubelet_config import KubeletConfiguration, kubelet_configuration
+from podqos.model.kubelet_ignored import Ignored, ignored_settings
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.shape_document import Duration, Shape, converted, read_duration, read_shape
@@ -99,6 +100,8 @@ class KubeletPart(Struct, frozen=True):
 
     path: str = ""
     config: KubeletConfiguration | None = None
+    ignored: Ignored = Ignored()
+    """What of a configuration in place changes nothing here."""
 
 
 class NodePart(_Part, frozen=True):
@@ -285,7 +288,7 @@ def _read_kubelet(examination: Examination, value: Plain, path: FieldPath) -> Ku
     # In its place here, what it is need not be said.
     identity: dict[str, Plain] = {"apiVersion": KUBELET_API_VERSION, "kind": KUBELET_KIND}
     try:
-        return KubeletPart(config=kubelet_configuration({**identity, **value}, ""))
+        return KubeletPart("", kubelet_configuration({**identity, **value}, ""), ignored_settings(value, "simulation"))
     except InputError as error:
         inner = error.where.removeprefix(": ")
         examination.report((*path, *inner.split(".")) if inner else path, error.what, error.fix)

@@ -62,6 +62,15 @@ class Step(Struct, frozen=True, gc=False):
     threshold: Threshold | None = None
 
 
+class QOSReserved(Struct, frozen=True, gc=False):
+    """``qosReserved``: what of memory is kept from lower classes."""
+
+    percent: int
+    """Of what higher classes request."""
+    pods_bytes: int
+    """What all pods may use together: what it is taken off."""
+
+
 class Exhaustion(Struct, frozen=True, gc=False):
     """A kubelet's thresholds on one node."""
 
@@ -74,6 +83,7 @@ class Exhaustion(Struct, frozen=True, gc=False):
     """The kernel's marks; None where the node's memory is not known."""
     uncovered: tuple[SoftCoverage, ...] = ()
     """Soft thresholds that pods within their allocatable can meet, because no reservation covers them."""
+    qos_reserved: QOSReserved | None = None
 
     @property
     def too_late(self) -> tuple[Threshold, ...]:
@@ -95,10 +105,14 @@ def exhaustion(
     *,
     layout: Layout = Layout.SINGLE,
     allocatable: Allocatable | None = None,
+    qos_reserved_memory_percent: int | None = None,
     profile: Profile = LATEST,
 ) -> Exhaustion:
     """Work out what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods."""
+    qos_reserved = None
     if allocatable is not None and MEMORY in allocatable.enforced:
+        if qos_reserved_memory_percent is not None:
+            qos_reserved = QOSReserved(qos_reserved_memory_percent, allocatable.enforced[MEMORY].value)
         capacities = {**capacities, Signal.ALLOCATABLE_MEMORY: allocatable.enforced[MEMORY].value}
     configured = parse_thresholds(settings, profile)
     derived = derive_containerfs(configured, layout)
@@ -118,6 +132,7 @@ def exhaustion(
         steps=tuple(sorted(steps, key=lambda step: (_ORDER[step.signal], -step.left, step.actor is not Actor.KSWAPD))),
         warnings=threshold_warnings(settings, capacities, profile),
         watermarks=marks,
+        qos_reserved=qos_reserved,
         uncovered=tuple(each for each in coverage if not each.is_covered),
     )
 
