@@ -161,6 +161,27 @@ def test_qos_reserved_needs_its_gate(gates, version, percent):
     assert config.qos_reserved_memory_percent(profile_for(version)) == percent
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cgroupDriver", "docker"),
+        ("cpuManagerPolicy", "dynamic"),
+        ("enforceNodeAllocatable", ["pods", "system"]),
+        ("memoryReservationPolicy", "Tiered"),
+        ("memorySwap", {"swapBehavior": "UnlimitedSwap"}),
+        ("memoryThrottlingFactor", 0),
+        ("memoryThrottlingFactor", 1.5),
+        ("cpuCFSQuotaPeriod", "2s"),
+        ("cpuCFSQuotaPeriod", "0s"),
+        ("crashLoopBackOff", {"maxContainerRestartPeriod": "10m"}),
+        ("crashLoopBackOff", {"maxContainerRestartPeriod": "soon"}),
+    ],
+)
+def test_what_the_kubelet_would_not_start_with_is_refused_with_what_it_takes(field, value):
+    with pytest.raises(InvalidConfiguration, match=rf"^kubelet.yaml: {field}.*\(.+\)$"):
+        configuration(**{field: value})
+
+
 @pytest.mark.parametrize("score", [-1001, 1001])
 def test_the_kubelets_own_score_is_one_that_the_kernel_takes(score):
     with pytest.raises(InvalidConfiguration, match="oomScoreAdj"):

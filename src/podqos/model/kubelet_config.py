@@ -182,20 +182,15 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
 
 
 def _check_values(config: KubeletConfiguration, where: str) -> None:
-    """Parse every amount and duration once, so that nobody meets a bad one later."""
+    """Parse every amount and duration once, so that nobody meets a bad one later; refuse what the kubelet does."""
     for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
         _check_reserved(reserved, f"{where}: {name}")
-    durations = {
-        "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
-        "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
-        "nodeStatusUpdateFrequency": config.node_status_update_frequency,
-    }
-    for name, text in durations.items():
-        try:
-            parse_duration_ns(text)
-        except ValueError as error:
-            fix = "write a number with its unit, such as 30s or 1m30s"
-            raise InvalidConfiguration(str(error), where=f"{where}: {name}", fix=fix) from None
+    _check_durations(config, where)
+    _check_choices(config, where)
+    factor = config.memory_throttling_factor
+    if factor is not None and not 0 < factor <= 1:
+        what = f"{factor:g} is not above 0 and at most 1"
+        raise InvalidConfiguration(what, where=f"{where}: memoryThrottlingFactor", fix="leave it out for 0.9")
     for name, text in config.qos_reserved.items():
         if name != MEMORY:
             fix = "the kubelet reserves memory only"
@@ -214,6 +209,42 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
             cpu_set(config.reserved_system_cpus)
         except InputError as error:
             raise InvalidConfiguration(error.what, where=f"{where}: reservedSystemCPUs", fix=error.fix) from None
+
+
+def _check_durations(config: KubeletConfiguration, where: str) -> None:
+    durations = {
+        "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
+        "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
+        "nodeStatusUpdateFrequency": config.node_status_update_frequency,
+        "crashLoopBackOff.maxContainerRestartPeriod": config.crash_loop_back_off.max_container_restart_period,
+    }
+    for name, text in durations.items():
+        if text is None:
+            continue
+        try:
+            duration_ns = parse_duration_ns(text)
+        except ValueError as error:
+            fix = "write a number with its unit, such as 30s or 1m30s"
+            raise InvalidConfiguration(str(error), where=f"{where}: {name}", fix=fix) from None
+        least, most = _DURATION_BOUNDS.get(name, (text, text))
+        if not parse_duration_ns(least) <= duration_ns <= parse_duration_ns(most):
+            fix = f"from {least} to {most}"
+            raise InvalidConfiguration(f"{text} is out of bounds", where=f"{where}: {name}", fix=fix)
+
+
+def _check_choices(config: KubeletConfiguration, where: str) -> None:
+    given = {
+        "cgroupDriver": (config.cgroup_driver,),
+        "cpuManagerPolicy": (config.cpu_manager_policy,),
+        "enforceNodeAllocatable": config.enforce_node_allocatable,
+        "memoryReservationPolicy": (config.memory_reservation_policy,),
+        "memorySwap.swapBehavior": (config.memory_swap.swap_behavior,),
+    }
+    for name, values in given.items():
+        for value in values:
+            if value not in _CHOICES[name]:
+                fix = f"one of {', '.join(choice for choice in _CHOICES[name] if choice)}"
+                raise InvalidConfiguration(f"{value!r} is not known", where=f"{where}: {name}", fix=fix)
 
 
 def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
@@ -246,6 +277,22 @@ def _amounts(texts: Mapping[str, str]) -> ResourceList:
 def _without_cpu(texts: Mapping[str, str]) -> ResourceList:
     return {name: amount for name, amount in _amounts(texts).items() if name != "cpu"}
 
+
+# What the kubelet takes (pkg/kubelet/apis/config/validation, pkg/kubelet/cm).
+_DURATION_BOUNDS = {
+    "cpuCFSQuotaPeriod": ("1ms", "1s"),
+    "crashLoopBackOff.maxContainerRestartPeriod": ("1s", "5m"),
+}
+_CHOICES = {
+    "cgroupDriver": ("systemd", "cgroupfs"),
+    "cpuManagerPolicy": ("", "none", "static"),
+    "enforceNodeAllocatable": (
+        "pods", "system-reserved", "kube-reserved", "system-reserved-compressible", "kube-reserved-compressible",
+        "none", "",
+    ),
+    "memoryReservationPolicy": ("None", "TieredReservation"),
+    "memorySwap.swapBehavior": ("", "NoSwap", "LimitedSwap"),
+}  # fmt: skip
 
 # Fields whose zero value the kubelet replaces by its default.
 _ZERO_MEANS_DEFAULT = (

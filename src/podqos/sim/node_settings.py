@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
+from podqos.errors import InvalidConfiguration
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
 from podqos.eviction.settings import EvictionSettings, MemorySwap
@@ -104,6 +105,9 @@ def _machine(spec: NodeSpec) -> Machine:
 
 def _cgroups(spec: NodeSpec, allocatable: Allocatable, profile: Profile) -> CgroupSettings:
     config = spec.config
+    if not config.cgroups_per_qos and config.cgroup_driver == CgroupDriver.SYSTEMD:
+        what = "without QoS cgroups containerd starts no container with the systemd driver"
+        raise InvalidConfiguration(what, where="cgroupsPerQOS: false", fix="cgroupDriver: cgroupfs, or leave it out")
     is_v1 = spec.cgroup_version == 1
     return CgroupSettings(
         node_memory_bytes=spec.memory_bytes,
