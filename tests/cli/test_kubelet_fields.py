@@ -286,6 +286,14 @@ def test_some_settings_are_read_by_a_check_but_by_no_simulation():
     assert ignored_settings(settings, "simulation").fields == ("cpuManagerPolicy", "kernelMemcgNotification")
 
 
+def test_a_setting_is_named_for_one_reason():
+    ignored = ignored_settings({"memoryThrottlingFactor": 0.5}, "simulation")
+    assert (ignored.fields, ignored.without_gate) == ((), (Gated("memoryThrottlingFactor", "MemoryQoS"),))
+    gated = {"memoryThrottlingFactor": 0.5, "featureGates": {"MemoryQoS": True}}
+    assert ignored_settings(gated, "simulation").fields == ("memoryThrottlingFactor",)
+    assert not ignored_settings(gated)
+
+
 def test_of_many_feature_gates_a_few_are_named():
     words = ignored_words(ignored_settings({"featureGates": {f"Gate{n}": True for n in range(9)}}))
     assert words.endswith("featureGates.Gate2, featureGates.Gate3, 5 more feature gates")

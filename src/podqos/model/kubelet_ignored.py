@@ -71,7 +71,12 @@ SKIPPED_FIELDS = (*_OTHER_FIELDS, *_BEARING_FIELDS)
 # Read by some commands, but not by those that run a whole node; with the values that change nothing there.
 _UNREAD_BY: dict[Reader, dict[str, tuple[object, ...]]] = {
     "plan": {},
-    "simulation": {"cpuManagerPolicy": ("none",), "kernelMemcgNotification": (False,)},
+    # Simulated memory is protected, but ``memory.high`` slows nothing down.
+    "simulation": {
+        "cpuManagerPolicy": ("none",),
+        "kernelMemcgNotification": (False,),
+        "memoryThrottlingFactor": (0.9,),
+    },
     "node": {
         "cgroupDriver": ("cgroupfs",),
         "cgroupRoot": ("/",),
@@ -142,16 +147,17 @@ def gate_is_on(gates: Mapping[str, bool], name: str, *, default: bool = False) -
 
 def ignored_settings(document: Mapping[str, object], reader: Reader = "plan") -> Ignored:
     """Return what ``reader`` ignores of a configuration that was accepted, as decoded."""
-    unread = {**_BEARING_FIELDS, **_UNREAD_BY[reader]}
-    fields = sorted(name for name, values in unread.items() if _asks(document.get(name), values))
     given = document.get("featureGates")
     gates = {name: on for name, on in given.items() if isinstance(on, bool)} if isinstance(given, Mapping) else {}
-    gated = (
+    gated = tuple(
         Gated(name, gate, _GATED_SINCE.get(name, ""))
         for name, (gate, values) in _GATED_FIELDS.items()
         if _asks(document.get(name), values) and not gate_is_on(gates, gate)
     )
-    return Ignored(tuple(fields), tuple(_ignored_gates(gates)), tuple(gated))
+    told = {each.field for each in gated}
+    unread = {**_BEARING_FIELDS, **_UNREAD_BY[reader]}
+    fields = sorted(name for name, values in unread.items() if name not in told and _asks(document.get(name), values))
+    return Ignored(tuple(fields), tuple(_ignored_gates(gates)), gated)
 
 
 def _asks(value: object, defaults: Collection[object]) -> bool:
