@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.cli.inputs import STDIN, find_files, read_bytes
+from podqos.cli.kubelet_notes import ignored_problems
 from podqos.cli.policies import PolicyCollector
 from podqos.cli.sources import Source
 from podqos.errors import InputError
@@ -25,6 +26,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.report.admission_words import exempt
+from podqos.report.kubelet_words import ignored_words
 from podqos.sim.samples import Series, read_samples
 from podqos.sim.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_document import ScenarioDocument
@@ -176,9 +178,17 @@ class _Fetched:
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
         configs: dict[str, KubeletConfiguration] = {}
+        told: set[str] = set()
         for index, node in enumerate(self._spec.nodes):
             name = node.kubelet.path
-            if not name or name in configs:
+            if not name:
+                words = ignored_words(node.kubelet.ignored)
+                if words and words not in told:
+                    finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
+                    self.problems.append(self._file.problem(finding))
+                    told.add(words)
+                continue
+            if name in configs:
                 continue
             path = self._path(name)
             try:
@@ -188,8 +198,7 @@ class _Fetched:
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
                 continue
             configs[name] = settings.configuration
-            if settings.ignored:
-                self.problems.append(Problem(path, 0, 0, Severity.WARNING, "kubeletArguments", settings.note))
+            self.problems += ignored_problems(settings, path, reader="simulation")
         return configs
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:
