@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import threading
 from pathlib import Path
 
 import msgspec
@@ -621,7 +621,13 @@ def test_ctrl_c_ends_it_without_a_traceback():
         stderr=subprocess.PIPE,
         text=True,
     )
-    time.sleep(0.5)
+    giving_up = threading.Timer(60, command.kill)
+    giving_up.start()
+    assert command.stdin is not None
+    # More than a pipe holds: this returns once the command reads its input.
+    command.stdin.write("#" * (1 << 18))
+    command.stdin.flush()
     command.send_signal(signal.SIGINT)
-    _, err = command.communicate(timeout=10)
+    _, err = command.communicate(timeout=60)
+    giving_up.cancel()
     assert (command.returncode, err) == (130, "podqos: interrupted\n")

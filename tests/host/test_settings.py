@@ -7,6 +7,7 @@ from podqos.errors import HostError, InputError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.node.settings import NodeSettings, agent_config, read_kubelet_file
 from podqos.host.node.world import LogPolicy
+from podqos.model.kubelet_ignored import Ignored
 from podqos.qos.cgroup_settings import CgroupVersion
 
 MI = 1 << 20
@@ -63,7 +64,7 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
     okd, own = read_kubelet_file("node-config.yaml", arguments), read_kubelet_file("k", kubelet(**fields))
     assert okd.configuration == own.configuration
     assert okd.logs == LogPolicy(MI, 5)
-    assert okd.note == "ignored, they do not affect pods: node-labels"
+    assert okd.ignored == Ignored(flags=("node-labels",))
 
 
 @pytest.mark.parametrize(

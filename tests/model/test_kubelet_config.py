@@ -10,6 +10,7 @@ from podqos.model.kubelet_config import (
     cpu_set,
     kubelet_configuration,
 )
+from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 
 
@@ -141,3 +142,69 @@ def test_bad_settings_are_refused_with_place_and_remedy(settings, message):
 def test_a_bad_amount_names_its_place():
     with pytest.raises(InvalidConfiguration, match=r"kubelet\.yaml: systemReserved\.memory: '1gi'"):
         configuration(systemReserved={"memory": "1gi"})
+
+
+# qosReserved (pkg/kubelet/cm: ParseQOSReserved)
+
+GATED = {"featureGates": {"QOSReserved": True}}
+
+
+@pytest.mark.parametrize(("text", "percent"), [("0%", 0), ("50%", 50), ("100%", 100), ("+7%", 7), ("5%%", 5)])
+def test_qos_reserved_is_a_whole_percentage(text, percent):
+    config = configuration(qosReserved={"memory": text}, **GATED)
+    assert config.qos_reserved_memory_percent() == percent
+
+
+@pytest.mark.parametrize("text", ["", "50", "a%", "%", "200%", "-1%", "12.5%", " 50%", "50 %", "٥%", "9" * 40 + "%"])
+def test_qos_reserved_that_is_no_percentage_is_refused(text):
+    with pytest.raises(
+        InvalidConfiguration, match=r"kubelet.yaml: qosReserved.memory: .* is not a percentage"
+    ) as caught:
+        configuration(qosReserved={"memory": text})
+    assert "such as 50%" in str(caught.value)
+
+
+def test_only_memory_can_be_reserved_for_a_class():
+    with pytest.raises(InvalidConfiguration, match="qosReserved: 'cpu' cannot be reserved"):
+        configuration(qosReserved={"memory": "100%", "cpu": "50%"})
+
+
+@pytest.mark.parametrize(
+    ("gates", "version", "percent"),
+    [
+        pytest.param({}, (1, 36), None, id="without its gate it is read and has no effect"),
+        pytest.param({"QOSReserved": True}, (1, 36), 50, id="with its gate"),
+        pytest.param({"AllAlpha": True}, (1, 36), 50, id="with all alpha gates"),
+        pytest.param({}, (1, 10), 50, id="before the gate came"),
+    ],
+)
+def test_qos_reserved_needs_its_gate(gates, version, percent):
+    config = configuration(qosReserved={"memory": "50%"}, featureGates=gates)
+    assert config.qos_reserved_memory_percent(profile_for(version)) == percent
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("cgroupDriver", "docker"),
+        ("cpuManagerPolicy", "dynamic"),
+        ("enforceNodeAllocatable", ["pods", "system"]),
+        ("memoryReservationPolicy", "Tiered"),
+        ("memorySwap", {"swapBehavior": "UnlimitedSwap"}),
+        ("memoryThrottlingFactor", 0),
+        ("memoryThrottlingFactor", 1.5),
+        ("cpuCFSQuotaPeriod", "2s"),
+        ("cpuCFSQuotaPeriod", "0s"),
+        ("crashLoopBackOff", {"maxContainerRestartPeriod": "10m"}),
+        ("crashLoopBackOff", {"maxContainerRestartPeriod": "soon"}),
+    ],
+)
+def test_what_the_kubelet_would_not_start_with_is_refused_with_what_it_takes(field, value):
+    with pytest.raises(InvalidConfiguration, match=rf"^kubelet.yaml: {field}.*\(.+\)$"):
+        configuration(**{field: value})
+
+
+@pytest.mark.parametrize("score", [-1001, 1001])
+def test_the_kubelets_own_score_is_one_that_the_kernel_takes(score):
+    with pytest.raises(InvalidConfiguration, match="oomScoreAdj"):
+        configuration(oomScoreAdj=score)

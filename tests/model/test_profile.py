@@ -11,6 +11,7 @@ CHANGES = [
     # (since minor, field, before, from then on)
     (9, "eviction_ranking", "qos-usage", "kubelet"),
     (11, "memory_pressure_toleration", False, True),
+    (11, "qos_reserved_gate", False, True),
     (12, "conditions_become_taints", False, True),
     (12, "daemon_set_backoff", False, True),
     (14, "lowest_score_for", "nobody", "critical"),

@@ -68,6 +68,44 @@ def test_pods_that_together_pass_what_the_node_leaves_them_die_before_the_machin
     assert seconds == pytest.approx(2.0, abs=1e-4)
 
 
+RESERVED = KubeletConfiguration(eviction_hard={}, qos_reserved={"memory": "100%"}, feature_gates={"QOSReserved": True})
+
+
+def test_on_cgroup_v1_page_cache_is_taken_back_before_a_ceiling_is_refused():
+    """The cgroup of a class uses 500Mi when 600Mi are reserved; 300Mi of it are page cache, and 400Mi are left."""
+    done = run(
+        workload(pod("scratch"), using(ramp(200 * MI, 450 * MI, 10, after=20), inactive_file_bytes=300 * MI)),
+        workload(guaranteed("db", "600Mi"), using(MI), arrives_us=10 * SECOND_US),
+        spec=node(config=RESERVED, cgroup_version=1),
+    )
+    _, name, because = first_kill(done)
+    assert (name, because.level, because.limit_bytes) == ("scratch", OOMLevel.CLASS, 400 * MI)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_ceiling_of_nothing_is_not_written_and_the_last_one_stays(version):
+    """With all 1000Mi requested nothing would be left to BestEffort; runc's library takes 0 as not set."""
+    done = run(
+        workload(pod("scratch"), using(ramp(MI, 500 * MI, 10, after=10))),
+        workload(guaranteed("db", "600Mi"), using(MI)),
+        workload(guaranteed("late", "400Mi"), using(MI), arrives_us=5 * SECOND_US),
+        spec=node(config=RESERVED, cgroup_version=version),
+    )
+    _, name, because = first_kill(done)
+    assert (name, because.level, because.limit_bytes) == ("scratch", OOMLevel.CLASS, 400 * MI)
+
+
+def test_without_qos_cgroups_every_container_has_its_own_limit_and_every_pod_leaves():
+    done = run(
+        workload(pod("a", limits="memory=100Mi"), using(50 * MI), deleted_us=20 * SECOND_US),
+        workload(pod("b", limits="memory=200Mi"), using(ramp(50 * MI, 300 * MI, 10)), deleted_us=20 * SECOND_US),
+        spec=node(config=KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=(), cgroups_per_qos=False)),
+    )
+    _, name, because = first_kill(done)
+    assert (name, because.limit_bytes) == ("b", 200 * MI)
+    assert {name for _, _, name in lines(done, "CleanedUp")} == {"default/a", "default/b"}
+
+
 def test_the_machine_runs_out_at_its_minimum_and_takes_the_worst():
     spec = node(watermarks=Watermarks(50 * MI, 60 * MI, 70 * MI))
     done = run(

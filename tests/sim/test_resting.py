@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from admission.pods import container
-from eviction.nodes import pod, pod_of
+from eviction.nodes import guaranteed, pod, pod_of
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.sim.cluster.cluster import SimCluster
@@ -79,6 +79,23 @@ QUIET = {
 def test_a_node_with_nothing_to_do_rests_and_its_journal_is_the_same(demands):
     made = fleet(*demands)
     assert resting(made) == 5
+    assert encode(simulate(made).entries) == all_awake(made)
+
+
+@pytest.mark.parametrize(("best_effort_mi", "rest"), [(700, 5), (900, 0)], ids=["below", "above"])
+def test_a_node_rests_as_long_as_every_class_stays_below_its_ceiling(best_effort_mi, rest):
+    """Of 1000Mi two Guaranteed pods reserve 100Mi each."""
+    made = fleet(using(MI))
+    (group,) = made.nodes
+    config = KubeletConfiguration(
+        eviction_hard={}, qos_reserved={"memory": "100%"}, feature_gates={"QOSReserved": True}
+    )
+    nodes = (replace(group, spec=replace(group.spec, config=config)),)
+    spread = {"nodes": (), "spread": True, "kind": "Deployment", "replicas": 5}
+    beside = workload(pod("scratch"), using(best_effort_mi * MI), **spread)
+    (reserving,) = made.workloads
+    made = replace(made, nodes=nodes, workloads=(replace(reserving, pod=guaranteed("a", "100Mi")), beside))
+    assert resting(made) == rest
     assert encode(simulate(made).entries) == all_awake(made)
 
 

@@ -250,7 +250,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("kube", "system", "lines"), CASES.values(), ids=CASES)
-@pytest.mark.parametrize("unit", ["", "Gi"])
+@pytest.mark.parametrize("unit", ["Mi", "Gi"])
 def test_allocatable_and_whether_it_stays_clear_of_the_soft_threshold(podqos, kube, system, lines, unit):
     arguments = (
         "kubeletArguments:\n"
@@ -262,7 +262,7 @@ def test_allocatable_and_whether_it_stays_clear_of_the_soft_threshold(podqos, ku
     )
     code, out, err = podqos("thresholds", "-f", "node.yaml", "--node-memory", f"100{unit}", node=arguments)
     assert (code, err) == (0, "")
-    shown = [re.sub(r"(\d)Gi", r"\1", line.partition("  ")[2].strip()) for line in out.splitlines()[1:3]]
+    shown = [re.sub(r"(\d)[MG]i", r"\1", line.partition("  ")[2].strip()) for line in out.splitlines()[1:3]]
     assert [line.removeprefix("until soft").strip() for line in shown] == lines
     assert ("but meet the soft threshold" in out) == (system == "2")
 

@@ -15,12 +15,14 @@ from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.manifest.kinds import is_kubelet
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.model.kubelet_config import API_VERSION, KIND, KubeletConfiguration, kubelet_configuration
 from podqos.model.kubelet_flags import arguments_from_words, fields_from_arguments, flag_of
+from podqos.model.kubelet_ignored import Ignored, Reader, ignored_settings
 
 _HOW = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArguments (OKD)"
 
@@ -50,13 +52,20 @@ class KubeletSettings(Struct, frozen=True):
     """All of them, in the words of a ``KubeletConfiguration``, also those that the configuration does not hold."""
     arguments: dict[str, list[str]] | None = None
     """Where they are written as flags: the values of each, as they stand there; none where all are one text."""
-    ignored: tuple[str, ...] = ()
+    other_flags: tuple[str, ...] = ()
     """Flags that decide nothing about pods."""
 
-    @property
-    def note(self) -> str:
-        """What to tell about flags that count for nothing; empty where all of them count."""
-        return f"ignored, they do not affect pods: {', '.join(self.ignored)}" if self.ignored else ""
+    def ignored_by(self, reader: Reader) -> Ignored:
+        """Return what ``reader`` ignores of them, in the words of their notation."""
+        ignored = ignored_settings(self.fields, reader)
+        if self.notation is not Notation.ARGUMENTS:
+            return ignored
+        return Ignored(
+            tuple(flag_of(name) or name for name in ignored.fields),
+            ignored.gates,
+            tuple(replace(each, field=flag_of(each.field) or each.field) for each in ignored.without_gate),
+            self.other_flags,
+        )
 
 
 def kubelet_settings(value: Plain) -> KubeletSettings | None:
@@ -105,11 +114,11 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
         value = value.get(step) if isinstance(value, dict) else None
     arguments = None
     if notation is Notation.ARGUMENTS:
-        fields, ignored = _from_arguments(value)
+        fields, other_flags = _from_arguments(value)
         given = value if isinstance(value, dict) else {}
         arguments = {name: [str(each) for each in values] for name, values in given.items() if isinstance(values, list)}
     elif isinstance(value, dict) or value is None:
-        fields, ignored = dict(value or {}), ()
+        fields, other_flags = dict(value or {}), ()
     else:
         raise InvalidConfiguration("must be a mapping", where=format_path(notation.value), fix="write its fields below")
     # Only the kubelet's own file says what it is.
@@ -120,7 +129,7 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
         )
     except InvalidConfiguration as error:
         raise InvalidConfiguration(error.what, where=notation.place(error.where), fix=error.fix) from None
-    return KubeletSettings(configuration, notation, fields, arguments, ignored)
+    return KubeletSettings(configuration, notation, fields, arguments, other_flags)
 
 
 def _from_arguments(value: Plain) -> tuple[dict[str, object], tuple[str, ...]]:

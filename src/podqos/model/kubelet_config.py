@@ -1,8 +1,9 @@
 """The kubelet's configuration file (``KubeletConfiguration``, kubelet.config.k8s.io/v1beta1).
 
 The fields that some decision reads are here as a frozen value, under their own names and with the kubelet's own
-defaults. The other known fields are only known by name: they are skipped, while a name that does not exist is refused
-with a suggestion, because a misspelt ``evictionHrad`` would otherwise leave a node without its thresholds.
+defaults. The other known fields are only known by name: they are skipped (``kubelet_ignored`` says which of them to
+tell of), while a name that does not exist is refused with a suggestion, because a misspelt ``evictionHrad`` would
+otherwise leave a node without its thresholds.
 
 What the amounts mean is decided elsewhere: reservations in ``placement.allocatable``, thresholds in ``eviction``.
 
@@ -13,6 +14,7 @@ defaults.go.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -20,9 +22,18 @@ from msgspec import Struct, field
 
 from podqos.errors import InputError, InvalidConfiguration
 from podqos.model.go_text import parse_duration_ns
+from podqos.model.kubelet_ignored import (
+    MEMORY_QOS_GATE,
+    NO_EXCLUSIVE_QUOTA_GATE,
+    QOS_RESERVED_GATE,
+    RESTART_PERIOD_GATE,
+    SKIPPED_FIELDS,
+    gate_is_on,
+)
 from podqos.model.node import Taint
+from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
-from podqos.model.resources import ResourceList
+from podqos.model.resources import MEMORY, ResourceList
 
 API_VERSION = "kubelet.config.k8s.io/v1beta1"
 KIND = "KubeletConfiguration"
@@ -54,8 +65,6 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     reserved_system_cpus: str = field(default="", name="reservedSystemCPUs")
     """Cores set aside by number; they take the place of the two cpu reservations."""
     enforce_node_allocatable: tuple[str, ...] = ("pods",)
-    kube_reserved_cgroup: str = ""
-    system_reserved_cgroup: str = ""
     max_pods: int = 110
     pods_per_core: int = 0
     """0 means no such limit."""
@@ -83,6 +92,7 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
     memory_throttling_factor: float | None = None
     memory_reservation_policy: str = "None"
     qos_reserved: dict[str, str] = field(default_factory=dict, name="qosReserved")
+    """``{memory: 50%}``: that part of what higher classes request is kept from lower ones."""
     single_process_oom_kill: bool | None = field(default=None, name="singleProcessOOMKill")
     """Absent means the default of the machine: false on cgroup v2."""
     oom_score_adj: int = -999
@@ -105,6 +115,31 @@ class KubeletConfiguration(Struct, frozen=True, kw_only=True, rename="camel"):
             return _amounts(self.system_reserved)
         cores = Quantity.of_units(len(cpu_set(self.reserved_system_cpus)))
         return {**_without_cpu(self.system_reserved), "cpu": cores}
+
+    def qos_reserved_memory_percent(self, profile: Profile = LATEST) -> int | None:
+        """Return how much of higher classes' memory requests is kept from lower ones; None where nothing is set.
+
+        Without its feature gate the setting is read and has no effect.
+        """
+        text = self.qos_reserved.get(MEMORY)
+        if text is None or (profile.qos_reserved_gate and not gate_is_on(self.feature_gates, QOS_RESERVED_GATE)):
+            return None
+        return _percentage(text)
+
+    @property
+    def has_memory_qos(self) -> bool:
+        """Whether MemoryQoS is on."""
+        return gate_is_on(self.feature_gates, MEMORY_QOS_GATE)
+
+    def has_exclusive_cpu_quota(self, profile: Profile = LATEST) -> bool:
+        """Whether containers with CPUs of their own have a CPU quota like all others."""
+        return not gate_is_on(self.feature_gates, NO_EXCLUSIVE_QUOTA_GATE, default=not profile.exclusive_cpu_quota)
+
+    def max_container_restart_seconds(self, profile: Profile = LATEST) -> int | None:
+        """Return the longest that a container which keeps dying has to wait; None where that is not set."""
+        period = self.crash_loop_back_off.max_container_restart_period
+        is_on = gate_is_on(self.feature_gates, RESTART_PERIOD_GATE, default=profile.max_container_restart_period)
+        return parse_duration_ns(period) // 10**9 if period is not None and is_on else None
 
 
 def kubelet_configuration(
@@ -169,24 +204,19 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
 
 
 def _check_values(config: KubeletConfiguration, where: str) -> None:
-    """Parse every amount and duration once, so that nobody meets a bad one later."""
+    """Parse every amount and duration once, so that nobody meets a bad one later; refuse what the kubelet does."""
     for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
         _check_reserved(reserved, _at(where, name))
-    durations = {
-        "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
-        "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
-        "nodeStatusUpdateFrequency": config.node_status_update_frequency,
-    }
-    for name, text in durations.items():
-        try:
-            parse_duration_ns(text)
-        except ValueError as error:
-            fix = "write a number with its unit, such as 30s or 1m30s"
-            raise InvalidConfiguration(str(error), where=_at(where, name), fix=fix) from None
-    for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
-        if number < 0:
-            raise InvalidConfiguration(f"{number} is negative", where=_at(where, name), fix="use 0 or more")
+    _check_durations(config, where)
     _check_choices(config, where)
+    _check_numbers(config, where)
+    for name, text in config.qos_reserved.items():
+        if name != MEMORY:
+            what, fix = f"{name!r} cannot be reserved", "the kubelet reserves memory only"
+            raise InvalidConfiguration(what, where=_at(where, "qosReserved"), fix=fix)
+        if _percentage(text) is None:
+            what, fix = f"{text!r} is not a percentage from 0% to 100%", "write a whole number with %, such as 50%"
+            raise InvalidConfiguration(what, where=_at(where, f"qosReserved.{name}"), fix=fix)
     if config.reserved_system_cpus:
         try:
             cpu_set(config.reserved_system_cpus)
@@ -194,31 +224,51 @@ def _check_values(config: KubeletConfiguration, where: str) -> None:
             raise InvalidConfiguration(error.what, where=_at(where, "reservedSystemCPUs"), fix=error.fix) from None
 
 
+def _check_durations(config: KubeletConfiguration, where: str) -> None:
+    durations = {
+        "evictionPressureTransitionPeriod": config.eviction_pressure_transition_period,
+        "cpuCFSQuotaPeriod": config.cpu_cfs_quota_period,
+        "nodeStatusUpdateFrequency": config.node_status_update_frequency,
+        "crashLoopBackOff.maxContainerRestartPeriod": config.crash_loop_back_off.max_container_restart_period,
+    }
+    for name, text in durations.items():
+        if text is None:
+            continue
+        try:
+            duration_ns = parse_duration_ns(text)
+        except ValueError as error:
+            fix = "write a number with its unit, such as 30s or 1m30s"
+            raise InvalidConfiguration(str(error), where=_at(where, name), fix=fix) from None
+        least, most = _DURATION_BOUNDS.get(name, (text, text))
+        if not parse_duration_ns(least) <= duration_ns <= parse_duration_ns(most):
+            raise InvalidConfiguration(f"{text} is out of range", where=_at(where, name), fix=f"{least} to {most}")
+
+
 def _check_choices(config: KubeletConfiguration, where: str) -> None:
-    """Refuse what the kubelet would not start with (pkg/kubelet/apis/config/validation)."""
-    choices = {
-        "cgroupDriver": (config.cgroup_driver, ("", "cgroupfs", "systemd")),
-        "cpuManagerPolicy": (config.cpu_manager_policy, ("", "none", "static")),
-        "memorySwap.swapBehavior": (config.memory_swap.swap_behavior, ("", "NoSwap", "LimitedSwap")),
-        "memoryReservationPolicy": (config.memory_reservation_policy, ("None", "TieredReservation")),
+    given = {
+        "cgroupDriver": (config.cgroup_driver,),
+        "cpuManagerPolicy": (config.cpu_manager_policy,),
+        "enforceNodeAllocatable": config.enforce_node_allocatable,
+        "memoryReservationPolicy": (config.memory_reservation_policy,),
+        "memorySwap.swapBehavior": (config.memory_swap.swap_behavior,),
     }
-    for name, (text, known) in choices.items():
-        if text not in known:
-            fix = f"write {' or '.join(each for each in known if each)}"
-            raise InvalidConfiguration(f"{text!r} is not known", where=_at(where, name), fix=fix)
-    factor = config.memory_throttling_factor
-    numbers = {
-        "oomScoreAdj": (config.oom_score_adj, -1000 <= config.oom_score_adj <= 1000, "-1000 to 1000"),
-        "memoryThrottlingFactor": (factor, factor is None or 0 < factor <= 1, "more than 0, up to 1"),
-        "cpuCFSQuotaPeriod": (
-            config.cpu_cfs_quota_period,
-            10**6 <= parse_duration_ns(config.cpu_cfs_quota_period) <= 10**9,
-            "1ms to 1s",
-        ),
-    }
-    for name, (number, is_within, fix) in numbers.items():
-        if not is_within:
-            raise InvalidConfiguration(f"{number} is out of range", where=_at(where, name), fix=fix)
+    for name, values in given.items():
+        for value in values:
+            if value not in _CHOICES[name]:
+                fix = f"write {' or '.join(choice for choice in _CHOICES[name] if choice)}"
+                raise InvalidConfiguration(f"{value!r} is not known", where=_at(where, name), fix=fix)
+
+
+def _check_numbers(config: KubeletConfiguration, where: str) -> None:
+    for name, number in (("maxPods", config.max_pods), ("podsPerCore", config.pods_per_core)):
+        if number < 0:
+            raise InvalidConfiguration(f"{number} is negative", where=_at(where, name), fix="use 0 or more")
+    score, factor = config.oom_score_adj, config.memory_throttling_factor
+    if not -1000 <= score <= 1000:
+        raise InvalidConfiguration(f"{score} is out of range", where=_at(where, "oomScoreAdj"), fix="-1000 to 1000")
+    if factor is not None and not 0 < factor <= 1:
+        what, fix = f"{factor} is out of range", "more than 0, up to 1"
+        raise InvalidConfiguration(what, where=_at(where, "memoryThrottlingFactor"), fix=fix)
 
 
 def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
@@ -237,6 +287,13 @@ def _check_reserved(reserved: Mapping[str, str], where: str) -> None:
             raise InvalidConfiguration(f"{text} is negative", where=f"{where}.{name}", fix="reserve 0 or more")
 
 
+def _percentage(text: str) -> int | None:
+    """Return a percentage as the kubelet reads it (pkg/kubelet/cm: parsePercentage); None where it is none."""
+    matched = re.fullmatch(r"([+-]?[0-9]{1,18})%+", text)
+    percent = int(matched[1]) if matched else -1
+    return percent if 0 <= percent <= 100 else None
+
+
 def _amounts(texts: Mapping[str, str]) -> ResourceList:
     return {name: Quantity.parse(text) for name, text in texts.items()}
 
@@ -245,34 +302,26 @@ def _without_cpu(texts: Mapping[str, str]) -> ResourceList:
     return {name: amount for name, amount in _amounts(texts).items() if name != "cpu"}
 
 
+# What the kubelet takes (pkg/kubelet/apis/config/validation, pkg/kubelet/cm).
+_DURATION_BOUNDS = {
+    "cpuCFSQuotaPeriod": ("1ms", "1s"),
+    "crashLoopBackOff.maxContainerRestartPeriod": ("1s", "5m"),
+}
+_CHOICES = {
+    "cgroupDriver": ("", "cgroupfs", "systemd"),
+    "cpuManagerPolicy": ("", "none", "static"),
+    "enforceNodeAllocatable": (
+        "pods", "system-reserved", "kube-reserved", "system-reserved-compressible", "kube-reserved-compressible",
+        "none", "",
+    ),
+    "memoryReservationPolicy": ("None", "TieredReservation"),
+    "memorySwap.swapBehavior": ("", "NoSwap", "LimitedSwap"),
+}  # fmt: skip
+
 # Fields whose zero value the kubelet replaces by its default.
 _ZERO_MEANS_DEFAULT = (
     "maxPods", "evictionPressureTransitionPeriod", "cgroupDriver", "nodeStatusUpdateFrequency",
     "memoryReservationPolicy",
-)  # fmt: skip
-
-# Known to the kubelet, of no consequence to any decision here.
-_SKIPPED_FIELDS = (
-    "address", "allowedUnsafeSysctls", "apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain",
-    "configMapAndSecretChangeDetectionStrategy", "containerLogMaxFiles", "containerLogMaxSize",
-    "containerLogMaxWorkers", "containerLogMonitorInterval", "containerRuntimeEndpoint", "contentType",
-    "cpuManagerPolicyOptions", "cpuManagerReconcilePeriod", "draManagerReconcilePeriod", "enableContentionProfiling",
-    "enableControllerAttachDetach", "enableDebugFlagsHandler", "enableDebuggingHandlers", "enableProfilingHandler",
-    "enableServer", "enableSystemLogHandler", "enableSystemLogQuery", "eventBurst", "eventRecordQPS", "failCgroupV1",
-    "fileCheckFrequency", "hairpinMode", "healthzBindAddress", "healthzPort", "httpCheckFrequency",
-    "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "imageMaximumGCAge", "imageMinimumGCAge",
-    "imagePullCredentialsVerificationPolicy", "imageServiceEndpoint", "iptablesDropBit", "iptablesMasqueradeBit",
-    "kind", "kubeAPIBurst", "kubeAPIQPS", "kubeletCgroups", "logging", "makeIPTablesUtilChains", "maxOpenFiles",
-    "maxParallelImagePulls", "memoryManagerPolicy", "nodeLeaseDurationSeconds", "nodeStatusMaxImages",
-    "nodeStatusReportFrequency", "podCIDR", "podLogsDir", "port", "preloadedImagesVerificationAllowlist",
-    "protectKernelDefaults", "providerID", "readOnlyPort", "registerNode", "registryBurst", "registryPullQPS",
-    "reservedMemory", "resolvConf", "rotateCertificates", "runOnce", "runtimeRequestTimeout", "seccompDefault",
-    "serializeImagePulls", "serverTLSBootstrap", "showHiddenMetricsForVersion", "shutdownGracePeriod",
-    "shutdownGracePeriodByPodPriority", "shutdownGracePeriodCriticalPods", "staticPodPath", "staticPodURL",
-    "staticPodURLHeader", "streamingConnectionIdleTimeout", "syncFrequency", "systemCgroups", "tlsCertFile",
-    "tlsCipherSuites", "tlsCurvePreferences", "tlsMinVersion", "tlsPrivateKeyFile", "topologyManagerPolicy",
-    "topologyManagerPolicyOptions", "topologyManagerScope", "tracing", "userNamespaces", "volumePluginDir",
-    "volumeStatsAggPeriod",
 )  # fmt: skip
 
 
@@ -280,4 +329,4 @@ def _declared(fields: Iterable[msgspec.structs.FieldInfo]) -> list[str]:
     return [declared.encode_name for declared in fields]
 
 
-KNOWN_FIELDS = frozenset((*_declared(msgspec.structs.fields(KubeletConfiguration)), *_SKIPPED_FIELDS))
+KNOWN_FIELDS = frozenset((*_declared(msgspec.structs.fields(KubeletConfiguration)), *SKIPPED_FIELDS))

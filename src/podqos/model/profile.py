@@ -41,6 +41,8 @@ class Profile(Struct, frozen=True):
 
     exclusive_cpu_quota: bool
     """Up to 1.32 containers with CPUs of their own had a CPU quota like all others."""
+    qos_reserved_gate: bool
+    """Since 1.11 the kubelet setting ``qosReserved`` needs the feature gate QOSReserved."""
     max_container_restart_period: bool
     """Since 1.35 the kubelet setting ``crashLoopBackOff.maxContainerRestartPeriod`` bounds how long a restart waits."""
 
@@ -84,6 +86,7 @@ def profile_for(version: tuple[int, int]) -> Profile:
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),
         exclusive_cpu_quota=not since(33),
+        qos_reserved_gate=since(11),
         max_container_restart_period=since(35),
         eviction_ranking="kubelet" if since(9) else "qos-usage",
         pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",

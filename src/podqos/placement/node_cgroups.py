@@ -31,7 +31,6 @@ def cgroup_settings(
     A driver that the file does not state is systemd: the kubelet asks the runtime (1.34), and that is the usual answer.
     """
     enforced = node_allocatable(capacity, config).enforced
-    is_quota_off = config.feature_gates.get("DisableCPUQuotaWithExclusiveCPUs", not profile.exclusive_cpu_quota)
     return CgroupSettings(
         node_memory_bytes=capacity[MEMORY].value,
         node_swap_bytes=swap_bytes,
@@ -45,16 +44,17 @@ def cgroup_settings(
         cpu_cfs_quota=config.cpu_cfs_quota,
         cpu_cfs_period_us=parse_duration_ns(config.cpu_cfs_quota_period) // _NS_PER_US,
         static_cpu_manager=config.cpu_manager_policy == "static",
-        exclusive_cpu_quota=not is_quota_off,
+        exclusive_cpu_quota=config.has_exclusive_cpu_quota(profile),
         pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,
         single_process_oom_kill=bool(config.single_process_oom_kill),
         memory_qos=_memory_qos(config, enforced),
+        qos_reserved_memory_percent=config.qos_reserved_memory_percent(profile),
         swap_behavior=SwapBehavior(config.memory_swap.swap_behavior or SwapBehavior.NO_SWAP),
     )
 
 
 def _memory_qos(config: KubeletConfiguration, enforced: ResourceList) -> MemoryQoS | None:
-    if not config.feature_gates.get("MemoryQoS", False):
+    if not config.has_memory_qos:
         return None
     tiered = config.memory_reservation_policy == "TieredReservation"
     return MemoryQoS(

@@ -45,7 +45,7 @@ def _files_v1(values: CgroupValues) -> Iterator[CgroupFile]:
         yield from _plain("cpu.cfs_period_us", Value(values.cpu_period_us, quota.because))
     memory, swap = values.memory_limit_bytes, values.memory_swap_bytes
     yield from _own_cpus(values)
-    yield from _plain("memory.limit_in_bytes", memory)
+    yield from _plain("memory.limit_in_bytes", _limit(memory))
     if memory is not None and swap is not None:
         both = None if memory.amount is None or swap.amount is None else memory.amount + swap.amount
         yield from _plain("memory.memsw.limit_in_bytes", Value(both, swap.because))
@@ -67,12 +67,17 @@ def _files_v2(values: CgroupValues, conversion: WeightConversion) -> Iterator[Cg
     yield from _plain("memory.min", values.memory_min_bytes)
     yield from _plain("memory.low", values.memory_low_bytes)
     yield from _plain("memory.high", values.memory_high_bytes)
-    yield from _plain("memory.max", values.memory_limit_bytes)
+    yield from _plain("memory.max", _limit(values.memory_limit_bytes))
     yield from _plain("memory.swap.max", values.memory_swap_bytes)
     yield from _plain("memory.oom.group", values.memory_oom_group)
     yield from _plain("pids.max", values.pids_limit)
     for limit in values.hugepage_limits:
         yield from _plain(f"hugetlb.{_page_size(limit)}.max", limit.limit_bytes)
+
+
+def _limit(value: Value | None) -> Value | None:
+    """Return a limit of memory as runc's library takes it: one of 0 is not set, and what was set before stays."""
+    return Value(None, value.because) if value is not None and value.amount == 0 else value
 
 
 def _plain(name: str, value: Value | None) -> Iterator[CgroupFile]:

@@ -120,8 +120,11 @@ def _reserved_limits(requests: TierRequests, settings: CgroupSettings) -> tuple[
         return None, None
     burstable = allocatable.value - requests.guaranteed_memory_bytes * percent // 100
     best_effort = burstable - requests.burstable_memory_bytes * percent // 100
-    because = Because(Rule.QOS_RESERVED, allocatable)
-    return Value(burstable, because), Value(best_effort, because)
+    return _ceiling(burstable), _ceiling(best_effort)
+
+
+def _ceiling(limit_bytes: int) -> Value:
+    return Value(limit_bytes, Because(Rule.QOS_RESERVED, Quantity.of_units(max(0, limit_bytes), "BinarySI")))
 
 
 def _protected(requested_bytes: int, settings: CgroupSettings) -> Value | None:

@@ -40,7 +40,10 @@ from podqos.sim.scenario_format.shape_text import parse_duration_us
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
 _STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
-_MAPS = ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim")
+_MAPS = (
+    "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim", "kubeReserved",
+    "systemReserved", "qosReserved",
+)  # fmt: skip
 _EXAMPLE = "for example limits.memory@analytics=1Gi,2Gi or kubelet.evictionHard.memory.available=100Mi,1Gi"
 
 

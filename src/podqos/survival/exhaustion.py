@@ -68,6 +68,15 @@ class Step(Struct, frozen=True, gc=False):
     threshold: Threshold | None = None
 
 
+class QOSReserved(Struct, frozen=True, gc=False):
+    """``qosReserved``: what of memory is kept from lower classes."""
+
+    percent: int
+    """Of what higher classes request."""
+    pods_bytes: int
+    """What all pods may use together: what it is taken off."""
+
+
 class Exhaustion(Struct, frozen=True, gc=False):
     """A kubelet's thresholds on one node."""
 
@@ -86,6 +95,7 @@ class Exhaustion(Struct, frozen=True, gc=False):
     """How long the node reports pressure after it has ended."""
     soft_grace: PodGrace = PodGrace()
     hard_grace: PodGrace = PodGrace()
+    qos_reserved: QOSReserved | None = None
 
     @property
     def uncovered(self) -> tuple[SoftCoverage, ...]:
@@ -115,8 +125,12 @@ def exhaustion(
     profile: Profile = LATEST,
 ) -> Exhaustion:
     """Work out what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods."""
+    qos_reserved = None
     if allocatable is not None and MEMORY in allocatable.enforced:
-        capacities = {**capacities, Signal.ALLOCATABLE_MEMORY: allocatable.enforced[MEMORY].value}
+        pods_bytes = allocatable.enforced[MEMORY].value
+        percent = settings.qos_reserved_memory_percent(profile) if settings.cgroups_per_qos else None
+        qos_reserved = None if percent is None else QOSReserved(percent, pods_bytes)
+        capacities = {**capacities, Signal.ALLOCATABLE_MEMORY: pods_bytes}
     configured = parse_thresholds(settings, profile)
     derived = derive_containerfs(configured, layout)
     memory_bytes = capacities.get(Signal.MEMORY)
@@ -139,6 +153,7 @@ def exhaustion(
         pressure_transition_period_ns=pressure_transition_period_ns(settings),
         soft_grace=soft_pod_grace(settings.eviction_max_pod_grace_period, profile),
         hard_grace=hard_pod_grace(profile),
+        qos_reserved=qos_reserved,
     )
 
 

@@ -69,8 +69,10 @@ def _add_parents(memory: Memory, path: str) -> None:
 def memcg_settings(cgroup: Cgroup) -> MemcgSettings:
     """Return what the files of a planned cgroup tell the kernel about memory."""
     written = {file.name: int(file.text) for file in cgroup.files if file.text and file.name.startswith("memory.")}
+    limit = written.get("memory.max", written.get("memory.limit_in_bytes"))
     return MemcgSettings(
-        max_bytes=written.get("memory.max", written.get("memory.limit_in_bytes")),
+        # The kernel refuses a limit below zero, which is what qosReserved leaves where more is requested than there is.
+        max_bytes=limit if limit is not None and limit >= 0 else None,
         high_bytes=written.get("memory.high"),
         min_bytes=written.get("memory.min", 0),
         low_bytes=written.get("memory.low", 0),

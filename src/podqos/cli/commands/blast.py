@@ -112,7 +112,9 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
 
 def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, int]:
     snapshot, errors = read_snapshot(arguments, profile)
-    config = KubeletConfiguration() if arguments.config is None else read_kubelet_settings(arguments.config)
+    config = (
+        KubeletConfiguration() if arguments.config is None else read_kubelet_settings(arguments.config, "simulation")
+    )
     spec = NodeSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,

@@ -20,11 +20,11 @@ from podqos.advice.checks.finding import Finding, Severity, SuppressedBy
 from podqos.cli.options import amount_option
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
+from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
 from podqos.library.checking.files import Checked, Checking, Inputs
-from podqos.library.inputs.files import STDIN, existing_files, manifest_files
-from podqos.library.inputs.kubelet_node import kubelet_of
+from podqos.library.inputs.files import STDIN, existing_files, manifest_files, read_bytes
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
@@ -57,7 +57,7 @@ class CheckRun:
             # What is wrong with a configuration is told with its place, as of any file; here it has to be one.
             with suppress(InvalidConfiguration):
                 if kubelet != STDIN:
-                    kubelet_of(kubelet)
+                    read_kubelet(kubelet, read_bytes(kubelet))
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
         self._config = configuration_for(given, arguments.config_file)

@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos.host.node.delegation import delegated
     from podqos.host.node.settings import KubeletFile, NodeSettings, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
-    from podqos.library.inputs.kubelet_settings import print_note
+    from podqos.report.text.kubelet_words import ignored_words
 
     try:
         from podqos.host.node.node import Node
@@ -97,7 +97,8 @@ def _run(arguments: argparse.Namespace) -> int:
     file = KubeletFile()
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
-        print_note(arguments.config, file.note)
+        if file.ignored:
+            _say(f"{arguments.config}: {ignored_words(file.ignored)}")
     settings = NodeSettings(
         node=arguments.node_name or os.uname().nodename,
         manifests=Path(arguments.manifests).absolute(),

@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
         placement = place(
             pods, surroundings, order=QueueOrder(arguments.order), bare=bare, progress=_progress(len(pods))
         )
-        whole = report(placement, workloads, budgets, _coverage(nodes, config))
+        whole = report(placement, workloads, budgets, _coverage(nodes, config), config)
     _print(whole, arguments)
     if errors:
         return 2

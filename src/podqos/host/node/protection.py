@@ -17,7 +17,6 @@ from podqos.host.linux.procfs import Procfs
 from podqos.host.node.settings import NodeSettings
 from podqos.qos.cgroup_settings import CgroupVersion
 
-SCORE = -999
 NICE = -15
 MEMORY_MIN_BYTES = 64 << 20
 REALTIME_PRIORITY = 50
@@ -50,7 +49,7 @@ class Protection:
         for line in self._capabilities.lines():
             self._note(line)
         own = self._procfs.oom_score_adj(os.getpid()) or 0
-        score, lack = self._capabilities.oom_score_adj(SCORE, own)
+        score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj, own)
         if lack is not None:
             self._note(f"agent: oom_score_adj: {lack}")
         else:

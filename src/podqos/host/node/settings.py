@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.state import AgentConfig
+from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.errors import HostError, InvalidConfiguration
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.eviction.manager import configure
@@ -23,6 +23,8 @@ from podqos.host.linux.procfs import Procfs
 from podqos.host.node.world import LogPolicy
 from podqos.manifest.kubelet import KubeletSettings
 from podqos.model.kubelet_config import PID, KubeletConfiguration
+from podqos.model.kubelet_ignored import Ignored
+from podqos.model.node import PODS
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
@@ -63,8 +65,7 @@ class KubeletFile(Struct, frozen=True):
 
     configuration: KubeletConfiguration = KubeletConfiguration()
     logs: LogPolicy = LogPolicy()
-    note: str = ""
-    """What to tell about settings that count for nothing."""
+    ignored: Ignored = Ignored()
 
 
 def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
@@ -73,7 +74,7 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
     if not settings.configuration.cgroups_per_qos:
         where = f"{source}: {settings.notation.place('cgroupsPerQOS')}"
         raise InvalidConfiguration("this node needs QoS cgroups", where=where, fix="leave it out")
-    return KubeletFile(settings.configuration, _logs(settings, source), settings.note)
+    return KubeletFile(settings.configuration, _logs(settings, source), settings.ignored_by("node"))
 
 
 def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
@@ -88,7 +89,9 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
         cgroups=_cgroup_settings(settings, cgroups, capacity),
         eviction=configure(configuration, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
         allocatable=divided.allocatable,
-        max_pods=configuration.max_pods,
+        max_pods=divided.allocatable[PODS].value,
+        longest_back_off_seconds=configuration.max_container_restart_seconds(settings.profile)
+        or LONGEST_BACK_OFF_SECONDS,
         shadow=settings.shadow,
         profile=settings.profile,
     )

@@ -41,7 +41,7 @@ from podqos.agent.events import (
 from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
-from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.cgroupfs import Cgroups, Unwritten
 from podqos.host.linux.disk import advance, removing
 from podqos.host.linux.loop import Loop
 from podqos.host.node.figures import Figures
@@ -52,7 +52,7 @@ from podqos.host.storage.pod_run import PodRun, environment, expand
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
-from podqos.qos.cgroup import Cgroup
+from podqos.qos.cgroup import Cgroup, Level
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 
 _CANNOT_START_CODE = 128
@@ -62,6 +62,8 @@ _DISK_ROUND_SECONDS = 10.0
 _DISK_SLICE_SECONDS = 0.002
 _DISK_PAUSE_SECONDS = 0.01
 _REACTIONS_KEPT = 1000
+_MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
+_REFUSED_SECONDS = 60.0  # as often as the kubelet writes the cgroups of the classes again
 _DEAD_RUNS_KEPT = 1  # of each container, as the kubelet does (MaxPerPodContainer)
 
 
@@ -124,6 +126,8 @@ class HostWorld:
         self.is_hurried = False
         """Whether the next look is one in a hurry."""
         self.noticed: float | None = None
+        self._refused: dict[str, Cgroup] = {}
+        """Cgroups of classes, by path, whose limit the kernel did not take: more was in use."""
         self._reacting: dict[str, Reaction] = {}
         self._loop = loop
         self._report = report
@@ -190,13 +194,40 @@ class HostWorld:
     def _write_cgroup(self, cgroup: Cgroup) -> None:
         if cgroup.path is None:
             return
+        was_refused = self._refused.pop(cgroup.path, None) is not None
         try:
             self.cgroups.create(cgroup.path)
         except HostError as error:
             self._note(str(error))
             return
         for unwritten in self.cgroups.write(cgroup.path, cgroup.files):
-            self._note(str(unwritten))
+            if cgroup.level is Level.QOS and unwritten.file in _MEMORY_LIMITS:
+                self._limit_to_usage(cgroup, unwritten, say=not was_refused)
+            else:
+                self._note(str(unwritten))
+
+    def _limit_to_usage(self, cgroup: Cgroup, refused: Unwritten, *, say: bool) -> None:
+        """Keep a class from growing that uses more than it is left already, and try again in a minute.
+
+        The kubelet does the same (retrySetMemoryReserve). On cgroup v2 the kernel takes such a limit, and kills.
+        """
+        assert cgroup.path is not None
+        self._refused[cgroup.path] = cgroup
+        used = self.cgroups.memory(cgroup.path)
+        if say:
+            self._note(f"{refused}: the class is held at what it uses")
+        if used is not None:
+            limit = next(file for file in cgroup.files if file.name == refused.file)
+            for unwritten in self.cgroups.write(
+                cgroup.path, (msgspec.structs.replace(limit, text=str(used.usage_bytes)),)
+            ):
+                self._note(str(unwritten))
+
+        def again() -> None:
+            if self._refused.get(cgroup.path or "") is cgroup:
+                self._write_cgroup(cgroup)
+
+        self._loop.call_after(_REFUSED_SECONDS, again)
 
     def _start_pod(self, command: StartPod) -> Sequence[Event]:
         uid = command.pod.metadata.uid

@@ -149,6 +149,7 @@ class Objects:
 
     def _add_kubelet(self, path: str, other: Other) -> None:
         from podqos.eviction.kubelet_file import check_thresholds
+        from podqos.library.inputs.kubelet_notes import ignored_problems
         from podqos.manifest.kubelet import kubelet_settings
 
         try:
@@ -159,8 +160,8 @@ class Objects:
             self._report(path, other.place, error.where, error.what, error.fix)
             return
         self.kubelets.append(settings.configuration)
-        if settings.ignored:
-            self._report(path, other.place, "kubeletArguments", settings.note, severity=Severity.WARNING)
+        at = self._lookup(path).locate(other.place, settings.notation.value)
+        self.problems += ignored_problems(settings, path, at)
 
     def _report(
         self, path: str, place: Place, field: str, what: str, fix: str = "", *, severity: Severity = Severity.ERROR

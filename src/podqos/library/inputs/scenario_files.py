@@ -17,6 +17,7 @@ from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import STDIN, find_files, read_bytes
+from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Finding, Problem, Severity
@@ -25,6 +26,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile, parse_version
 from podqos.report.admission.words import exempt
+from podqos.report.text.kubelet_words import ignored_words
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument
 from podqos.sim.scenario_format.file import FileReading, Materials, read_file, resolve
@@ -176,9 +178,17 @@ class _Fetched:
 
     def _kubelets(self) -> dict[str, KubeletConfiguration]:
         configs: dict[str, KubeletConfiguration] = {}
+        told: set[str] = set()
         for index, node in enumerate(self._spec.nodes):
             name = node.kubelet.path
-            if not name or name in configs:
+            if not name:
+                words = ignored_words(node.kubelet.ignored)
+                if words and words not in told:
+                    finding = Finding(("spec", "nodes", index, "kubelet"), words, severity=Severity.WARNING)
+                    self.problems.append(self._file.problem(finding))
+                    told.add(words)
+                continue
+            if name in configs:
                 continue
             path = self._path(name)
             try:
@@ -188,8 +198,7 @@ class _Fetched:
                 self._complain(("spec", "nodes", index, "kubelet"), f"{where}: {error.what}", error.fix)
                 continue
             configs[name] = settings.configuration
-            if settings.ignored:
-                self.problems.append(Problem(path, 0, 0, Severity.WARNING, "kubeletArguments", settings.note))
+            self.problems += ignored_problems(settings, path, reader="simulation")
         return configs
 
     def _samples(self, samples: Samples) -> tuple[Series, ...]:

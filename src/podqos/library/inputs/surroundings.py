@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import FoundKubelet, Surroundings
 from podqos.advice.checks.finding import Subject
@@ -114,6 +113,7 @@ class SurroundingsCollector:
         self._typed.setdefault(model, []).append(item)
 
     def _take_kubelet(self, source: Source, other: Other, subject: Subject) -> None:
+        from podqos.library.inputs.kubelet_notes import ignored_problems
         from podqos.manifest.kubelet import kubelet_settings
 
         try:
@@ -123,6 +123,5 @@ class SurroundingsCollector:
             return
         assert settings is not None
         self._kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
-        if settings.ignored:
-            ignored = source.problem(other.place, settings.notation.value, settings.note)
-            self._problems.append(replace(ignored, severity=Severity.WARNING))
+        at = source.lookup.locate(other.place, settings.notation.value)
+        self._problems += ignored_problems(settings, source.path, at)

@@ -48,6 +48,7 @@ def text(whole: PlacementReport, style: Style) -> list[str]:
         ("Pending", _pending_lines(whole.pending, style)),
         ("Displaced", [f"  {d.pod} left {d.node} for {d.by}" for d in whole.displaced]),
         ("Soft thresholds", _soft_lines(whole, style)),
+        ("Memory ceilings of the classes (qosReserved)", _ceiling_lines(whole.nodes, style)),
     ):
         if part:
             lines += ["", style.strong(title), *part]
@@ -170,6 +171,20 @@ def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
         )
         lines += wrapped(told, style, "  ")
     return lines
+
+
+def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
+    """Say what is left to the lower classes; nodes where it is the same together."""
+    names: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for node in nodes:
+        if node.memory_ceilings:
+            names.setdefault(tuple(node.memory_ceilings.items()), []).append(node.name)
+    told = []
+    for ceilings, own in names.items():
+        amounts = ", ".join(f"{name} {mebibytes(Quantity.parse(text).value)}" for name, text in ceilings)
+        told.append(f"{_few(own)}: {amounts}")
+    lines = [line for words in told[:_NODES_SHOWN] for line in wrapped(words, style, "  ")]
+    return lines + _more(len(told) - _NODES_SHOWN, "more", " with other ceilings")
 
 
 def reason_words(reason: Reason) -> str:

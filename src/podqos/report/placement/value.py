@@ -11,9 +11,12 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.placement.allocatable import SoftCoverage
+from podqos.placement.class_ceilings import ClassCeilings, class_ceilings
 from podqos.placement.demand import Amounts
 from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Outcome, Placement, Status
@@ -56,6 +59,8 @@ class NodeReport(Struct, frozen=True, rename="camel"):
     fullness: dict[str, float]
     """Requested against allocatable."""
     overcommit: dict[str, OvercommitReport]
+    memory_ceilings: dict[str, str] = {}
+    """With ``qosReserved``: what the pods of a class may use together, by class."""
 
 
 class PodReport(Struct, frozen=True, gc=False, rename="camel"):
@@ -128,10 +133,15 @@ def report(
     workloads: Mapping[str, str],
     budgets: Mapping[str, Fraction],
     coverage: tuple[SoftCoverage, ...] = (),
+    config: KubeletConfiguration | None = None,
 ) -> PlacementReport:
     """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
+    profile = placement.cluster.profile
+    ceilings = [
+        None if config is None else class_ceilings(state, config, profile) for state in placement.cluster.states
+    ]
     return PlacementReport(
-        nodes=tuple(_node(state, budgets) for state in placement.cluster.states),
+        nodes=tuple(_node(state, budgets, own) for state, own in zip(placement.cluster.states, ceilings, strict=True)),
         pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
         pending=_pending(placement, workloads),
         displaced=tuple(DisplacedReport(d.pod, d.node, d.by) for d in placement.displacements),
@@ -140,7 +150,7 @@ def report(
             for c in coverage
             if not c.is_covered
         ),
-        kubernetes_version=".".join(map(str, placement.cluster.profile.version)),
+        kubernetes_version=".".join(map(str, profile.version)),
     )
 
 
@@ -151,7 +161,7 @@ def amount_text(resource: str, count: int) -> str:
     return str(Quantity.of_units(count, "BinarySI" if resource == MEMORY else "DecimalSI"))
 
 
-def _node(state: NodeState, budgets: Mapping[str, Fraction]) -> NodeReport:
+def _node(state: NodeState, budgets: Mapping[str, Fraction], ceilings: ClassCeilings | None) -> NodeReport:
     ratios = overcommit(state, budgets)
     return NodeReport(
         name=state.name,
@@ -161,6 +171,12 @@ def _node(state: NodeState, budgets: Mapping[str, Fraction]) -> NodeReport:
         requested=_texts(state.requested),
         fullness={ratio.resource: _float(ratio.fullness) or 0.0 for ratio in ratios},
         overcommit={ratio.resource: _overcommit(ratio, state) for ratio in ratios},
+        memory_ceilings={}
+        if ceilings is None
+        else {
+            QOSClass.BURSTABLE: amount_text(MEMORY, ceilings.burstable_bytes),
+            QOSClass.BEST_EFFORT: amount_text(MEMORY, ceilings.best_effort_bytes),
+        },
     )
 
 

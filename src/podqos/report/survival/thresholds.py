@@ -102,6 +102,15 @@ class WarningReport(Struct, frozen=True, rename="camel"):
     text: str
 
 
+class QOSReservedReport(Struct, frozen=True, rename="camel"):
+    """``qosReserved``: the memory that is kept from lower classes."""
+
+    memory_percent: int
+    """Of what higher classes request."""
+    pods_memory: int
+    """In bytes: what all pods may use together, from which that is taken off."""
+
+
 class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos thresholds -o json``."""
 
@@ -123,6 +132,8 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """Whether a shorter grace period of the pod's own counts."""
     hard_pod_grace_seconds: int | None = None
     """What a pod evicted by a hard threshold is given; null: its own grace period."""
+    qos_reserved: QOSReservedReport | None = None
+    """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
 
@@ -144,6 +155,9 @@ def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> Thresh
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
+        qos_reserved=None
+        if exhaustion.qos_reserved is None
+        else QOSReservedReport(exhaustion.qos_reserved.percent, exhaustion.qos_reserved.pods_bytes),
     )
 
 
@@ -154,6 +168,7 @@ def table(report: ThresholdsReport, style: Style) -> list[str]:
         "",
         *_threshold_lines(report, style),
         *_memory_lines(report, style),
+        *_ceilings(report, style),
         "",
         *_warning_lines(report, style),
     ]
@@ -232,6 +247,20 @@ def _warning_lines(report: ThresholdsReport, style: Style) -> list[str]:
     for warning in report.warnings:
         lines += wrapped(f"{warning.signal}: {warning.text}", style, "  ")
     return lines
+
+
+def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
+    """Return what the pods of each lower class may use together."""
+    reserved = report.qos_reserved
+    if reserved is None:
+        return []
+    kept, all_pods = f"{reserved.memory_percent}% of what", amount_of(reserved.pods_memory, MEMORY)
+    return [
+        "",
+        style.strong("Memory ceilings of the classes (qosReserved)"),
+        f"  Burstable   {all_pods} less {kept} Guaranteed pods request",
+        f"  BestEffort  that less {kept} Burstable pods request",
+    ]
 
 
 def _stated(threshold: ThresholdReport) -> str:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings
@@ -21,12 +23,16 @@ from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.event_queue import Turn
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_layout import laid_out
+from podqos.sim.scenario.scenario import SECOND_US
 
 if TYPE_CHECKING:
     from podqos.sim.node.pods import SimContainer
 
 LEAST_BATCH_BYTES = 1 << 20
 """A cgroup at its limit gives back at least so much at a time, if it has it, or a sixteenth of all it can give."""
+
+RETRY_US = 60 * SECOND_US
+"""How often the kubelet writes the cgroups of the classes again (periodicQOSCgroupUpdateInterval)."""
 
 OutOfMemory = Callable[["MemoryGroup", int], None]
 """Kills until a cgroup is within its limit again; told the cgroup and the time."""
@@ -35,7 +41,7 @@ OutOfMemory = Callable[["MemoryGroup", int], None]
 class MemoryGroup:
     """One cgroup, or the machine."""
 
-    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings")
+    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
 
     def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
         self.path = path
@@ -43,6 +49,8 @@ class MemoryGroup:
         self.parent = parent
         self.settings = MemcgSettings()
         self.limit_bytes: int | None = None
+        self.wanted_bytes: int | None = None
+        """The limit that the kernel refused because more was in use."""
         self.gauge: Gauge | None = None
         """All that is charged to it; none where there is no limit to watch."""
         self.mark: Mark | None = None
@@ -86,15 +94,39 @@ class NodeMemory:
     # ---- cgroups -------------------------------------------------------------------------------------------------
 
     def write(self, path: str, settings: MemcgSettings, level: OOMLevel, now_us: int) -> MemoryGroup:
-        """Make a cgroup, or write its files again."""
+        """Make a cgroup, or write its files again; a limit that is not written stays as it is."""
         group = self.groups.get(path) or self._add(path, level, self._parent(path))
-        group.settings = settings
         limit = settings.max_bytes
+        if limit is None:
+            limit = group.limit_bytes
+        elif self.machine.cgroup_version == 1 and group.gauge is not None:
+            limit = self._accepted(group, limit, now_us)
+        group.settings = settings if limit == settings.max_bytes else replace(settings, max_bytes=limit)
         if limit is not None:
             self._limit(group, limit, now_us)
-        elif group.mark is not None:
-            group.mark.is_armed = False
         return group
+
+    def _accepted(self, group: MemoryGroup, limit_bytes: int, now_us: int) -> int:
+        """Return the limit that version 1 takes: it refuses one below what is in use and cannot be taken back.
+
+        The kubelet then sets the limit to what is in use, and tries again every minute. Version 2 takes every limit,
+        and kills.
+        """
+        assert group.gauge is not None
+        group.wanted_bytes = None
+        lacking = group.gauge.at(now_us) - limit_bytes
+        if lacking > 0 and self._can_gain(now_us):
+            lacking -= self._reclaim(group, now_us, lacking)
+        if lacking <= 0:
+            return limit_bytes
+        group.wanted_bytes = limit_bytes
+
+        def again(time_us: int) -> None:
+            if group.wanted_bytes is not None and self.groups.get(group.path) is group:
+                self.write(group.path, replace(group.settings, max_bytes=group.wanted_bytes), group.level, time_us)
+
+        self._planner((now_us // RETRY_US + 1) * RETRY_US, Turn.KUBELET, again)
+        return limit_bytes + lacking
 
     def remove(self, path: str) -> None:
         """Remove a cgroup and those below it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from podqos.agent.commands import ContainerPlan
+from podqos.agent.reasons import OOMLevel
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
@@ -181,7 +182,11 @@ class SimPod:
         return self.working_set.at(time_us)
 
 
-def container_path(plan: ContainerPlan) -> str:
-    """Return where the container's cgroup is; its name stands for the id it would get."""
+def container_path(plan: ContainerPlan, pod: SimPod) -> str:
+    """Return where the container's cgroup is; its name stands for the id it would get.
+
+    Without a cgroup of their pod (``cgroupsPerQOS: false``) the containers of all pods lie beside each other.
+    """
     assert plan.cgroup.path is not None, f"the runtime would refuse to start {plan.name}"
-    return plan.cgroup.path.replace(UNKNOWN_ID, plan.name)
+    own = plan.name if pod.group.level is OOMLevel.POD else f"{pod.uid}-{plan.name}"
+    return plan.cgroup.path.replace(UNKNOWN_ID, own)

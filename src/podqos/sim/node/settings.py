@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
+from podqos.errors import InvalidConfiguration
 from podqos.eviction.manager import configure
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Layout, layout_of
 from podqos.kernel.memory import Machine, machine
 from podqos.model.go_text import parse_duration_ns
-from podqos.model.kubelet_config import PID, KubeletConfiguration
+from podqos.model.kubelet_config import PID
 from podqos.model.node import PODS
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
@@ -54,7 +55,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         eviction=configure(config, layout=layout, policy=policy, profile=profile),
         allocatable=for_pods,
         max_pods=allocatable.allocatable[PODS].value,
-        longest_back_off_seconds=_longest_back_off_seconds(config, profile),
+        longest_back_off_seconds=config.max_container_restart_seconds(profile) or LONGEST_BACK_OFF_SECONDS,
         profile=profile,
         plans=PodPlans(cgroups, profile, for_pods),
     )
@@ -72,12 +73,6 @@ def capacity_of(spec: NodeSpec) -> ResourceList:
     }
 
 
-def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
-    period = config.crash_loop_back_off.max_container_restart_period
-    is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
-    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
-
-
 def _machine(spec: NodeSpec) -> Machine:
     version: Literal[1, 2] = spec.cgroup_version
     usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
@@ -87,6 +82,9 @@ def _machine(spec: NodeSpec) -> Machine:
 
 
 def _cgroups(spec: NodeSpec, profile: Profile) -> CgroupSettings:
+    if not spec.config.cgroups_per_qos and spec.config.cgroup_driver == CgroupDriver.SYSTEMD:
+        what = "without QoS cgroups containerd starts no container with the systemd driver"
+        raise InvalidConfiguration(what, where="cgroupsPerQOS: false", fix="cgroupDriver: cgroupfs, or leave it out")
     version = CgroupVersion.V1 if spec.cgroup_version == 1 else CgroupVersion.V2
     settings = cgroup_settings(
         spec.config, capacity_of(spec), swap_bytes=spec.swap_bytes, cgroup_version=version, profile=profile

@@ -120,7 +120,9 @@ class NodeWorld:
         path = command.sandbox.path
         parent = None if path is None else self.memory.groups.get(path.rpartition("/")[0])
         demand_of, request = self.owner.demand_of(pod), self.owner.memory_request(pod)
-        made = SimPod(pod, parent or self.memory.root, demand_of, request.nanos)
+        if parent is None or parent.level is not OOMLevel.POD:
+            parent = self.memory.root
+        made = SimPod(pod, parent, demand_of, request.nanos)
         chain = [group.path for group in made.group.chain()]
         made.pids = (self.pids, *(self.pid_limits[path] for path in chain if path in self.pid_limits))
         made.local_limits = local_limits(
@@ -153,7 +155,7 @@ class NodeWorld:
         return self._later(self._options.start_delay_us(self.owner.now_us), start)
 
     def _add(self, pod: SimPod, plan: ContainerPlan) -> None:
-        path = container_path(plan)
+        path = container_path(plan, pod)
         reading = self.settings.readings.of(plan.cgroup)
         group = self.memory.write(path, reading.memory, OOMLevel.CONTAINER, self.owner.now_us)
         self.cpu.write(path, reading.cpu)

@@ -14,10 +14,10 @@ from podqos.manifest.examine import Examination
 from podqos.manifest.fields import suggestion
 from podqos.manifest.kubelet import kubelet_settings
 from podqos.manifest.plain import FieldPath, Plain, parse_path
-from podqos.manifest.problems import Severity
 from podqos.model.kubelet_config import API_VERSION as KUBELET_API_VERSION
 from podqos.model.kubelet_config import KIND as KUBELET_KIND
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
@@ -101,6 +101,8 @@ class KubeletPart(Struct, frozen=True):
 
     path: str = ""
     config: KubeletConfiguration | None = None
+    ignored: Ignored = Ignored()
+    """What of a configuration in place changes nothing here."""
 
 
 class NodePart(_Part, frozen=True):
@@ -292,9 +294,7 @@ def _read_kubelet(examination: Examination, value: Plain, path: FieldPath) -> Ku
         examination.report((*path, *parse_path(error.where)), error.what, error.fix)
         return KubeletPart()
     assert settings is not None
-    if settings.ignored:
-        examination.report(path, settings.note, severity=Severity.WARNING)
-    return KubeletPart(config=settings.configuration)
+    return KubeletPart(config=settings.configuration, ignored=settings.ignored_by("simulation"))
 
 
 def _read_volume(examination: Examination, value: Plain, path: FieldPath) -> VolumePart:

@@ -1,0 +1,20 @@
+"""Tells of a kubelet's settings that change no answer, as a warning about the input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.manifest.kubelet import KubeletSettings
+from podqos.manifest.plain import format_path
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.kubelet_ignored import Reader
+from podqos.report.text.kubelet_words import ignored_words
+
+
+def ignored_problems(
+    settings: KubeletSettings, source: str, place: tuple[int, int] = (0, 0), reader: Reader = "plan"
+) -> Iterator[Problem]:
+    """Yield the one warning about settings that were accepted, if there is anything to tell."""
+    words = ignored_words(settings.ignored_by(reader))
+    if words:
+        yield Problem(source, *place, Severity.WARNING, format_path(settings.notation.value), words)

@@ -1,0 +1,30 @@
+"""What is said about the settings of a kubelet that podqos ignores: one line, wherever they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.model.kubelet_ignored import Ignored
+
+_GATES_SHOWN = 4
+
+
+def ignored_words(ignored: Ignored) -> str:
+    """Return what changes no answer and why; empty where nothing is ignored."""
+    return "; ".join(_parts(ignored))
+
+
+def _parts(ignored: Ignored) -> Iterator[str]:
+    gates = [f"featureGates.{gate.name}" for gate in ignored.gates if not gate.meant]
+    more = [f"{len(gates) - _GATES_SHOWN} more feature gates"] if len(gates) > _GATES_SHOWN + 1 else []
+    shown = gates[:_GATES_SHOWN] if more else gates
+    if ignored.fields or gates:
+        yield f"ignored (not modelled): {', '.join((*ignored.fields, *shown, *more))}"
+    if ignored.flags:
+        yield f"ignored, they do not affect pods: {', '.join(ignored.flags)}"
+    for gate in ignored.gates:
+        if gate.meant:
+            yield f"featureGates.{gate.name} is not read: did you mean {gate.meant}?"
+    for each in ignored.without_gate:
+        since = f" (since {each.since})" if each.since else ""
+        yield f"{each.field} has no effect without featureGates.{each.gate}: true{since}"
