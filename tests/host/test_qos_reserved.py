@@ -7,7 +7,7 @@ import pytest
 from host.machine import needs_node
 from host.nodes import GROW, MI, PYTHON, kubelet, pod_document, running_node
 from podqos.agent.reasons import OOMLevel
-from podqos.host import world
+from podqos.host.node import world
 from podqos.qos.cgroup_settings import CgroupVersion
 
 pytestmark = [needs_node, pytest.mark.slow]
