@@ -7,11 +7,12 @@ import pytest
 from eviction.nodes import guaranteed, pod
 from podqos.agent.journal import By
 from podqos.model.snapshot import ContainerUsage
+from podqos.model.time_units import SECOND_US
 from podqos.sim.blast import Leak, NodePods, Stage, leaks, nodes_now
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
 NODE = NodeSpec(name="n", memory_bytes=16 * GI, cpu_milli=16_000, nodefs=Filesystem(1 << 40, 1 << 30))

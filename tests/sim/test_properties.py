@@ -11,6 +11,7 @@ from eviction.nodes import pod_of
 from podqos.agent.journal import decode, encode
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.node.checkers import check_journal
 from podqos.sim.node.recording import Recorder
@@ -19,7 +20,6 @@ from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, NodeSpec, Options, Scenario, ScenarioWorkload
 
 MI = 1 << 20
-SECOND_US = 1_000_000
 
 
 def curves(most: int) -> st.SearchStrategy[Curve]:

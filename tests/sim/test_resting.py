@@ -11,6 +11,7 @@ from admission.pods import container
 from eviction.nodes import pod, pod_of
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import LongJournal
 from podqos.sim.engine.curve import Clock, Curve
@@ -19,7 +20,7 @@ from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
 from sim.test_properties import scenarios
-from sim.worlds import GI, MI, SECOND_US, node, ramp, scenario, using, workload
+from sim.worlds import GI, MI, node, ramp, scenario, using, workload
 
 
 def resting(made: Scenario) -> int:

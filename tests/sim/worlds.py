@@ -8,13 +8,13 @@ from eviction.nodes import pod
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import Run, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeSpec, Options, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
-SECOND_US = 1_000_000
 
 NO_MARKS = Watermarks(0, 0, 0)
 PLAIN = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=())

@@ -9,11 +9,12 @@ from podqos.agent.events import ContainerExited
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.event_queue import Agenda
 from podqos.sim.node.settings import node_settings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.scenario.scenario import Options
-from sim.worlds import MI, SECOND_US, node, using
+from sim.worlds import MI, node, using
 from worlds.contract import WorldContract
 
 

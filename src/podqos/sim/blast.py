@@ -20,6 +20,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
+from podqos.model.time_units import SECOND_US
 from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
 from podqos.sim.cluster.cluster import SimCluster
@@ -28,7 +29,7 @@ from podqos.sim.engine.event_queue import Agenda
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import NodeGroup, NodeSpec, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
 

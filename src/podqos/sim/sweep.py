@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from podqos import __version__
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
 
@@ -164,7 +165,7 @@ def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
         oom_kills=spread([result.oom_kills for result in results]),
         evictions=spread([result.evictions for result in results]),
         never_ran=spread([result.never_ran for result in results]),
-        downtime_seconds=spread([result.downtime_us / 1_000_000 for result in results]),
+        downtime_seconds=spread([result.downtime_us / SECOND_US for result in results]),
     )
 
 

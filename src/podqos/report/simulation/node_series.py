@@ -15,6 +15,7 @@ from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, Snapshot
+from podqos.model.time_units import SECOND_NS
 from podqos.report.simulation.view import (
     ConditionSpan,
     EvictionRank,
@@ -35,7 +36,6 @@ _MOST_RANKS = 12_000
 """How many places of both orders a node's picture holds; moments are left out beyond that."""
 _STEPS_BETWEEN = 8
 """Into how many parts a piece between two recorded moments is cut for their orders."""
-_NS_PER_SECOND = 1_000_000_000
 
 
 class ShownNode(Struct, frozen=True):
@@ -96,7 +96,7 @@ def _pods_limit(node: ShownNode) -> int | None:
 
 def _thresholds(node: ShownNode) -> Iterator[ThresholdView]:
     graces = {
-        (each.signal, each.is_hard): each.grace_period_ns // _NS_PER_SECOND
+        (each.signal, each.is_hard): each.grace_period_ns // SECOND_NS
         for each in node.settings.agent.eviction.thresholds
     }
     for each in node.record.thresholds:

@@ -16,6 +16,7 @@ from podqos.agent.reasons import Because, ReplacementFor
 from podqos.agent.state import Phase
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
@@ -34,7 +35,7 @@ from podqos.sim.scenario.replicas import (
     replacement,
     unreachable_seconds,
 )
-from podqos.sim.scenario.scenario import SECOND_US, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import NodeLost, Scenario, ScenarioWorkload
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""

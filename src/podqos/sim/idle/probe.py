@@ -11,13 +11,14 @@ from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import Entry, Kind
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.event_queue import Agenda
 from podqos.sim.node.node import Place, SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.node.settings import NodeSettings
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, Options
+from podqos.sim.scenario.scenario import Options
 
 Demands = Mapping[str, ContainerDemand]
 """What a pod wants, by container."""

@@ -19,13 +19,12 @@ from podqos.model.node import PODS
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.model.time_units import MICROSECOND_NS, SECOND_NS
 from podqos.placement.allocatable import Allocatable, node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 from podqos.sim.node.cgroup_readings import CgroupReadings
 from podqos.sim.scenario.scenario import NodeSpec
-
-_NS_PER_US = 1000
 
 
 class NodeSettings(Struct, frozen=True):
@@ -58,7 +57,7 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         profile=profile,
         plans=PodPlans(cgroups, profile, for_pods),
     )
-    status_update_us = parse_duration_ns(config.node_status_update_frequency) // _NS_PER_US
+    status_update_us = parse_duration_ns(config.node_status_update_frequency) // MICROSECOND_NS
     return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
 
 
@@ -75,7 +74,7 @@ def capacity_of(spec: NodeSpec) -> ResourceList:
 def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
     period = config.crash_loop_back_off.max_container_restart_period
     is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
-    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
+    return parse_duration_ns(period) // SECOND_NS if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
 
 
 def _machine(spec: NodeSpec) -> Machine:

@@ -26,6 +26,7 @@ from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.event_queue import Turn
@@ -40,7 +41,7 @@ from podqos.sim.node.running import begin, begin_system, finish, lose_process, r
 from podqos.sim.node.settings import NodeSettings
 from podqos.sim.node.statistics import summary
 from podqos.sim.node.throttling import NodeCpu
-from podqos.sim.scenario.scenario import SECOND_US, Options
+from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 _KILLED = 137

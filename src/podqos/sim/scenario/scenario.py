@@ -18,9 +18,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
-
-SECOND_US = 1_000_000
 
 # Linux on 64 bits gives out so many process ids unless told otherwise (kernel.pid_max).
 DEFAULT_MAX_PIDS = 4_194_304
