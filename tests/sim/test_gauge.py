@@ -8,25 +8,25 @@ from hypothesis import strategies as st
 
 from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.engine.event_queue import CLUSTER, Agenda, Turn
+from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.engine.gauge import Gauge, Mark
 
 END_US = 10**9
 
 
 class Clockwork:
-    """An agenda with one node."""
+    """A queue with one node."""
 
     def __init__(self) -> None:
-        self.agenda = Agenda(END_US)
+        self.queue = EventQueue(END_US)
         self.passed: list[int] = []
 
-    def plan(self, time_us, turn, action) -> None:
-        self.agenda.plan(time_us, 0, turn, action)
+    def plan(self, time_us, priority, action) -> None:
+        self.queue.plan(time_us, 0, priority, action)
 
     def run(self, until_us: int = END_US) -> None:
-        while self.agenda.next is not None and self.agenda.next[0] <= until_us:
-            self.agenda.step()
+        while self.queue.next is not None and self.queue.next[0] <= until_us:
+            self.queue.step()
 
 
 knots = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**9)), min_size=1, max_size=5).map(
@@ -71,7 +71,7 @@ def test_a_want_holds_what_its_curve_says(curve, time_us):
 
 def test_a_curve_by_the_container_s_clock_begins_when_the_container_does():
     works, gauge = Clockwork(), Gauge()
-    works.agenda.now_us = gauge.since_us = 500
+    works.queue.now_us = gauge.since_us = 500
     want = Want(Curve(((0, 10), (100, 110)), clock=Clock.CONTAINER), (gauge,), works.plan, 500)
     assert (want.at(500), want.at(550)) == (10, 60)
 
@@ -87,21 +87,23 @@ def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
     assert gauge.at(250) in {24, 25}
 
 
-@pytest.mark.parametrize("turns", [[Turn.KUBELET, Turn.DEMAND], [Turn.DEMAND, Turn.KUBELET]])
-def test_things_of_one_moment_are_done_in_turn(turns):
-    agenda, done = Agenda(10), []
-    for turn in turns:
-        agenda.plan(5, 1, turn, lambda _, turn=turn: done.append(turn))
-    agenda.plan(5, CLUSTER, Turn.KUBELET, lambda _: done.append("cluster"))
-    while agenda.next is not None:
-        agenda.step()
-    assert done == ["cluster", Turn.DEMAND, Turn.KUBELET]
+@pytest.mark.parametrize(
+    "priorities", [[EventPriority.KUBELET, EventPriority.DEMAND], [EventPriority.DEMAND, EventPriority.KUBELET]]
+)
+def test_things_of_one_moment_are_done_in_turn(priorities):
+    queue, done = EventQueue(10), []
+    for priority in priorities:
+        queue.plan(5, 1, priority, lambda _, priority=priority: done.append(priority))
+    queue.plan(5, CLUSTER, EventPriority.KUBELET, lambda _: done.append("cluster"))
+    while queue.next is not None:
+        queue.step()
+    assert done == ["cluster", EventPriority.DEMAND, EventPriority.KUBELET]
 
 
 def test_nothing_happens_after_the_end_or_in_the_past():
-    agenda = Agenda(10)
-    agenda.plan(11, 0, Turn.LIFE, lambda _: None)
-    assert agenda.next is None
-    agenda.now_us = 5
+    queue = EventQueue(10)
+    queue.plan(11, 0, EventPriority.LIFE, lambda _: None)
+    assert queue.next is None
+    queue.now_us = 5
     with pytest.raises(AssertionError, match="past"):
-        agenda.plan(4, 0, Turn.LIFE, lambda _: None)
+        queue.plan(4, 0, EventPriority.LIFE, lambda _: None)

@@ -15,7 +15,7 @@ from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import LongJournal
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
@@ -30,7 +30,7 @@ def resting(made: Scenario) -> int:
 
 def unwatched(made: Scenario) -> SimCluster:
     """Return a cluster of which nobody wants to see anything."""
-    return SimCluster(made, Agenda(made.duration_us), is_watched=lambda _: False)
+    return SimCluster(made, EventQueue(made.duration_us), is_watched=lambda _: False)
 
 
 def all_awake(made: Scenario) -> bytes:
@@ -141,8 +141,8 @@ def test_a_node_that_wakes_goes_on_as_if_it_had_been_there_all_the_time(made):
 def test_only_nodes_that_are_wanted_wake():
     made = fleet(using(MI), seconds=10, happenings=(NodeLost(at_us=3 * SECOND_US, node="n-1"),))
     cluster = unwatched(made)
-    while cluster.agenda.next is not None:
-        cluster.agenda.step()
+    while cluster.queue.next is not None:
+        cluster.queue.step()
     assert [each.name for each in cluster.fleet.resting()] == ["n-0", "n-2", "n-3", "n-4"]
 
 
@@ -166,8 +166,8 @@ def test_many_quiet_nodes_cost_no_events():
 def test_a_long_journal_reads_like_a_list():
     made = fleet(using(MI), count=12, happenings=(NodeLost(at_us=3 * SECOND_US, node="n-1"),))
     cluster = unwatched(made)
-    while cluster.agenda.next is not None:
-        cluster.agenda.step()
+    while cluster.queue.next is not None:
+        cluster.queue.step()
     written = sorted(cluster.entries, key=lambda entry: (entry.time_us, entry.node))
     journal, entries = LongJournal(written, cluster.fleet), list(simulate(made).entries)
     assert list(journal) == list(journal) == entries

@@ -25,7 +25,7 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
@@ -85,10 +85,10 @@ class NodePods(Struct, frozen=True):
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     """Return the nodes of a scenario at its beginning, with the pods that run there."""
-    agenda = Agenda(0)
-    cluster = SimCluster(scenario, agenda)
-    while agenda.next is not None:
-        agenda.step()
+    queue = EventQueue(0)
+    cluster = SimCluster(scenario, queue)
+    while queue.next is not None:
+        queue.step()
     found = []
     for node in cluster.fleet.awake():
         moment = moment_of(node, 0)
@@ -123,10 +123,10 @@ class Stage:
         self._pods = pods
         self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
         until_us = _horizon_us(pods.node, slowest)
-        self._agenda = Agenda(until_us)
-        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda)
-        while self._agenda.next is not None and self._agenda.next[0] == 0:
-            self._agenda.step()
+        self._queue = EventQueue(until_us)
+        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._queue)
+        while self._queue.next is not None and self._queue.next[0] == 0:
+            self._queue.step()
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak, and return what comes of it. Afterwards the node is not what it was."""
@@ -134,15 +134,15 @@ class Stage:
         assert node is not None
         pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        entries, agenda = self._cluster.entries, self._agenda
+        entries, queue = self._cluster.entries, self._queue
         read = len(entries)
         until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
         held = container.anon_bytes(0)
         growth = leak.bytes_per_second * until_us // SECOND_US
         grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
         others: list[Death] = []
-        while agenda.next is not None and agenda.next[0] <= until_us:
-            agenda.step()
+        while queue.next is not None and queue.next[0] <= until_us:
+            queue.step()
             for entry in entries[read:]:
                 death = _death(entry)
                 if death is not None and death.pod == leak.pod and death.container in {None, leak.container}:

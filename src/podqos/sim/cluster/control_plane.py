@@ -14,7 +14,7 @@ from podqos.agent.reasons import NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
 from podqos.sim.cluster.scheduling import Scheduler
-from podqos.sim.engine.event_queue import CLUSTER, Turn
+from podqos.sim.engine.event_queue import CLUSTER, EventPriority
 
 if TYPE_CHECKING:
     from podqos.sim.cluster.cluster import SimCluster
@@ -70,7 +70,7 @@ class ControlPlane:
         period_us = self._cluster.scenario.options.status_update_us
         if period_us is None:
             period_us = node.settings.status_update_us
-        now_us = self._cluster.agenda.now_us
+        now_us = self._cluster.queue.now_us
         due_us = -(-now_us // period_us) * period_us if period_us else now_us
         self._cluster.plan(due_us, partial(self._report, node.name))
 
@@ -120,8 +120,8 @@ class ControlPlane:
     def _place_soon(self) -> None:
         if not self._is_placing:
             self._is_placing = True
-            agenda = self._cluster.agenda
-            agenda.plan(agenda.now_us, CLUSTER, Turn.KUBELET, self._place)
+            queue = self._cluster.queue
+            queue.plan(queue.now_us, CLUSTER, EventPriority.KUBELET, self._place)
 
     def _place(self, _: int) -> None:
         self._is_placing = False

@@ -16,7 +16,7 @@ from msgspec import Struct
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
-from podqos.sim.engine.event_queue import CLUSTER, Agenda
+from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import Beginning, Beginnings, Part
 from podqos.sim.node.node import Place, SimNode
 from podqos.sim.node.settings import NodeSettings, node_settings
@@ -124,15 +124,15 @@ class Fleet:
 
     def add(self, name: str) -> None:
         """Set a node up that is empty."""
-        self._nodes[name] = self._new(name, self._cluster.agenda)
+        self._nodes[name] = self._new(name, self._cluster.queue)
 
     def drop(self, name: str) -> None:
         """Forget a node that is gone."""
         self._nodes.pop(name, None)
 
-    def _new(self, name: str, agenda: Agenda) -> SimNode:
+    def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
-        return SimNode(self._places[name], self._settings[name], cluster.scenario.options, agenda, cluster)
+        return SimNode(self._places[name], self._settings[name], cluster.scenario.options, queue, cluster)
 
     # ---- resting and waking --------------------------------------------------------------------------------------
 
@@ -151,14 +151,14 @@ class Fleet:
     def _wake(self, name: str) -> None:
         """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
         resting = self._resting.pop(name)
-        agenda = self._cluster.agenda
-        own = Agenda(agenda.until_us)
+        queue = self._cluster.queue
+        own = EventQueue(queue.until_us)
         self._nodes[name] = node = self._new(name, own)
         for pod, replica in self._pods(resting):
             self._cluster.know(pod, name, replica)
             node.report(PodBound(pod))
-        agenda.take_over(own)
-        node.agenda = agenda
+        queue.take_over(own)
+        node.queue = queue
 
     def _pods(self, node: RestingNode) -> Iterator[tuple[Pod, Replica]]:
         workloads = self._cluster.scenario.workloads

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.sim.engine.curve import Clock, Curve, Piece
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
 
 
@@ -132,7 +132,7 @@ class Want(Flow):
             if version == self._version:
                 self.follow(now_us)
 
-        self._planner(time_us, Turn.DEMAND, knot)
+        self._planner(time_us, EventPriority.DEMAND, knot)
 
     def _plan_empty(self, time_us: int, amount: int, slope: int) -> None:
         """Stay at nothing when what is held has fallen to nothing before the curve has."""
@@ -142,7 +142,7 @@ class Want(Flow):
             if version == self._version:
                 self._set(now_us, 0, 0)
 
-        self._planner(time_us + amount // -slope, Turn.DEMAND, empty)
+        self._planner(time_us + amount // -slope, EventPriority.DEMAND, empty)
 
     def _set(self, time_us: int, amount: int, slope: int) -> None:
         more, steeper = amount - self.fine(time_us), slope - self.slope

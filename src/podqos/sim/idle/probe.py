@@ -12,7 +12,7 @@ from podqos.agent.journal import Entry, Kind
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.node import Place, SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.node.settings import NodeSettings
@@ -38,9 +38,9 @@ class Trial:
         self.written: list[Entry] = []
         self._is_disturbed = False
         self._demands: dict[str, Demands] = {}
-        self._agenda = Agenda(0)
+        self._queue = EventQueue(0)
         place = Place(0, settings.spec.name, _FIRST_PASS_US)
-        self.node = SimNode(place, settings, Options(), self._agenda, self)
+        self.node = SimNode(place, settings, Options(), self._queue, self)
 
     def bind(self, pod: Pod, demands: Demands) -> None:
         """Let a pod run, as it does at the beginning."""
@@ -49,8 +49,8 @@ class Trial:
 
     def settle(self) -> bool:
         """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
-        while self._agenda.next is not None:
-            self._agenda.step()
+        while self._queue.next is not None:
+            self._queue.step()
         return not self._is_disturbed and all(entry.kind in _BEGINNING for entry in self.written)
 
     def remove(self, pod: Pod) -> None:

@@ -18,7 +18,7 @@ from podqos.kernel.memcg import Kind, MemcgSettings
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
 from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_layout import laid_out
 
@@ -161,7 +161,7 @@ class NodeMemory:
     def _full(self, group: MemoryGroup, time_us: int) -> None:
         """Note a cgroup that has passed its limit; which of several comes first is seen when all are known."""
         if not self._passed:
-            self._planner(time_us, Turn.KERNEL, self._make_room)
+            self._planner(time_us, EventPriority.KERNEL, self._make_room)
         self._passed.append(group)
 
     def _make_room(self, time_us: int) -> None:

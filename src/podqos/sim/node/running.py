@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.curve import Curve
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import BYTES, INODES, Supply
 from podqos.sim.node.pods import SimContainer, SimPod
@@ -197,7 +197,7 @@ def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
         if container.is_running and container.started_us == time_us - after_us:
             world.exited(container, container.demand.exit_code)
 
-    world.owner.plan(now_us + after_us, Turn.LIFE, leave)
+    world.owner.plan(now_us + after_us, EventPriority.LIFE, leave)
 
 
 def _is_init(container: SimContainer) -> bool:

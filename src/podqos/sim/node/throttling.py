@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Action, Turn
+from podqos.sim.engine.event_queue import Action, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
@@ -85,14 +85,14 @@ class NodeCpu:
         self._bounds.pop(container.path, None)
         self.look(now_us)
 
-    def _noticing(self, time_us: int, turn: Turn, action: Action) -> None:
+    def _noticing(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan the next bend of a demand, and a look at what it means."""
 
         def bend(now_us: int) -> None:
             action(now_us)
             self.look(now_us)
 
-        self._planner(time_us, turn, bend)
+        self._planner(time_us, priority, bend)
 
     # ---- who gets how much ---------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class NodeCpu:
         """Look, after everything else of this moment, whether anybody begins or ceases to be slowed."""
         if self._looks_at_us != now_us:
             self._looks_at_us = now_us
-            self._planner(now_us, Turn.KERNEL, self._look)
+            self._planner(now_us, EventPriority.KERNEL, self._look)
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
         """Divide what the machine has; by path, in thousandths of the model's units."""

@@ -29,7 +29,7 @@ from podqos.model.stats import Summary
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import PIDS, Disks, Supply
 from podqos.sim.node.local_limits import local_limits
@@ -208,7 +208,7 @@ class NodeWorld:
             for event in act():
                 self.owner.report(event)
 
-        self.owner.plan(self.owner.now_us + delay_us, Turn.LIFE, happen)
+        self.owner.plan(self.owner.now_us + delay_us, EventPriority.LIFE, happen)
         return ()
 
     # ---- the kernel ----------------------------------------------------------------------------------------------
