@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.engine.gauge import Gauge, Mark
@@ -41,7 +41,7 @@ def test_a_mark_is_passed_when_the_sum_first_exceeds_it_and_not_before(wanted, l
     mark = Mark(gauge, works.plan, works.passed.append)
     mark.above(limit, 0)
     for curve in wanted:
-        Want(curve, (gauge,), works.plan, 0)
+        Allocation(curve, (gauge,), works.plan, 0)
     works.run()
     times = sorted({time_us for curve in wanted for time_us, _ in curve.knots} | {0})
     most = max(sum(curve.at(time_us) for curve in wanted) for time_us in times)
@@ -63,23 +63,23 @@ def _falls_from_a_step(wanted: list[Curve], limit: int) -> bool:
 @given(curves, st.integers(0, 2 * 10**6))
 def test_a_want_holds_what_its_curve_says(curve, time_us):
     works, gauge = Clockwork(), Gauge()
-    want = Want(curve, (gauge,), works.plan, 0)
+    allocation = Allocation(curve, (gauge,), works.plan, 0)
     works.run(time_us)
-    assert 0 <= abs(want.at(time_us) - curve.at(time_us)) <= 1
-    assert gauge.fine(time_us) == want.fine(time_us)
+    assert 0 <= abs(allocation.at(time_us) - curve.at(time_us)) <= 1
+    assert gauge.fine(time_us) == allocation.fine(time_us)
 
 
 def test_a_curve_by_the_container_s_clock_begins_when_the_container_does():
     works, gauge = Clockwork(), Gauge()
     works.queue.now_us = gauge.since_us = 500
-    want = Want(Curve(((0, 10), (100, 110)), clock=Clock.CONTAINER), (gauge,), works.plan, 500)
-    assert (want.at(500), want.at(550)) == (10, 60)
+    allocation = Allocation(Curve(((0, 10), (100, 110)), clock=Clock.CONTAINER), (gauge,), works.plan, 500)
+    assert (allocation.at(500), allocation.at(550)) == (10, 60)
 
 
 def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
     works, gauge = Clockwork(), Gauge()
-    want = Want(Curve(((0, 100), (100, 100), (200, 0), (300, 50))), (gauge,), works.plan, 0)
-    want.take(0, 60)
+    allocation = Allocation(Curve(((0, 100), (100, 100), (200, 0), (300, 50))), (gauge,), works.plan, 0)
+    allocation.take(0, 60)
     assert gauge.at(0) == 40
     works.run(150)
     assert gauge.at(150) == 0

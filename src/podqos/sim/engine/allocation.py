@@ -1,6 +1,6 @@
 """One curve of one container, fed into the sums that it is part of.
 
-A ``Want`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to swap) is
+A ``Allocation`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to swap) is
 kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by itself; it
 does as the curve falls and rises again.
 """
@@ -14,7 +14,7 @@ from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
 
 
-class Want(Flow):
+class Allocation(Flow):
     """What is held of one thing."""
 
     __slots__ = (

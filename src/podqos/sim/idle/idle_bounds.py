@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from podqos.agent.reasons import OOMLevel
 from podqos.model.pod import Pod
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.idle.peaks import Peaks
@@ -48,7 +48,7 @@ class Bounds:
         self._trial = Trial(settings, requests)
         self._is_usable = self._trial.settle()
         world = self._trial.node.world
-        system = Load({}, {}) if not self._is_usable else self._added(world, _system_wants(world))
+        system = Load({}, {}) if not self._is_usable else self._added(world, _system_allocations(world))
         self._system = system
         self._fixed = {
             name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
@@ -98,14 +98,14 @@ class Bounds:
 
     def _of_pod(self, pod: SimPod) -> Load | None:
         """Return what a pod adds, if it stays below its own limits."""
-        wants = list(_pod_wants(pod))
+        allocations = list(_pod_allocations(pod))
         world = self._trial.node.world
         shared = {id(gauge) for gauge in _shared(world).values()}
         own: dict[Gauge, list[Curve]] = {}
-        for want in wants:
-            for gauge in want.gauges:
+        for allocation in allocations:
+            for gauge in allocation.gauges:
                 if id(gauge) not in shared:
-                    own.setdefault(gauge, []).append(want.curve)
+                    own.setdefault(gauge, []).append(allocation.curve)
         for gauge, curves in own.items():
             if not self._fits(curves, _lowest_mark(gauge)):
                 return None
@@ -113,7 +113,7 @@ class Bounds:
         cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
         if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
             return None
-        return self._added(world, wants)
+        return self._added(world, allocations)
 
     def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:
         if level is None or sum(map(self._peaks.ceiling, curves)) << FRACTION_BITS < level:
@@ -121,13 +121,13 @@ class Bounds:
         peak = self._peaks.of_sum(curves)
         return peak is not None and peak < level
 
-    def _added(self, world: NodeWorld, wants: Iterable[Want]) -> Load:
+    def _added(self, world: NodeWorld, allocations: Iterable[Allocation]) -> Load:
         names = {id(gauge): name for name, gauge in _shared(world).items()}
         curves: dict[str, list[Curve]] = {}
-        for want in wants:
-            for gauge in want.gauges:
+        for allocation in allocations:
+            for gauge in allocation.gauges:
                 if id(gauge) in names:
-                    curves.setdefault(names[id(gauge)], []).append(want.curve)
+                    curves.setdefault(names[id(gauge)], []).append(allocation.curve)
         return self._load({name: tuple(each) for name, each in curves.items()})
 
     def _load(self, curves: Mapping[str, tuple[Curve, ...]]) -> Load:
@@ -161,7 +161,7 @@ def _lowest_mark(gauge: Gauge) -> int | None:
     return min((mark.level for mark in gauge.marks if mark.is_rising), default=None)
 
 
-def _system_wants(world: NodeWorld) -> Iterator[Want]:
+def _system_allocations(world: NodeWorld) -> Iterator[Allocation]:
     yield from world.memory.system.values()
     if world.cpu.system is not None:
         yield world.cpu.system
@@ -169,10 +169,10 @@ def _system_wants(world: NodeWorld) -> Iterator[Want]:
     filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
     supplies = (supply for each in filesystems.values() for supply in each.values())
     for supply in (*supplies, world.pids):
-        yield from (want for want, container in supply.takers.items() if container is None)
+        yield from (allocation for allocation, container in supply.takers.items() if container is None)
 
 
-def _pod_wants(pod: SimPod) -> Iterator[Want]:
+def _pod_allocations(pod: SimPod) -> Iterator[Allocation]:
     for container in pod.running:
         yield from container.memory
         yield from container.disk.values()

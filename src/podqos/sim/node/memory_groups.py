@@ -17,7 +17,7 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_layout import laid_out
@@ -69,7 +69,7 @@ class NodeMemory:
         self.groups: dict[str, MemoryGroup] = {}
         self.running: dict[str, SimContainer] = {}
         """By path of their cgroups, in the order in which they started."""
-        self.system: dict[Kind, Want] = {}
+        self.system: dict[Kind, Allocation] = {}
         """What runs outside of pods."""
         self.reclaimable = 0
         """How many there are that hold page cache or could be swapped out; if none, nobody has to be asked."""
@@ -220,7 +220,7 @@ class NodeMemory:
                 gained += each.size_bytes
         return gained
 
-    def _want(self, taken: Taken) -> Want | None:
+    def _want(self, taken: Taken) -> Allocation | None:
         if taken.path == ROOT:
             return self.system.get(taken.kind)
         container = self.running[taken.path]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import Action, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
@@ -34,7 +34,7 @@ class NodeCpu:
 
     def __init__(self, cpu_milli: int, cgroup_version: int, planner: Planner, note: Note) -> None:
         self.cpu_milli = cpu_milli
-        self.system: Want | None = None
+        self.system: Allocation | None = None
         self.wanted = Gauge()
         self.running: dict[str, SimContainer] = {}
         """Those that want any, by path."""
@@ -71,7 +71,7 @@ class NodeCpu:
             own.since_us = now_us
             gauges.append(own)
             _watch(own, setting.quota_milli, self._planner, self.look)
-        container.cpu = Want(container.demand.cpu_milli, gauges, self._noticing, now_us)
+        container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
 

@@ -28,7 +28,7 @@ from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import PIDS, Disks, Supply
@@ -227,7 +227,7 @@ class NodeWorld:
             else:
                 lose_process(container, now_us)
 
-    def _refused(self, supply: Supply, want: Want, container: SimContainer | None, now_us: int) -> None:
+    def _refused(self, supply: Supply, want: Allocation, container: SimContainer | None, now_us: int) -> None:
         because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
         pod, name = (None, None) if container is None else (container.pod.key, container.name)
         self.owner.note(Happened.REFUSED, because, pod, name)
