@@ -77,8 +77,8 @@ class Simulation:
         entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
-        for beginning, count in fleet.beginnings():
-            for line in beginning.lines:
+        for initial, count in fleet.initial_states():
+            for line in initial.lines:
                 kinds[line.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
         return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)

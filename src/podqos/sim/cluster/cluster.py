@@ -55,7 +55,7 @@ class SimCluster:
         self.entries: list[Entry] = []
         self.requests = MemoryRequests(scenario.profile)
         self.pods: dict[str, tuple[Pod, str | None]] = {}
-        """By uid: the pods that are there, and their nodes. Those on resting nodes are not among them."""
+        """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod that is told to go has to."""
@@ -124,7 +124,7 @@ class SimCluster:
         self.pods[pod.metadata.uid] = pod, name
 
     def in_order(self) -> list[tuple[str, Replica]]:
-        """Return the pods in the order in which they came to be, by uid; without those on resting nodes."""
+        """Return the pods in the order in which they came to be, by uid; without those on idle nodes."""
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:

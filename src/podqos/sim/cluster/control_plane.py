@@ -114,7 +114,7 @@ class ControlPlane:
             pod, name = self._cluster.pods[uid]
             if name is not None:
                 yield replica.order, pod, name
-        for pod, name, replica in self._cluster.fleet.resting_pods():
+        for pod, name, replica in self._cluster.fleet.idle_pods():
             yield replica.order, pod, name
 
     def _place_soon(self) -> None:

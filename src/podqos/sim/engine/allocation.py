@@ -1,8 +1,8 @@
 """One curve of one container, fed into the sums that it is part of.
 
-A ``Allocation`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to swap) is
-kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by itself; it
-does as the curve falls and rises again.
+An ``Allocation`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to
+swap) is kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by
+itself; it does as the curve falls and rises again.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
 what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
 where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
-all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet;
+all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is idle;
 if all are, so is the node.
 
-The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
+The bound may be too careful and never too bold: a node that is not known to be idle is simulated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.idle.peaks import Peaks
-from podqos.sim.idle.probe import Demands, Trial
+from podqos.sim.idle.probe import Demands, Probe
 from podqos.sim.node.pods import SimPod
 from podqos.sim.node.settings import NodeSettings
 from podqos.sim.node.world import NodeWorld
@@ -40,14 +40,14 @@ class Load(Struct, frozen=True):
     curves: Mapping[str, tuple[Curve, ...]]
 
 
-class Bounds:
-    """The bounds of equal machines."""
+class IdleBounds:
+    """Whether equal nodes stay idle."""
 
     def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
         self._peaks = peaks
-        self._trial = Trial(settings, requests)
-        self._is_usable = self._trial.settle()
-        world = self._trial.node.world
+        self._probe = Probe(settings, requests)
+        self._is_usable = self._probe.settle()
+        world = self._probe.node.world
         system = Load({}, {}) if not self._is_usable else self._added(world, _system_allocations(world))
         self._system = system
         self._fixed = {
@@ -63,12 +63,12 @@ class Bounds:
             return None
         if any(demands.get(name, IDLE) != IDLE for name in inits):
             return None
-        self._trial.bind(pod, demands)
-        tried = self._trial.node.world.pods.get(pod.metadata.uid)
+        self._probe.bind(pod, demands)
+        probed = self._probe.node.world.pods.get(pod.metadata.uid)
         load = None
-        if self._trial.settle() and tried is not None:
-            load = self._of_pod(tried)
-        self._trial.remove(pod)
+        if self._probe.settle() and probed is not None:
+            load = self._of_pod(probed)
+        self._probe.remove(pod)
         return load if load is None or not inits else self._with_pids(load, len(inits))
 
     def _with_pids(self, load: Load, count: int) -> Load:
@@ -99,7 +99,7 @@ class Bounds:
     def _of_pod(self, pod: SimPod) -> Load | None:
         """Return what a pod adds, if it stays below its own limits."""
         allocations = list(_pod_allocations(pod))
-        world = self._trial.node.world
+        world = self._probe.node.world
         shared = {id(gauge) for gauge in _shared(world).values()}
         own: dict[Gauge, list[Curve]] = {}
         for allocation in allocations:

@@ -1,7 +1,7 @@
 """From demand to what is held: a container begins to run, loses a process, ends.
 
-Every curve that is not zero for all time becomes a ``Allocation`` that feeds the sums it is part of: memory its cgroups and
-the machine, disk its filesystem, process ids the limits on them.
+Every curve that is not zero for all time becomes an ``Allocation`` that feeds the sums it is part of: memory its
+cgroups and the machine, disk its filesystem, process ids the limits on them.
 """
 
 from __future__ import annotations
