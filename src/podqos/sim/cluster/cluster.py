@@ -63,7 +63,7 @@ class SimCluster:
         """How many pods came to be after the beginning."""
         self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched)
-        self.control_plane = ControlPlane(self)
+        self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         for index, workload in enumerate(scenario.workloads):
             self.plan(workload.arrives_us, partial(self._arrive, index, workload))
             if workload.deleted_us is not None:

@@ -1,15 +1,15 @@
 """The nodes of a simulated cluster: those that are set up, and idle ones, which are not, because nothing happens there.
 
 A node stays idle as long as it is proven that nothing happens there by itself (``initial_state``) and nothing is asked
-of it. Then it is set up as at the beginning; its own events are run up to now, by themselves, and from there on with those
-of all other nodes.
+of it. Then it is set up as at the beginning; its own events are run up to now, by themselves, and from there on with
+those of all other nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -18,13 +18,20 @@ from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
 from podqos.sim.idle.initial_state import InitialState, InitialStates, Part
-from podqos.sim.node.node import Place, SimNode
+from podqos.sim.node.node import Outside, Place, SimNode
 from podqos.sim.node.settings import NodeSettings, node_settings
 from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
-if TYPE_CHECKING:
-    from podqos.sim.cluster.cluster import SimCluster
+
+class FleetOwner(Outside, Protocol):
+    """What of the cluster a fleet knows."""
+
+    scenario: Scenario
+    queue: EventQueue
+
+    def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
+        """Remember a pod that is there."""
 
 
 class IdleNode(Struct, frozen=True):
@@ -39,7 +46,7 @@ class IdleNode(Struct, frozen=True):
 class Fleet:
     """All nodes, by name, in the order of the scenario."""
 
-    def __init__(self, cluster: SimCluster, is_watched: Callable[[str], bool]) -> None:
+    def __init__(self, cluster: FleetOwner, is_watched: Callable[[str], bool]) -> None:
         self._cluster = cluster
         self._places: dict[str, Place] = {}
         self._settings: dict[str, NodeSettings] = {}

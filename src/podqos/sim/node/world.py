@@ -1,7 +1,7 @@
 """A simulated node as the agent sees it: carries commands out, shows figures, reports what happens.
 
 How demands become memory, disk, process ids and CPU is in ``running``; what the kernel does about them in
-``memory_groups``, ``killing``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
+``memory_groups``, ``oom_kill``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A scenario, ready to run: nodes, workloads, what happens. Values only, no texts and no files.
 
 Everything that many nodes or pods have in common is there once: ten thousand equal nodes are one ``NodeGroup``, the
-replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_file`` makes scenarios out
-of texts.
+replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_format`` makes scenarios
+out of texts.
 """
 
 from __future__ import annotations
