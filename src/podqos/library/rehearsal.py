@@ -1,9 +1,9 @@
 """A scenario on the real kernel: a confined node whose containers hold what the scenario's demand says.
 
 The node is podqos' own (``host.node``), in a cgroup of its own with the scenario's memory as its limit. Every container
-is a process that follows its curve (``host.linux.load``); what the scenario says of the system is one more process beside
-the pods. When all hold what they hold at the beginning, the clock of the scenario is started, at a moment at which the
-eviction loop is where the scenario has it.
+is a process that follows its curve (``host.linux.load``); what the scenario says of the system is one more process
+beside the pods. When all hold what they hold at the beginning, the clock of the scenario is started, at a moment at
+which the eviction loop is where the scenario has it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import NodeSpec, Scenario
+from podqos.sim.scenario.scenario import MachineSpec, Scenario
 
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 _LOOK_SECONDS = 0.1
@@ -71,7 +71,7 @@ def on_this_machine(scenario: Scenario, version: CgroupVersion) -> Scenario:
     return replace(scenario, nodes=nodes, workloads=workloads)
 
 
-def _confined(spec: NodeSpec) -> NodeSpec:
+def _confined(spec: MachineSpec) -> MachineSpec:
     """Return the node as a cgroup: what the kernel would keep of a machine is taken off its memory and thresholds.
 
     A machine kills when its last pages are reached, a cgroup at its limit.

@@ -29,7 +29,7 @@ from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
 
@@ -79,7 +79,7 @@ class Blast(Struct, frozen=True):
 class NodePods(Struct, frozen=True):
     """A node with what its containers hold now."""
 
-    node: NodeSpec
+    node: MachineSpec
     pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
 
 
@@ -113,7 +113,7 @@ def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
     return (True, 0) if limit is None else (False, limit.value - usage.working_set_bytes)
 
 
-class Stage:
+class BlastNode:
     """A node brought to where it is now, ready for one leak."""
 
     def __init__(
@@ -159,7 +159,7 @@ def facts_of(pod: Pod, profile: Profile = LATEST) -> PodFacts:
     return PodFacts(pod.key, qos_class, pod.spec.priority or 0, pod.is_critical)
 
 
-def _horizon_us(node: NodeSpec, bytes_per_second: int) -> int:
+def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
     """Return how long it takes at most until the machine is full, and the kubelet has had its say."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
 

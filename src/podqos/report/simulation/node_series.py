@@ -28,7 +28,7 @@ from podqos.report.simulation.view import (
 )
 from podqos.report.survival.ranking import EvictionPlace, KillPlace, amount, rank_report
 from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 
@@ -42,7 +42,7 @@ class ShownNode(Struct, frozen=True):
     """A node, its settings, and what was recorded of it."""
 
     record: NodeRecord
-    settings: NodeSettings
+    settings: SimNodeSettings
     pods: Mapping[str, int]
     """By key: their places in the run's list."""
     classes: Mapping[str, QOSClass]

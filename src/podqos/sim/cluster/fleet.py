@@ -17,9 +17,9 @@ from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
 from podqos.sim.engine.event_queue import CLUSTER, EventQueue
-from podqos.sim.idle.initial_state import InitialState, InitialStates, Part
-from podqos.sim.node.node import Outside, Place, SimNode
-from podqos.sim.node.settings import NodeSettings, node_settings
+from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
+from podqos.sim.node.node import NodeIdentity, Outside, SimNode
+from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
@@ -39,7 +39,7 @@ class IdleNode(Struct, frozen=True):
 
     name: str
     initial: InitialState
-    parts: tuple[Part, ...]
+    parts: tuple[WorkloadPods, ...]
     """Its pods."""
 
 
@@ -48,13 +48,13 @@ class Fleet:
 
     def __init__(self, cluster: FleetOwner, is_watched: Callable[[str], bool]) -> None:
         self._cluster = cluster
-        self._places: dict[str, Place] = {}
-        self._settings: dict[str, NodeSettings] = {}
+        self._identities: dict[str, NodeIdentity] = {}
+        self._settings: dict[str, SimNodeSettings] = {}
         self._nodes: dict[str, SimNode] = {}
         self._idle: dict[str, IdleNode] = {}
         self._initial_states = InitialStates(cluster.scenario, cluster.requests)
         self._learn()
-        self.names: tuple[str, ...] = tuple(self._places)
+        self.names: tuple[str, ...] = tuple(self._identities)
         self._set_up(is_watched)
 
     def _learn(self) -> None:
@@ -65,7 +65,7 @@ class Fleet:
             for number in range(group.count):
                 name = group.name_of(number)
                 self._settings[name] = settings
-                self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
+                self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
     def _set_up(self, is_watched: Callable[[str], bool]) -> None:
         """Leave those out that are idle and that nobody watches; set up the others."""
@@ -87,7 +87,7 @@ class Fleet:
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
-    def settings(self, name: str) -> NodeSettings:
+    def settings(self, name: str) -> SimNodeSettings:
         """Return how a node is set up."""
         return self._settings[name]
 
@@ -139,7 +139,7 @@ class Fleet:
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
-        return SimNode(self._places[name], self._settings[name], cluster.scenario.options, queue, cluster)
+        return SimNode(self._identities[name], self._settings[name], cluster.scenario.options, queue, cluster)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 
@@ -179,13 +179,13 @@ class Fleet:
         return node.initial.entries(node.name, self._initial_states.keys(node.parts))
 
 
-def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Part]]:
+def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[WorkloadPods]]:
     """Return which pods each node begins with, in the order in which they are bound."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[WorkloadPods]] = {}
     for index, workload in enumerate(scenario.workloads):
         if is_there_first(workload):
             for name, numbers in numbers_by_node(workload, names):
-                found.setdefault(name, []).append(Part(index, numbers))
+                found.setdefault(name, []).append(WorkloadPods(index, numbers))
     return found
 
 

@@ -24,7 +24,7 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.idle.peaks import Peaks
 from podqos.sim.idle.probe import Demands, Probe
 from podqos.sim.node.pods import SimPod
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.demand import IDLE
@@ -43,7 +43,7 @@ class Load(Struct, frozen=True):
 class IdleBounds:
     """Whether equal nodes stay idle."""
 
-    def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
+    def __init__(self, settings: SimNodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
         self._peaks = peaks
         self._probe = Probe(settings, requests)
         self._is_usable = self._probe.settle()

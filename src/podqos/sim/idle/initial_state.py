@@ -16,14 +16,14 @@ from podqos.agent.reasons import Because
 from podqos.sim.idle.idle_bounds import IdleBounds, Load
 from podqos.sim.idle.peaks import Peaks
 from podqos.sim.idle.probe import Probe
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import name_of, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 
-class Part(Struct, frozen=True, gc=False):
+class WorkloadPods(Struct, frozen=True, gc=False):
     """The pods of one workload on one node."""
 
     workload: int
@@ -69,7 +69,7 @@ class InitialStates:
         self._loads: dict[tuple[int, int, int], Load | None] = {}
         self._answers: dict[tuple[int, tuple[tuple[int, ...], ...]], bool] = {}
 
-    def of_idle(self, settings: NodeSettings, parts: Sequence[Part]) -> InitialState | None:
+    def of_idle(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
         """Return how a node begins on which nothing else happens until the end; None if something could."""
         key = id(settings), tuple((part.workload, len(part.numbers)) for part in parts)
         if key not in self._states:
@@ -83,26 +83,26 @@ class InitialStates:
             self._answers[asked] = self._is_idle(settings, initial, parts, kinds)
         return initial if self._answers[asked] else None
 
-    def keys(self, parts: Sequence[Part]) -> list[str]:
+    def keys(self, parts: Sequence[WorkloadPods]) -> list[str]:
         """Return the keys of a node's pods, in the order in which they were bound."""
         return [
             f"{workload.pod.metadata.namespace or 'default'}/{name_of(workload, number)}"
             for workload, number in self.pods(parts)
         ]
 
-    def pods(self, parts: Sequence[Part]) -> Iterator[tuple[ScenarioWorkload, int]]:
+    def pods(self, parts: Sequence[WorkloadPods]) -> Iterator[tuple[ScenarioWorkload, int]]:
         """Yield workload and number of a node's pods, in the order in which they were bound."""
         for part in parts:
             workload = self._workloads[part.workload]
             for number in part.numbers:
                 yield workload, number
 
-    def _kinds(self, part: Part) -> tuple[int, ...]:
+    def _kinds(self, part: WorkloadPods) -> tuple[int, ...]:
         """Return which of their workload's demands pods have; those that all have the same say so once."""
         count = len(self._workloads[part.workload].demands)
         return (0,) if count == 1 else tuple(number % count for number in part.numbers)
 
-    def _probed(self, settings: NodeSettings, parts: Sequence[Part]) -> InitialState | None:
+    def _probed(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
         probe = Probe(settings, self._requests)
         places: dict[str, int] = {}
         for workload, number in self.pods(parts):
@@ -115,9 +115,9 @@ class InitialStates:
 
     def _is_idle(
         self,
-        settings: NodeSettings,
+        settings: SimNodeSettings,
         initial: InitialState,
-        parts: Sequence[Part],
+        parts: Sequence[WorkloadPods],
         kinds: tuple[tuple[int, ...], ...],
     ) -> bool:
         bounds = self._bounds.get(id(settings))

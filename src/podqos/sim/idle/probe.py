@@ -13,9 +13,9 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.event_queue import EventQueue
-from podqos.sim.node.node import Place, SimNode
+from podqos.sim.node.node import NodeIdentity, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
 from podqos.sim.scenario.scenario import Options
@@ -33,14 +33,14 @@ _FIRST_PASS_US = 10 * SECOND_US - 1
 class Probe:
     """Such a node."""
 
-    def __init__(self, settings: NodeSettings, requests: MemoryRequests) -> None:
+    def __init__(self, settings: SimNodeSettings, requests: MemoryRequests) -> None:
         self.requests = requests
         self.written: list[Entry] = []
         self._is_disturbed = False
         self._demands: dict[str, Demands] = {}
         self._queue = EventQueue(0)
-        place = Place(0, settings.spec.name, _FIRST_PASS_US)
-        self.node = SimNode(place, settings, Options(), self._queue, self)
+        identity = NodeIdentity(0, settings.spec.name, _FIRST_PASS_US)
+        self.node = SimNode(identity, settings, Options(), self._queue, self)
 
     def bind(self, pod: Pod, demands: Demands) -> None:
         """Let a pod run, as it does at the beginning."""

@@ -12,7 +12,7 @@ from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
-from podqos.sim.scenario.scenario import Filesystem, NodeSpec
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
 if TYPE_CHECKING:
     from podqos.sim.node.pods import SimContainer
@@ -84,7 +84,7 @@ class Supply:
 class Disks:
     """The filesystems of one node."""
 
-    def __init__(self, spec: NodeSpec, planner: Planner, refused: Refused) -> None:
+    def __init__(self, spec: MachineSpec, planner: Planner, refused: Refused) -> None:
         def supplies(name: str, filesystem: Filesystem) -> dict[str, Supply]:
             return {
                 BYTES: Supply(f"{name}.{BYTES}", filesystem.capacity_bytes, planner, refused),

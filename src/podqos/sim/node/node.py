@@ -28,7 +28,7 @@ from podqos.model.stats import Summary
 from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority, EventQueue
 from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import Options
@@ -55,7 +55,7 @@ class Outside(Protocol):
         """Hear that a machine has died."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class NodeIdentity(Struct, frozen=True, gc=False):
     """What tells a node from those that are equal to it."""
 
     index: int
@@ -69,14 +69,14 @@ class SimNode:
 
     def __init__(
         self,
-        place: Place,
-        settings: NodeSettings,
+        identity: NodeIdentity,
+        settings: SimNodeSettings,
         options: Options,
         queue: EventQueue,
         outside: Outside,
     ) -> None:
-        self.index = place.index
-        self.name = name = place.name
+        self.index = identity.index
+        self.name = name = identity.name
         self.settings = settings
         self.is_lost = False
         self.queue = queue
@@ -93,7 +93,7 @@ class SimNode:
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
         self.driver.start(self.now_us)
         self.alarms = Alarms(self)
-        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + place.loop_phase_us))
+        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + identity.loop_phase_us))
         self._plan_wake()
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------

@@ -24,13 +24,13 @@ from podqos.placement.allocatable import Allocatable, node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 from podqos.sim.node.cgroup_readings import CgroupReadings
-from podqos.sim.scenario.scenario import NodeSpec
+from podqos.sim.scenario.scenario import MachineSpec
 
 
-class NodeSettings(Struct, frozen=True):
+class SimNodeSettings(Struct, frozen=True):
     """A node's spec, worked out; equal nodes share one."""
 
-    spec: NodeSpec
+    spec: MachineSpec
     agent: AgentConfig
     """Under the name of the spec."""
     machine: Machine
@@ -40,7 +40,7 @@ class NodeSettings(Struct, frozen=True):
     readings: CgroupReadings
 
 
-def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> NodeSettings:
+def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) -> SimNodeSettings:
     """Work out a node."""
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
@@ -58,10 +58,10 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         plans=PodPlans(cgroups, profile, for_pods),
     )
     status_update_us = parse_duration_ns(config.node_status_update_frequency) // MICROSECOND_NS
-    return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
+    return SimNodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
 
 
-def capacity_of(spec: NodeSpec) -> ResourceList:
+def capacity_of(spec: MachineSpec) -> ResourceList:
     """Return what the machine has, in the words of the API."""
     return {
         CPU: Quantity.of_milli(spec.cpu_milli),
@@ -77,7 +77,7 @@ def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) ->
     return parse_duration_ns(period) // SECOND_NS if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
 
 
-def _machine(spec: NodeSpec) -> Machine:
+def _machine(spec: MachineSpec) -> Machine:
     version: Literal[1, 2] = spec.cgroup_version
     usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
     if spec.watermarks is None:
@@ -85,7 +85,7 @@ def _machine(spec: NodeSpec) -> Machine:
     return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
 
 
-def _cgroups(spec: NodeSpec, profile: Profile) -> CgroupSettings:
+def _cgroups(spec: MachineSpec, profile: Profile) -> CgroupSettings:
     version = CgroupVersion.V1 if spec.cgroup_version == 1 else CgroupVersion.V2
     settings = cgroup_settings(
         spec.config, capacity_of(spec), swap_bytes=spec.swap_bytes, cgroup_version=version, profile=profile

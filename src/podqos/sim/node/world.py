@@ -38,7 +38,7 @@ from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.running import begin, begin_system, finish, lose_process, remove_traces
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
 from podqos.sim.node.throttling import NodeCpu
 from podqos.sim.scenario.scenario import Options
@@ -51,7 +51,7 @@ _KILLED = 137
 class NodeWorld:
     """One simulated node."""
 
-    def __init__(self, name: str, settings: NodeSettings, options: Options, owner: Owner) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: Owner) -> None:
         spec = settings.spec
         self.name = name
         self.settings = settings

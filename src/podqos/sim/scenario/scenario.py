@@ -32,7 +32,7 @@ class Filesystem(Struct, frozen=True, gc=False):
     inodes: int
 
 
-class NodeSpec(Struct, frozen=True, kw_only=True):
+class MachineSpec(Struct, frozen=True, kw_only=True):
     """One machine and its kubelet."""
 
     name: str
@@ -64,7 +64,7 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
 class NodeGroup(Struct, frozen=True):
     """Equal machines. A single one has the name of the spec, of several the first is ``name-0``."""
 
-    spec: NodeSpec
+    spec: MachineSpec
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before; modulo ten seconds."""
