@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
-from podqos.sim.scenario.scenario import Filesystem, NodeSpec
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
 if TYPE_CHECKING:
     from podqos.sim.node.pods import SimContainer
 
-Refused = Callable[["Supply", Want, "SimContainer | None", int], None]
+Refused = Callable[["Supply", Allocation, "SimContainer | None", int], None]
 """Told of somebody who does not get what it wants, for the first time."""
 
 BYTES, INODES, PIDS = "bytes", "inodes", "pids"
@@ -32,7 +32,7 @@ class Supply:
         self.resource = resource
         self.limit = limit
         self.gauge = Gauge()
-        self._takers: dict[Want, SimContainer | None] = {}
+        self._takers: dict[Allocation, SimContainer | None] = {}
         self._refused = refused
         self._was_full = False
         """Whether anybody may have been refused who could go on."""
@@ -40,16 +40,16 @@ class Supply:
         self.mark.level = (limit + 1) << FRACTION_BITS
         self.mark.is_armed = True
 
-    def add(self, want: Want, container: SimContainer | None) -> None:
+    def add(self, want: Allocation, container: SimContainer | None) -> None:
         """Let a container, or the system, take of it."""
         self._takers[want] = container
 
-    def drop(self, want: Want) -> None:
+    def drop(self, want: Allocation) -> None:
         """Forget somebody who takes no more of it."""
         del self._takers[want]
 
     @property
-    def takers(self) -> Mapping[Want, SimContainer | None]:
+    def takers(self) -> Mapping[Allocation, SimContainer | None]:
         """Who takes of it; None stands for the system."""
         return self._takers
 
@@ -84,7 +84,7 @@ class Supply:
 class Disks:
     """The filesystems of one node."""
 
-    def __init__(self, spec: NodeSpec, planner: Planner, refused: Refused) -> None:
+    def __init__(self, spec: MachineSpec, planner: Planner, refused: Refused) -> None:
         def supplies(name: str, filesystem: Filesystem) -> dict[str, Supply]:
             return {
                 BYTES: Supply(f"{name}.{BYTES}", filesystem.capacity_bytes, planner, refused),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memory
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def laid_out(node: NodeMemory, time_us: int) -> Memory:
     return memory
 
 
-def _by_kind(container: SimContainer) -> Iterator[tuple[Kind, Want]]:
+def _by_kind(container: SimContainer) -> Iterator[tuple[Kind, Allocation]]:
     if container.anon is not None:
         yield Kind.ANON, container.anon
     if container.active_file is not None:

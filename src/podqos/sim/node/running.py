@@ -1,7 +1,7 @@
 """From demand to what is held: a container begins to run, loses a process, ends.
 
-Every curve that is not zero for all time becomes a ``Want`` that feeds the sums it is part of: memory its cgroups and
-the machine, disk its filesystem, process ids the limits on them.
+Every curve that is not zero for all time becomes an ``Allocation`` that feeds the sums it is part of: memory its
+cgroups and the machine, disk its filesystem, process ids the limits on them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from podqos.kernel.memcg import Kind
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import BYTES, INODES, Supply
 from podqos.sim.node.pods import SimContainer, SimPod
@@ -37,10 +37,10 @@ def begin(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     _drop_disk(world, container, now_us)
     for what, unit, curve, supply in _disk_curves(world, container):
         limits = container.pod.local_limits.get((container.name, what), ()) if unit == BYTES else ()
-        want = container.disk[what, unit] = Want(curve, (supply.gauge, *limits), world.owner.plan, now_us)
+        want = container.disk[what, unit] = Allocation(curve, (supply.gauge, *limits), world.owner.plan, now_us)
         supply.add(want, container)
     supplies = container.pod.pids
-    container.pids = Want(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
+    container.pids = Allocation(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
     for supply in supplies:
         supply.add(container.pids, container)
     if not _is_nothing(demand.cpu_milli):
@@ -84,7 +84,7 @@ def grow(world: NodeWorld, container: SimContainer, curve: Curve, now_us: int) -
     """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
     if container.anon is None:
         counted = [*_limited(container), world.working_set, world.pods_working_set]
-        container.anon = Want(curve, counted, world.owner.plan, now_us)
+        container.anon = Allocation(curve, counted, world.owner.plan, now_us)
     else:
         container.anon.turn_to(curve, now_us)
 
@@ -105,7 +105,7 @@ def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
     ):
         if not _is_nothing(curve):
             counted = () if kind is Kind.INACTIVE_FILE else (world.working_set,)
-            memory.system[kind] = Want(curve, (memory.usage, *counted), plan, now_us)
+            memory.system[kind] = Allocation(curve, (memory.usage, *counted), plan, now_us)
             memory.reclaimable += kind is not Kind.ANON or memory.machine.swap_bytes > 0
     for curve, supply in (
         (system.nodefs_bytes, world.disks.nodefs[BYTES]),
@@ -114,9 +114,9 @@ def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
         (system.pids, world.pids),
     ):
         if not _is_nothing(curve):
-            supply.add(Want(curve, (supply.gauge,), plan, now_us), None)
+            supply.add(Allocation(curve, (supply.gauge,), plan, now_us), None)
     if not _is_nothing(system.cpu_milli):
-        world.cpu.system = Want(system.cpu_milli, (world.cpu.wanted,), plan, now_us)
+        world.cpu.system = Allocation(system.cpu_milli, (world.cpu.wanted,), plan, now_us)
     memory.eased(now_us)
 
 
@@ -125,15 +125,15 @@ def _begin_memory(world: NodeWorld, container: SimContainer, now_us: int) -> Non
     charged = list(_limited(container))
     counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
     if not _is_nothing(demand.anon_bytes):
-        container.anon = Want(demand.anon_bytes, counted, plan, now_us)
+        container.anon = Allocation(demand.anon_bytes, counted, plan, now_us)
     if not _is_nothing(demand.active_file_bytes):
-        container.active_file = Want(demand.active_file_bytes, counted, plan, now_us)
+        container.active_file = Allocation(demand.active_file_bytes, counted, plan, now_us)
     if not _is_nothing(demand.inactive_file_bytes):
-        container.inactive_file = Want(demand.inactive_file_bytes, charged, plan, now_us)
+        container.inactive_file = Allocation(demand.inactive_file_bytes, charged, plan, now_us)
     for name, volume in demand.volumes.items():
         if _is_in_memory(container, name) and not _is_nothing(volume.used_bytes):
             limits = container.pod.local_limits.get((container.name, f"volume/{name}"), ())
-            container.tmpfs.append(Want(volume.used_bytes, [*counted, *limits], plan, now_us))
+            container.tmpfs.append(Allocation(volume.used_bytes, [*counted, *limits], plan, now_us))
     if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
@@ -197,7 +197,7 @@ def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
         if container.is_running and container.started_us == time_us - after_us:
             world.exited(container, container.demand.exit_code)
 
-    world.owner.plan(now_us + after_us, Turn.LIFE, leave)
+    world.owner.plan(now_us + after_us, EventPriority.LIFE, leave)
 
 
 def _is_init(container: SimContainer) -> bool:

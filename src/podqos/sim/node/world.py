@@ -1,7 +1,7 @@
 """A simulated node as the agent sees it: carries commands out, shows figures, reports what happens.
 
 How demands become memory, disk, process ids and CPU is in ``running``; what the kernel does about them in
-``memory_groups``, ``killing``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
+``memory_groups``, ``oom_kill``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import PIDS, Disks, Supply
 from podqos.sim.node.local_limits import local_limits
@@ -37,10 +38,10 @@ from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.running import begin, begin_system, finish, lose_process, remove_traces
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
 from podqos.sim.node.throttling import NodeCpu
-from podqos.sim.scenario.scenario import SECOND_US, Options
+from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 _KILLED = 137
@@ -50,7 +51,7 @@ _KILLED = 137
 class NodeWorld:
     """One simulated node."""
 
-    def __init__(self, name: str, settings: NodeSettings, options: Options, owner: Owner) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: Owner) -> None:
         spec = settings.spec
         self.name = name
         self.settings = settings
@@ -209,7 +210,7 @@ class NodeWorld:
             for event in act():
                 self.owner.report(event)
 
-        self.owner.plan(self.owner.now_us + delay_us, Turn.LIFE, happen)
+        self.owner.plan(self.owner.now_us + delay_us, EventPriority.LIFE, happen)
         return ()
 
     # ---- the kernel ----------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class NodeWorld:
             else:
                 lose_process(container, now_us)
 
-    def _refused(self, supply: Supply, want: Want, container: SimContainer | None, now_us: int) -> None:
+    def _refused(self, supply: Supply, want: Allocation, container: SimContainer | None, now_us: int) -> None:
         because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
         pod, name = (None, None) if container is None else (container.pod.key, container.name)
         self.owner.note(Happened.REFUSED, because, pod, name)
