@@ -31,7 +31,7 @@ from podqos.qos.cgroup import node_cgroups, pod_cgroups
 from podqos.qos.classes import classify
 from podqos.report.text.kubelet_words import ignored_words
 from podqos.sim.node.settings import node_settings
-from podqos.sim.scenario.scenario import Filesystem, NodeSpec
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
 GI = 1 << 30
 POD = """\
@@ -90,7 +90,7 @@ def check(settings, folder, capsys):
 
 def _node(settings):
     config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings})
-    spec = NodeSpec(
+    spec = MachineSpec(
         name="n",
         memory_bytes=16 * GI,
         cpu_milli=8000,

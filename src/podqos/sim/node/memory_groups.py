@@ -19,7 +19,7 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
-from podqos.model.time import SECOND_US
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
