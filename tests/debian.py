@@ -17,6 +17,13 @@ class Missing(Exception):
     """It cannot be had; the text says why."""
 
 
+def library_path(root: Path) -> str:
+    """Return where programs unpacked into a folder find their libraries, whatever the processor."""
+    return ":".join(
+        str(folder) for below in ("usr/lib", "lib") for folder in sorted((root / below).glob("*-linux-gnu*"))
+    )
+
+
 class Packages:
     """A folder of the cache."""
 

@@ -7,7 +7,7 @@ import os
 import shutil
 from pathlib import Path
 
-from debian import Missing, Packages
+from debian import Missing, Packages, library_path
 
 _PACKAGES = {"runc": "runc", "containerd": "containerd", "podman": "podman", "busybox": "busybox-static"}
 _FOLDERS = ("usr/sbin", "usr/bin", "sbin", "bin")
@@ -27,9 +27,8 @@ def search_path() -> dict[str, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.exists():
             _fetch(cache, missing, root)
-    libraries = ":".join(str(root / folder / "x86_64-linux-gnu") for folder in ("usr/lib", "lib"))
     programs = ":".join(str(root / folder) for folder in _FOLDERS)
-    return {"PATH": f"{os.environ['PATH']}:{programs}", "LD_LIBRARY_PATH": libraries}
+    return {"PATH": f"{os.environ['PATH']}:{programs}", "LD_LIBRARY_PATH": library_path(root)}
 
 
 def _fetch(cache: Packages, missing: list[str], root: Path) -> None:

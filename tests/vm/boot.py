@@ -15,7 +15,7 @@ from pathlib import Path
 MARKER = "@podqos "
 PROJECT = Path(__file__).parents[2]
 OPTIONS = (
-    *("-accel", "tcg", "-cpu", "max", "-M", "q35", "-smp", "2"),
+    *("-accel", "tcg", "-smp", "2"),
     *("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"),
     *("-fsdev", "local,id=host,path=/,security_model=none,readonly=on,multidevs=remap"),
     *("-device", "virtio-9p-pci,fsdev=host,mount_tag=host"),
@@ -37,7 +37,7 @@ def run_in_vm(
 
     found = packages.parts()
     initrd = packages.CACHE / "initrd.cpio"
-    images.write_initrd(initrd, found.busybox, found.modules)
+    images.write_initrd(initrd, found.busybox, found.modules, found.console)
     paths = ":".join(str(PROJECT / folder) for folder in ("src", "tests"))
     command = f"/usr/bin/env PYTHONPATH={paths} {sys.executable} -B {script} {' '.join(arguments)}"
     init = "vm.init=systemd" if systemd else ""
@@ -45,7 +45,7 @@ def run_in_vm(
         *found.qemu,
         *OPTIONS,
         *("-m", str(memory_mib), "-kernel", str(found.kernel), "-initrd", str(initrd)),
-        *("-append", f'console=ttyS0 panic=-1 quiet psi=1 {init} run="{command}"'),
+        *("-append", f'console={found.console} panic=-1 quiet psi=1 {init} run="{command}"'),
     ]
     environment = {**os.environ, "LD_LIBRARY_PATH": found.library_path}
     with subprocess.Popen(

@@ -39,8 +39,8 @@ run=$($b sed -n 's/.*run="\([^"]*\)".*/\1/p' /proc/cmdline)
 last="$run; echo VM-RC \$?; echo o > /proc/sysrq-trigger; sleep 60"
 if $b grep -q vm.init=systemd /proc/cmdline; then
   $b mkdir -p /new/run/systemd/system
-  $b printf '%s\n' '[Unit]' 'DefaultDependencies=no' '[Service]' 'StandardOutput=file:/dev/ttyS0' \
-    'StandardError=file:/dev/ttyS0' "Environment=PATH=$PATH HOME=/root" "ExecStart=/bin/sh /run/vm-command" \
+  $b printf '%s\n' '[Unit]' 'DefaultDependencies=no' '[Service]' 'StandardOutput=file:/dev/@CONSOLE@' \
+    'StandardError=file:/dev/@CONSOLE@' "Environment=PATH=$PATH HOME=/root" "ExecStart=/bin/sh /run/vm-command" \
     > /new/run/systemd/system/vm.service
   $b printf '%s\n' "$last" > /new/run/vm-command
   exec $b switch_root /new /lib/systemd/systemd --unit=vm.service
@@ -52,6 +52,8 @@ exec $b switch_root /new /bin/sh -c "$last"
 def bare_kernel(package: Path) -> bytes:
     """Take the kernel out of its self-extracting image: software emulation would take seconds to do the same."""
     image = next((package / "boot").glob("vmlinuz-*")).read_bytes()
+    if image[0x38:0x3C] == b"ARM\x64":  # Documentation/arch/arm64/booting.rst: it is bare already
+        return image
     # Documentation/arch/x86/boot.rst: setup_sects, payload_offset, payload_length.
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (image[0x1F1] + 1) * 512 + offset
@@ -85,9 +87,9 @@ def modules(package: Path) -> dict[str, bytes]:
     return ordered
 
 
-def write_initrd(target: Path, busybox: Path, modules: Sequence[Path]) -> None:
+def write_initrd(target: Path, busybox: Path, modules: Sequence[Path], console: str) -> None:
     """Write the initial RAM disk: busybox, the modules, and the script above."""
-    init = INIT.replace("@MODULES@", " ".join(path.name for path in modules))
+    init = INIT.replace("@MODULES@", " ".join(path.name for path in modules)).replace("@CONSOLE@", console)
     entries = [(name, 0o40755, b"") for name in FOLDERS]
     entries.append(("bin/busybox", 0o100755, busybox.read_bytes()))
     entries += [(f"modules/{path.name}", 0o100644, path.read_bytes()) for path in modules]

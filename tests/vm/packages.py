@@ -11,22 +11,42 @@ import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-from debian import Missing, Packages
+from debian import Missing, Packages, library_path
 from vm import images
 
 PACKAGES = Packages("vm")
 CACHE = PACKAGES.folder
 KERNEL_FOLDER = CACHE / "kernel"
-# The cloud flavour lacks 9p, through which the guest sees our files.
-KERNEL_PACKAGE = "linux-image-amd64"
 FIRMWARE = ("usr/share/qemu", "usr/share/seabios")
+
+
+class Architecture(NamedTuple):
+    """What differs between processors: the guest runs on the host's own."""
+
+    kernel_package: str
+    """The cloud flavour lacks 9p, through which the guest sees our files."""
+    qemu_package: str
+    qemu: str
+    board: str
+    processor: str
+    """Not the newest on ARM: emulating its pointer authentication triples the time."""
+    console: str
+
+
+ARCHITECTURES = {
+    "x86_64": Architecture("linux-image-amd64", "qemu-system-x86", "qemu-system-x86_64", "q35", "max", "ttyS0"),
+    "aarch64": Architecture(
+        "linux-image-arm64", "qemu-system-arm", "qemu-system-aarch64", "virt", "cortex-a72", "ttyAMA0"
+    ),
+}
 
 
 class Parts(NamedTuple):
     """Where the pieces of a virtual machine are."""
 
     qemu: tuple[str, ...]
-    """The command that starts QEMU, with the options that let it find its firmware."""
+    """The command that starts QEMU, with its board, its processor and the options that let it find its firmware."""
+    console: str
     library_path: str
     busybox: Path
     kernel: Path
@@ -36,40 +56,42 @@ class Parts(NamedTuple):
 
 def parts() -> Parts:
     """Find or fetch everything, or raise Missing."""
-    if platform.machine() != "x86_64":
-        raise Missing(f"the virtual machine is x86-64, this is {platform.machine()}")
+    architecture = ARCHITECTURES.get(platform.machine())
+    if architecture is None:
+        raise Missing(f"there is none for {platform.machine()}, only for {' and '.join(ARCHITECTURES)}")
     try:
-        return _parts()
+        return _parts(architecture)
     except (OSError, subprocess.SubprocessError) as error:
         raise Missing(str(error)) from error
 
 
-def _parts() -> Parts:
+def _parts(architecture: Architecture) -> Parts:
     CACHE.mkdir(parents=True, exist_ok=True)
     if not KERNEL_FOLDER.exists():
-        _fetch_kernel()
-    needed = (("qemu-system-x86", "qemu-system-x86_64"), ("busybox-static", "busybox"))
+        _fetch_kernel(architecture.kernel_package)
+    needed = ((architecture.qemu_package, architecture.qemu), ("busybox-static", "busybox"))
     missing = [package for package, command in needed if shutil.which(command) is None]
     root = CACHE / "root"
     if missing and not root.exists():
         PACKAGES.install(missing, root)
     busybox = root / "bin" / "busybox" if "busybox-static" in missing else Path(shutil.which("busybox") or "")
+    qemu, libraries = (shutil.which(architecture.qemu) or "",), ""
+    if architecture.qemu_package in missing:
+        firmware = [option for folder in FIRMWARE for option in ("-L", str(root / folder))]
+        qemu, libraries = (str(root / "usr/bin" / architecture.qemu), *firmware), library_path(root)
     kernel, modules = KERNEL_FOLDER / "vmlinux", tuple(sorted(KERNEL_FOLDER.glob("*.ko")))
-    if "qemu-system-x86" not in missing:
-        return Parts((shutil.which("qemu-system-x86_64") or "",), "", busybox, kernel, modules)
-    firmware = [option for folder in FIRMWARE for option in ("-L", str(root / folder))]
-    libraries = ":".join(str(root / folder / "x86_64-linux-gnu") for folder in ("usr/lib", "lib"))
-    return Parts((str(root / "usr/bin/qemu-system-x86_64"), *firmware), libraries, busybox, kernel, modules)
+    machine = ("-M", architecture.board, "-cpu", architecture.processor)
+    return Parts((*qemu, *machine), architecture.console, libraries, busybox, kernel, modules)
 
 
-def _fetch_kernel() -> None:
+def _fetch_kernel(kernel_package: str) -> None:
     """Keep of the newest kernel package what is booted and loaded: a hundredth of it."""
-    name = _newest_kernel()
+    name = _newest_kernel(kernel_package)
     if name is None:
         PACKAGES.update()
-        name = _newest_kernel()
+        name = _newest_kernel(kernel_package)
     if name is None:
-        raise Missing(f"apt-get offers no {KERNEL_PACKAGE}")
+        raise Missing(f"apt-get offers no {kernel_package}")
     package = CACHE / "kernel-package"
     PACKAGES.unpack(PACKAGES.download("download", name), package)
     partial = CACHE / "kernel.partial"
@@ -82,6 +104,6 @@ def _fetch_kernel() -> None:
     shutil.rmtree(package)
 
 
-def _newest_kernel() -> str | None:
-    found = PACKAGES.apt("apt-cache", "depends", KERNEL_PACKAGE).stdout.split()
-    return next((name for name in found if name.startswith("linux-image-") and name != KERNEL_PACKAGE), None)
+def _newest_kernel(kernel_package: str) -> str | None:
+    found = PACKAGES.apt("apt-cache", "depends", kernel_package).stdout.split()
+    return next((name for name in found if name.startswith("linux-image-") and name != kernel_package), None)
