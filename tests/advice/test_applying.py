@@ -7,11 +7,11 @@ from admission.pods import container, pod, priority_class, resources
 from podqos.advice.sizing.applying import advise_pod, priority_class_for
 from podqos.advice.sizing.effect import Advised, effect
 from podqos.advice.sizing.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
-from podqos.advice.sizing.sizing import MIB, Usage
+from podqos.advice.sizing.sizing import MIB, UsageHistory
 from podqos.model.pod import ObjectMeta, QOSClass
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
-from podqos.survival.drift import Identity, Order, Status
+from podqos.survival.drift import DriftStatus, Identity, Order
 
 NODE = CgroupSettings(node_memory_bytes=64 << 30)
 GUARANTEED = recommend(Description(True, RestartCost.HIGH))
@@ -59,7 +59,7 @@ def test_init_containers_count_for_guaranteed():
 
 
 def test_without_a_recommendation_the_class_stays_and_sizes_change():
-    used = {"app": Usage((1024 * MIB,) * 100, (1000,) * 100)}
+    used = {"app": UsageHistory((1024 * MIB,) * 100, (1000,) * 100)}
     advice = advise_pod(pod(FULL, priority=7), QOSClass.GUARANTEED, used)
     assert advice.qos_class is QOSClass.GUARANTEED
     assert advice.pod.spec.priority == 7
@@ -95,14 +95,14 @@ def test_the_effect_is_told_as_a_change_of_both_orders():
         for identity, old, new in ((web, before, after), (batch, before, before))
     ]
     found = effect(named, NODE)
-    assert found[web].status is Status.UPGRADED
+    assert found[web].status is DriftStatus.UPGRADED
     assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, batch)]
 
 
 def test_a_workload_that_does_not_exist_yet_is_added():
     identity = Identity("prod", "Deployment", "new")
     (found,) = effect([Advised(identity, None, _named(pod(FULL), identity))], NODE).values()
-    assert found.status is Status.ADDED
+    assert found.status is DriftStatus.ADDED
 
 
 def _named(given, identity):

@@ -97,7 +97,7 @@ class Overtaking(Struct, frozen=True):
     other_changed: bool = False
 
 
-class Status(StrEnum):
+class DriftStatus(StrEnum):
     """What became of a workload, by what weighs most."""
 
     ADDED = "added"
@@ -140,21 +140,21 @@ class WorkloadDrift(Struct, frozen=True):
         return bool(self.moved_ahead) and not self.differences
 
     @property
-    def status(self) -> Status:
+    def status(self) -> DriftStatus:
         """What there is to say about it, in a word."""
         if self.before is None:
-            return Status.ADDED
+            return DriftStatus.ADDED
         if self.after is None:
-            return Status.REMOVED
+            return DriftStatus.REMOVED
         if self.is_downgraded:
-            return Status.DOWNGRADED
+            return DriftStatus.DOWNGRADED
         if self.moved_ahead:
-            return Status.AHEAD
+            return DriftStatus.AHEAD
         if self.after.qos_class is not self.before.qos_class:
-            return Status.UPGRADED
+            return DriftStatus.UPGRADED
         if self.moved_back:
-            return Status.BACK
-        return Status.CHANGED if self.differences else Status.UNCHANGED
+            return DriftStatus.BACK
+        return DriftStatus.CHANGED if self.differences else DriftStatus.UNCHANGED
 
 
 def drift(old: Version, new: Version, ranking: Ranking, settings: CgroupSettings) -> tuple[WorkloadDrift, ...]:

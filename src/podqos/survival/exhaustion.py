@@ -59,7 +59,7 @@ class ThresholdFacts(Struct, frozen=True, gc=False):
     or where that is not the question."""
 
 
-class Step(Struct, frozen=True, gc=False):
+class ExhaustionStep(Struct, frozen=True, gc=False):
     """Something that happens when so much of a signal is left."""
 
     signal: Signal
@@ -73,7 +73,7 @@ class Exhaustion(Struct, frozen=True, gc=False):
 
     thresholds: tuple[ThresholdFacts, ...]
     """By signal, in the order in which the kubelet acts when several are met; of one signal the first met first."""
-    steps: tuple[Step, ...]
+    steps: tuple[ExhaustionStep, ...]
     """By signal, then by what is left, most first. Only where amounts are known."""
     warnings: tuple[ThresholdWarning, ...]
     watermarks: Watermarks | None
@@ -192,14 +192,14 @@ def _acting_order(facts: ThresholdFacts) -> tuple[int, int, int]:
     return _ORDER[threshold.signal], -(facts.amount or 0), threshold.grace_period_ns
 
 
-def _threshold_steps(facts: list[ThresholdFacts]) -> Iterator[Step]:
+def _threshold_steps(facts: list[ThresholdFacts]) -> Iterator[ExhaustionStep]:
     for each in facts:
         if each.amount is not None:
             actor = Actor.HARD_THRESHOLD if each.threshold.is_hard else Actor.SOFT_THRESHOLD
-            yield Step(each.threshold.signal, each.amount, actor, each.threshold)
+            yield ExhaustionStep(each.threshold.signal, each.amount, actor, each.threshold)
 
 
-def _kernel_steps(marks: Watermarks | None) -> Iterator[Step]:
+def _kernel_steps(marks: Watermarks | None) -> Iterator[ExhaustionStep]:
     if marks is not None:
-        yield Step(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD)
-        yield Step(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER)
+        yield ExhaustionStep(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD)
+        yield ExhaustionStep(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER)

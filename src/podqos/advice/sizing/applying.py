@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier
-from podqos.advice.sizing.sizing import Sizing, Usage, size
+from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
+from podqos.advice.sizing.sizing import Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
 from podqos.model.resources import QOS_RESOURCES, ResourceRequirements
@@ -46,7 +46,7 @@ class PodAdvice(Struct, frozen=True):
 def advise_pod(
     pod: Pod,
     current_class: QOSClass,
-    usages: Mapping[str, Usage],
+    usages: Mapping[str, UsageHistory],
     recommendation: Recommendation | None = None,
     *,
     burst: BurstPattern = BurstPattern.STEADY,
@@ -58,7 +58,7 @@ def advise_pod(
         container.name: ContainerAdvice(
             container.name,
             container.resources,
-            size(usages.get(container.name, Usage()), qos_class, burst, container.resources),
+            size(usages.get(container.name, UsageHistory()), qos_class, burst, container.resources),
             is_init=index >= len(pod.spec.containers),
         )
         for index, container in enumerate((*pod.spec.containers, *pod.spec.init_containers))
@@ -74,7 +74,7 @@ def advise_pod(
     return PodAdvice(replace(pod, spec=spec), qos_class, tuple(advised.values()), unsized)
 
 
-def priority_class_for(tier: Tier, existing: Iterable[PriorityClass]) -> tuple[str, bool]:
+def priority_class_for(tier: PriorityTier, existing: Iterable[PriorityClass]) -> tuple[str, bool]:
     """Return the name of the PriorityClass to use, and whether it has to be created.
 
     A class with the same value does as well. The lowest tier needs none: a pod without a class has priority 0.

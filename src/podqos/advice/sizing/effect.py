@@ -17,7 +17,7 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.assumed_usage import stand_in_usage
+from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.drift import Identity, Version, VersionWorkload, WorkloadDrift, drift
 
 
@@ -51,7 +51,7 @@ def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: 
             continue
         pod = _identified(stored, each.identity)
         entries.append(VersionWorkload(each.identity, pod, (pod.metadata.uid,)))
-        usages.append(stand_in_usage(pod, each.before, each.memory_bytes))
+        usages.append(assumed_usage(pod, each.before, each.memory_bytes))
     return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))
 
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from podqos.admission.chain import admit
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.effect import Advised, effect
-from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier, recommend
+from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation, recommend
 from podqos.advice.sizing.sizing import percentile
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.commands.advise_subjects import Subject, identity_of, print_problems, read_subjects
@@ -115,7 +115,7 @@ class _Advising:
         self._objects = Objects()
         self._subjects = read_subjects(arguments, self._objects)
         self._policies = namespace_policies(self._objects)
-        self._to_create: dict[str, Tier] = {}
+        self._to_create: dict[str, PriorityTier] = {}
 
     def run(self, version: str) -> int:
         """Advise, print, and return the exit code."""

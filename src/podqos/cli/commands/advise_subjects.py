@@ -14,7 +14,7 @@ from podqos.advice.sizing.description import DescribedWorkload, description_from
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import Description
 from podqos.advice.sizing.samples import Samples, read_samples
-from podqos.advice.sizing.sizing import Usage
+from podqos.advice.sizing.sizing import UsageHistory
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.errors import InputError
 from podqos.library.inputs.files import applied_files, read_bytes
@@ -32,7 +32,7 @@ class Subject(Struct, frozen=True):
     found: FoundWorkload
     identity: Identity
     description: Description | None
-    usages: Mapping[str, Usage]
+    usages: Mapping[str, UsageHistory]
     is_new: bool = False
     """Whether there is no manifest of it."""
 
@@ -116,7 +116,7 @@ class _Reader:
         found: FoundWorkload,
         identity: Identity,
         described: DescribedWorkload | None,
-        usages: Mapping[str, Usage],
+        usages: Mapping[str, UsageHistory],
     ) -> Subject:
         if described is not None:
             return Subject(found, identity, described.description, _expected(described, found, usages))
@@ -161,13 +161,15 @@ def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -
     return described.get(f"{identity.namespace}/{identity.name}") or described.get(identity.name)
 
 
-def _expected(described: DescribedWorkload, found: FoundWorkload, usages: Mapping[str, Usage]) -> Mapping[str, Usage]:
+def _expected(
+    described: DescribedWorkload, found: FoundWorkload, usages: Mapping[str, UsageHistory]
+) -> Mapping[str, UsageHistory]:
     """Return what is known about the containers; what was expected counts where nothing was measured."""
     containers = found.workload.pod.running_containers
     if usages or len(containers) != 1 or (described.cpu is None and described.memory is None):
         return usages
     memory, cpu = described.memory, described.cpu
-    expected = Usage(
+    expected = UsageHistory(
         () if memory is None else (memory.value,), () if cpu is None else (cpu.milli_value,), is_expected=True
     )
     return {containers[0].name: expected}

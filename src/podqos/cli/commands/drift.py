@@ -22,7 +22,7 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.drift_usage import measured, standing_in
+from podqos.library.inputs.drift_usage import assumed, measured
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.injecting import add_inject_option, read_injectors
 from podqos.library.inputs.kubelet_node import judged_cgroups, kubelet_of
@@ -109,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     node = NodeUsage(described_node_memory(arguments.node_memory, new.nodes or old.nodes))
     kubelet = kubelet_of(arguments.kubelet_config)
     settings = judged_cgroups(kubelet, memory_bytes=node.memory_bytes, profile=profile)
-    versions = measured(rows, old, new, node) if arguments.usage is not None else standing_in(old, new, node)
+    versions = measured(rows, old, new, node) if arguments.usage is not None else assumed(old, new, node)
     found = drift(*versions, Ranking(Signal.MEMORY, profile=profile), settings)
     allowed = Allowed(frozenset(_known(arguments.allow, old, new)), shifted=arguments.allow_shifted)
     report = DriftReport(

@@ -9,32 +9,32 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.library.inputs.versions import ReadVersion
 from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
-from podqos.survival.assumed_usage import stand_in_usage
+from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.drift import Version
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow
 
 
-def standing_in(old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
+def assumed(old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
     """Return both versions, every pod with what the older version of it requests."""
-    before, after = (tuple(_stand_ins(version, old).values()) for version in (old, new))
+    before, after = (tuple(_assumed_usages(version, old).values()) for version in (old, new))
     return _version(old, Snapshot(node, before)), _version(new, Snapshot(node, after))
 
 
-def _stand_ins(version: ReadVersion, old: ReadVersion) -> dict[str, PodUsage]:
+def _assumed_usages(version: ReadVersion, old: ReadVersion) -> dict[str, PodUsage]:
     """Return, by uid, every pod with what the older version of it requests."""
     found: dict[str, PodUsage] = {}
     for identity, entry in version.entries.items():
         older = old.entries.get(identity)
         for pod in entry.pods:
-            found[pod.pod.metadata.uid] = stand_in_usage(pod.pod, None if older is None else older.workload.pod)
+            found[pod.pod.metadata.uid] = assumed_usage(pod.pod, None if older is None else older.workload.pod)
     return found
 
 
 def measured(rows: Sequence[UsageRow], old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
     """Return both versions with the same figures; rows about pods of one version do not disturb the other.
 
-    For pods of which there are none, the older requests stand in.
+    Pods without figures are assumed to use what the older version requests.
     """
     directories = [_containers_by_name(version) for version in (old, new)]
     for row in rows:
@@ -46,9 +46,9 @@ def measured(rows: Sequence[UsageRow], old: ReadVersion, new: ReadVersion, node:
     for version, own, other in zip((old, new), directories, reversed(directories), strict=True):
         fitting = [fitted for row in rows if (fitted := _fitted(row, own, other)) is not None]
         pods = [pod for entry in version.entries.values() for pod in entry.pods]
-        stand_ins = _stand_ins(version, old)
+        assumed_usages = _assumed_usages(version, old)
         entries = (
-            stand_ins[entry.pod.metadata.uid] if entry.stats is None else entry
+            assumed_usages[entry.pod.metadata.uid] if entry.stats is None else entry
             for entry in from_usage(pods, fitting, node).pods
         )
         snapshots.append(_version(version, Snapshot(node, tuple(entries))))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
-from podqos.advice.sizing.matrix import Because, Description, Recommendation, Tier
+from podqos.advice.sizing.matrix import Because, Description, PriorityTier, Recommendation
 from podqos.advice.sizing.node_settings import NodeSettings, Setting, kubelet_configuration_of
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk
 from podqos.model.pod import QOSClass
@@ -151,7 +151,7 @@ def workload_report(
     )
 
 
-def priority_class_report(tier: Tier) -> PriorityClassReport:
+def priority_class_report(tier: PriorityTier) -> PriorityClassReport:
     """Render a priority class."""
     return PriorityClassReport(tier.name, tier.value, tier.description)
 

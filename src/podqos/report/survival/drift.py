@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from podqos.model.pod import QOSClass
 from podqos.survival.differences import Difference, DifferenceKind
-from podqos.survival.drift import Identity, Order, Overtaking, Standing, Status, WorkloadDrift
+from podqos.survival.drift import DriftStatus, Identity, Order, Overtaking, Standing, WorkloadDrift
 
 
 class ScoreReport(Struct, frozen=True, rename="camel"):
@@ -75,7 +75,7 @@ class WorkloadDriftReport(Struct, frozen=True, rename="camel"):
     namespace: str
     name: str
     source: str
-    status: Status
+    status: DriftStatus
     fails: bool
     """Whether it is worse off in a way that was not allowed."""
     before: StandingReport | None
@@ -107,20 +107,20 @@ class DriftReport(Struct, frozen=True, rename="camel"):
     @property
     def changed(self) -> tuple[WorkloadDriftReport, ...]:
         """Those there is something to say about, the worst first."""
-        shown = [each for each in self.workloads if each.status is not Status.UNCHANGED]
+        shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
         order = {status: place for place, status in enumerate(_WORST_FIRST)}
         return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))
 
 
 _WORST_FIRST = (
-    Status.DOWNGRADED,
-    Status.AHEAD,
-    Status.ADDED,
-    Status.REMOVED,
-    Status.UPGRADED,
-    Status.BACK,
-    Status.CHANGED,
-    Status.UNCHANGED,
+    DriftStatus.DOWNGRADED,
+    DriftStatus.AHEAD,
+    DriftStatus.ADDED,
+    DriftStatus.REMOVED,
+    DriftStatus.UPGRADED,
+    DriftStatus.BACK,
+    DriftStatus.CHANGED,
+    DriftStatus.UNCHANGED,
 )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from podqos.report.survival.drift import DriftReport, StandingReport, WorkloadDriftReport
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import mebibytes
-from podqos.survival.drift import Status
+from podqos.survival.drift import DriftStatus
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
@@ -35,8 +35,8 @@ def table(report: DriftReport, style: Style) -> list[str]:
 def summary(report: DriftReport) -> str:
     """Return how many of what, in a sentence."""
     counts = Counter(each.status for each in report.workloads)
-    names = {Status.AHEAD: "moved ahead in a kill order", Status.BACK: "moved back"}
-    parts = [f"{count} {names.get(status, status)}" for status in Status if (count := counts[status])]
+    names = {DriftStatus.AHEAD: "moved ahead in a kill order", DriftStatus.BACK: "moved back"}
+    parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
     verdict = f"{failing} to look at" if failing else "Nobody is worse off"

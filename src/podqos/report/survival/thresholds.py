@@ -20,7 +20,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.exhaustion import Actor, Exhaustion, Step, ThresholdFacts
+from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, ThresholdFacts
 
 _NS_PER_SECOND = 10**9
 _NOTHING = "–"
@@ -328,7 +328,7 @@ def threshold_value(value: ThresholdValue) -> str:
     return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: ExhaustionStep) -> str:
     match step.actor:
         case Actor.KSWAPD:
             return "the kernel begins to take page cache back"
