@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podqos.advice.sizing.description import DescribedWorkload, description_from_annotations, read_descriptions
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import Description
-from podqos.advice.sizing.samples import Samples, read_samples
+from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.errors import InputError
@@ -92,9 +92,9 @@ class _Reader:
             return (DescribedWorkload(name, ask_description(name)),)
         return ()
 
-    def _samples(self) -> tuple[Samples, ...]:
+    def _samples(self) -> tuple[ContainerSamples, ...]:
         arguments = self._arguments
-        found: tuple[Samples, ...] = ()
+        found: tuple[ContainerSamples, ...] = ()
         if arguments.usage is not None:
             found += read_samples(arguments.usage, read_bytes(arguments.usage))
         if arguments.cpu_usage is not None:
