@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 
+from podqos.cli.inputs import read_node_pods
 from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, cores_option
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InputError
 from podqos.library.inputs.files import applied_files
 from podqos.library.inputs.kubelet_node import cgroups_of, kubelet_of
-from podqos.library.inputs.node_pods import read_node_pods
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.cpu import CSV_COLUMNS, cpu_report, csv_rows, table

@@ -19,13 +19,13 @@ from importlib.util import find_spec
 
 from msgspec.structs import replace
 
+from podqos.cli.inputs import print_problems, read_objects
 from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option, add_version_option
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidConfiguration, InvalidManifest, InvalidOption, InvalidQuantity
-from podqos.library.inputs.admitting import admitted_pod, namespace_policies
+from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import find_files
-from podqos.library.inputs.objects import Objects, read_objects
-from podqos.manifest.problems import Severity
+from podqos.library.inputs.objects import Objects
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
@@ -151,7 +151,7 @@ def _budget(arguments: argparse.Namespace, resource: str) -> Fraction:
 
 
 def _kubelet(objects: Objects, arguments: argparse.Namespace) -> KubeletConfiguration | None:
-    given = list(objects.kubelets)
+    given = _kubelets(objects)
     if arguments.kubelet_config:
         from podqos.library.inputs.kubelet_settings import read_kubelet_settings
 
@@ -159,6 +159,21 @@ def _kubelet(objects: Objects, arguments: argparse.Namespace) -> KubeletConfigur
     if len(given) > 1:
         raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
     return given[0] if given else None
+
+
+def _kubelets(objects: Objects) -> list[KubeletConfiguration]:
+    """Return the settings among the files with which a kubelet starts; others are problems."""
+    from podqos.eviction.kubelet_file import check_thresholds
+
+    given = []
+    for each in objects.kubelets:
+        try:
+            check_thresholds(each.settings)
+        except InvalidConfiguration as error:
+            objects.note(each.found.source.problem(each.found.other.place, error.where, error.what, error.fix))
+        else:
+            given.append(each.settings.configuration)
+    return given
 
 
 # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -251,7 +266,7 @@ def _pods(
     pods: list[Pod] = []
     workloads: dict[str, str] = {}
     bare: set[str] = set()
-    policies = namespace_policies(objects)
+    policies = objects.namespace_policies()
     # A list of everything in a cluster holds controllers and the pods they have made already.
     pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
     for found in objects.workloads:
@@ -300,9 +315,7 @@ def _print(whole: PlacementReport, arguments: argparse.Namespace) -> None:
 
 def _print_problems(objects: Objects) -> int:
     """Print what is wrong with the input, and return how much of it keeps something out."""
-    for problem in sorted(objects.problems):
-        print(problem, file=sys.stderr)
-    errors = sum(problem.severity is Severity.ERROR for problem in objects.problems)
+    errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; the rest is placed", file=sys.stderr)
     return errors
