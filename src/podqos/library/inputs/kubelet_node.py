@@ -22,10 +22,14 @@ class Kubelet(Struct, frozen=True):
     path: str | None = None
 
 
+DEFAULT_KUBELET = Kubelet()
+"""One whose configuration nobody stated."""
+
+
 def kubelet_of(path: str | None) -> Kubelet:
     """Return the kubelet that a file describes, or one with its defaults where no file is named."""
     if path is None:
-        return Kubelet()
+        return DEFAULT_KUBELET
     return Kubelet(read_kubelet_settings(path), path)
 
 
