@@ -25,11 +25,11 @@ def test_the_incident_is_mended_by_two_limits():
     """The sidecar gets limits equal to its requests; nothing else changes."""
     advice = advise_pod(pod(FULL, ENVOY), QOSClass.BURSTABLE, {}, GUARANTEED)
     assert classify(advice.pod).qos_class is QOSClass.GUARANTEED
-    assert [each.resources for each in advice.containers] == [
+    assert [each.resources for each in advice.pod.spec.containers] == [
         FULL.resources,
         resources("cpu=100m,memory=128Mi", "cpu=100m,memory=128Mi"),
     ]
-    assert advice.unsized == ()
+    assert not any(each.needs_choice for each in advice.containers)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,8 @@ def test_the_incident_is_mended_by_two_limits():
     ],
 )
 def test_amounts_that_nobody_can_know_are_named(recommendation, given, unsized):
-    assert advise_pod(pod(given), QOSClass.BURSTABLE, {}, recommendation).unsized == unsized
+    advice = advise_pod(pod(given), QOSClass.BURSTABLE, {}, recommendation)
+    assert tuple(each.container for each in advice.containers if each.needs_choice) == unsized
 
 
 def test_best_effort_loses_its_amounts():
@@ -64,7 +65,7 @@ def test_without_a_recommendation_the_class_stays_and_sizes_change():
     assert advice.qos_class is QOSClass.GUARANTEED
     assert advice.pod.spec.priority == 7
     # 1024Mi + 20 % = 1228.8Mi; 1000m + 15 %
-    assert advice.containers[0].resources == resources("cpu=1150m,memory=1229Mi", "cpu=1150m,memory=1229Mi")
+    assert advice.pod.spec.containers[0].resources == resources("cpu=1150m,memory=1229Mi", "cpu=1150m,memory=1229Mi")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_the_effect_is_told_as_a_change_of_both_orders():
     ]
     found = effect(named, NODE)
     assert found[web].status is DriftStatus.UPGRADED
-    assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, batch)]
+    assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, str(batch))]
 
 
 def test_a_workload_that_does_not_exist_yet_is_added():

@@ -38,7 +38,7 @@ def compare(old: dict[str, Pod], new: dict[str, Pod]) -> dict[str, WorkloadDrift
     found = drift(
         _version(old, old), _version(new, old), Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI)
     )
-    return {each.identity.name: each for each in found}
+    return {each.name: each for each in found}
 
 
 def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> Version:
@@ -51,7 +51,7 @@ def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> Version:
 
 def turns(found: WorkloadDrift) -> set[tuple[Order, str]]:
     """Return whom a workload goes before now, in which order."""
-    return {(move.order, move.outlives.name) for move in found.moved_ahead}
+    return {(move.order, move.outlives.rpartition("/")[2]) for move in found.moved_ahead}
 
 
 def test_nothing_changed_is_said_to_be_nothing():
@@ -69,8 +69,8 @@ def test_a_lower_class_is_a_downgrade_with_its_cause():
     assert web.before is not None
     assert web.after is not None
     assert (web.before.qos_class, web.after.qos_class) == (QOSClass.GUARANTEED, QOSClass.BURSTABLE)
-    assert [(score.container, score.value) for score in web.before.scores] == [("app", -997)]
-    assert [(score.container, score.value) for score in web.after.scores] == [("app", 938), ("logger", 999)]
+    assert [(score.container, score.oom_score_adj) for score in web.before.scores] == [("app", -997)]
+    assert [(score.container, score.oom_score_adj) for score in web.after.scores] == [("app", 938), ("logger", 999)]
     assert [(each.kind, each.container) for each in web.differences] == [(DifferenceKind.CONTAINER_ADDED, "logger")]
     # 4096Mi and 938 thousandths of 65536Mi are 65568Mi; 8192Mi and 875 thousandths are 65536Mi. And the 64Mi of the
     # logger put web over its request, which batch is not.
@@ -86,7 +86,7 @@ def test_a_higher_class_is_an_upgrade_and_others_are_said_to_be_shifted():
     assert turns(other) == {(Order.KERNEL, "web")}
     (move,) = other.moved_ahead
     assert (move.first_changed, move.other_changed, move.key) == (False, True, KillKey.ADJUSTMENT)
-    assert [each.goes_first.name for each in found["web"].moved_back] == ["other"]
+    assert [each.goes_first for each in found["web"].moved_back] == ["Deployment prod/other"]
 
 
 def test_a_lower_request_moves_ahead_in_both_orders_without_another_class():
@@ -140,7 +140,7 @@ def test_new_and_removed_workloads_turn_nobody_round():
         "web": DriftStatus.UNCHANGED,
     }
     assert found["web"].before is not None
-    assert found["web"].before.places == {Order.EVICTION: 2, Order.KERNEL: 2}
+    assert (found["web"].before.eviction_place, found["web"].before.kernel_place) == (2, 2)
 
 
 def test_a_pod_that_is_no_longer_critical_can_be_evicted():
@@ -165,7 +165,8 @@ def test_a_workload_without_pods_stands_nowhere():
     (found,) = drift(idle, idle, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI))
     assert found.status is DriftStatus.UNCHANGED
     assert found.before is not None
-    assert (found.before.qos_class, found.before.places) == (QOSClass.GUARANTEED, {})
+    standing = found.before
+    assert (standing.qos_class, standing.eviction_place, standing.kernel_place) == (QOSClass.GUARANTEED, None, None)
 
 
 def test_the_assumed_usage_is_what_the_older_version_requests():
@@ -206,7 +207,7 @@ def test_every_turn_has_a_change_in_one_of_the_two(old, new):
     for each in compare(old, new).values():
         for move in each.moved_ahead:
             assert move.first_changed or move.other_changed
-            assert move.goes_first == each.identity
+            assert move.goes_first == each.workload == str(each.identity)
 
 
 @given(VERSIONS)

@@ -38,7 +38,7 @@ def forecast(
     growing: str,
     rates: Sequence[int] = DEFAULT_RATES,
     node_memory_bytes: int | None = None,
-    kubelet: Kubelet = DEFAULT_KUBELET,
+    kubelet: Kubelet | None = None,
     wanted: Fraction = Fraction(99, 100),
     interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US,
     statistics_age_us: int = 0,
@@ -53,6 +53,7 @@ def forecast(
     settings are worked out. A look of the kubelet goes by figures of ``statistics_age_us``; ``reaction_us`` passes from
     its decision until memory is given back.
     """
+    kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     snapshot = state.snapshot
     node = snapshot.node
@@ -91,7 +92,7 @@ def forecast(
 def _thresholds(kubelet: Kubelet, memory_bytes: int, profile: Profile) -> Exhaustion:
     """Return the thresholds of a kubelet; what it leaves to pods counts only where its configuration is known."""
     capacities = {Signal.MEMORY: memory_bytes}
-    divided = None if kubelet.path is None else memory_allocatable(kubelet.config, capacities)
+    divided = None if not kubelet.is_stated else memory_allocatable(kubelet.config, capacities)
     return exhaustion(kubelet.config, capacities, allocatable=divided, profile=profile)
 
 

@@ -43,7 +43,7 @@ class NodeState(Struct, frozen=True):
 
     def resting_on(self, kubelet: Kubelet) -> tuple[Assumption, ...]:
         """Return what an answer about it assumes that depends on the kubelet, too."""
-        return self.assumptions if kubelet.path is not None else (*self.assumptions, KUBELET_SETTINGS)
+        return self.assumptions if kubelet.is_stated else (*self.assumptions, KUBELET_SETTINGS)
 
 
 def node_state(

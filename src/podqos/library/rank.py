@@ -30,7 +30,7 @@ def rank(
     usage: str | os.PathLike[str] | Iterable[UsageRow] | None = None,
     *,
     node_memory_bytes: int | None = None,
-    kubelet: Kubelet = DEFAULT_KUBELET,
+    kubelet: Kubelet | None = None,
     signal: Signal = Signal.MEMORY,
     policy: Policy | None = None,
     hard: bool = True,
@@ -49,6 +49,7 @@ def rank(
     if not can_rank(ranking):
         what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts nobody for {signal}"
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
+    kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     node = state.snapshot.node
     settings = judged_cgroups(

@@ -16,7 +16,7 @@ from podqos.survival.exhaustion import exhaustion
 
 
 def thresholds(
-    kubelet: Kubelet = DEFAULT_KUBELET,
+    kubelet: Kubelet | None = None,
     *,
     node_memory_bytes: int | None = None,
     cpu: Quantity | None = None,
@@ -28,6 +28,7 @@ def thresholds(
 
     ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
     """
+    kubelet = kubelet or DEFAULT_KUBELET
     memory_bytes, assumptions = node_memory(node_memory_bytes, ())
     known = {Signal.MEMORY: memory_bytes, **(capacities or {})}
     if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:

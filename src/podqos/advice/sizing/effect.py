@@ -11,14 +11,49 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.matrix import Because, Description
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.assumed_usage import assumed_usage
-from podqos.survival.drift import Identity, Version, VersionWorkload, WorkloadDrift, drift
+from podqos.survival.drift import (
+    Identity,
+    Overtaking,
+    Standing,
+    Version,
+    VersionWorkload,
+    WorkloadDrift,
+    drift,
+)
+
+
+class WorkloadAdvice(Struct, frozen=True, rename="camel"):
+    """What one workload should have."""
+
+    workload: str
+    source: str
+    description: Description | None
+    """Null where nobody described it: then only sizes are advised."""
+    like: str
+    """The service of the matrix in the same case."""
+    because: tuple[Because, ...]
+    reasons: tuple[str, ...]
+    """The same in words, which ``report`` adds."""
+    wanted_class: QOSClass
+    before: Standing | None
+    after: Standing | None
+    priority_class: str | None
+    """Null where the priority stays."""
+    containers: tuple[ContainerAdvice, ...]
+    moved_ahead: tuple[Overtaking, ...]
+    """Where it would go first, and does not now."""
+    moved_back: tuple[Overtaking, ...]
+    refusal: str
+    """Why the API server would not store the advised pod; empty where it would."""
 
 
 class Advised(Struct, frozen=True):

@@ -71,7 +71,7 @@ class Because(StrEnum):
     """The table has no such row: this is the nearest one on the safe side."""
 
 
-class PriorityTier(Struct, frozen=True):
+class PriorityTier(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A priority with a name, as a PriorityClass."""
 
     name: str

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from podqos.report.survival.drift import DriftReport, StandingReport, WorkloadDriftReport
+from podqos.report.survival.drift import DriftReport
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import mebibytes
-from podqos.survival.drift import DriftStatus
+from podqos.survival.drift import DriftStatus, Standing, WorkloadDrift
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
@@ -44,12 +44,12 @@ def summary(report: DriftReport) -> str:
     return f"{verdict}: {', '.join(parts)}.{hint}"
 
 
-def movers(report: DriftReport) -> list[WorkloadDriftReport]:
+def movers(report: DriftReport) -> list[WorkloadDrift]:
     """Return those that changed or moved ahead; who was only overtaken is told of there."""
     return [each for each in report.changed if each.differences or each.moved_ahead]
 
 
-def reasons_of(workload: WorkloadDriftReport) -> Iterator[str]:
+def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     """Yield what changed in a workload, and what follows from it for others."""
     yield from (difference.text for difference in workload.differences)
     for moves in (workload.moved_ahead, workload.moved_back):
@@ -75,7 +75,7 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
     return [style.faint(line) for line in wrapped(basis(report), style, "")]
 
 
-def _row(workload: WorkloadDriftReport, style: Style) -> tuple[str, ...]:
+def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
     before, after = workload.before, workload.after
     status = style.alarm(workload.status) if workload.fails else str(workload.status)
     return (
@@ -92,7 +92,7 @@ def _row(workload: WorkloadDriftReport, style: Style) -> tuple[str, ...]:
     )
 
 
-def worst_score(standing: StandingReport | None) -> str | None:
+def worst_score(standing: Standing | None) -> str | None:
     """Return the highest oom_score_adj, with its container where there are others."""
     if standing is None:
         return None
