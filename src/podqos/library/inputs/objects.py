@@ -297,15 +297,17 @@ def load(*paths: str | os.PathLike[str], namespace: str = "default", progress: P
     from podqos.library.inputs.files import find_files
 
     objects = Objects(namespace)
-    files: dict[str, None] = {}
+    files: dict[str, str] = {}
     for given in paths:
         path = os.fspath(given)
         found = sorted(find_files([path]))
         if not found:
             fix = "name a directory of manifests"
             objects.note(Problem(path, 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
-        files.update(dict.fromkeys(found))
-    for number, file in enumerate(files, 1):
+        # A file that is named twice is one file.
+        for file in found:
+            files.setdefault(os.path.realpath(file), file)
+    for number, file in enumerate(files.values(), 1):
         objects.add_file(file)
         if progress is not None:
             progress(number, len(files))
