@@ -103,6 +103,13 @@ def test_what_was_assumed_is_one_line_and_of_classes_and_scores_nothing_about_th
     assert capsys.readouterr().err == said.replace(" kubelet settings defaults (--kubelet-config);", "")
 
 
+def test_pods_of_a_cluster_have_met_its_policies(capsys, good):
+    pod = {"metadata": {"name": "a", "uid": "1"}, "spec": {"containers": [{"name": "c"}]}}
+    (good.parent / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [pod]}))
+    main(["explain", "-f", str(good.parent / "pods.json"), "-o", "json", "--node-memory", "8Gi"])
+    assert [each["what"] for each in json.loads(capsys.readouterr().out)["assumptions"]] == ["kubelet settings"]
+
+
 def test_csv_has_one_row_per_container(capsys, good):
     _, out, _ = explain(capsys, "-f", good, "-o", "csv")
     assert list(csv.reader(io.StringIO(out))) == [

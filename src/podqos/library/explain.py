@@ -18,11 +18,11 @@ from podqos.admission.stored import Stored, Storing
 from podqos.admission.validation import validate_resources
 from podqos.library.inputs.assumptions import (
     KUBELET_SETTINGS,
+    NO_POLICIES,
     has_policies,
     is_decisive_policy,
     missing_classes,
     node_memory,
-    without_policies,
 )
 from podqos.library.inputs.files import STDIN, total_bytes
 from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, load
@@ -98,8 +98,7 @@ def explain(objects: Objects, options: ExplainOptions | None = None) -> Explanat
     Workloads that the API server would not store are left out, and are among the problems of the objects.
     """
     settings, assumptions = (options or ExplainOptions()).settings(objects.of(_node_model()))
-    explained = explain_objects(objects, settings, _cluster(objects))
-    return explanation_list([explained], settings, (*assumptions, *without_policies(objects)))
+    return explanation_list([explain_objects(objects, settings, _cluster(objects))], settings, assumptions)
 
 
 def explanation_list(
@@ -116,8 +115,15 @@ def explanation_list(
         kubernetes_version=".".join(map(str, settings.profile.version)),
         node_memory_bytes=settings.node_memory_bytes,
         node=explain_node(pods.counted, settings),
-        assumptions=(*assumptions, *missing_classes(name for each in explained for name in each.unknown)),
+        assumptions=(*assumptions, *further_assumptions(explained)),
     )
+
+
+def further_assumptions(explained: Sequence[Explained]) -> tuple[Assumption, ...]:
+    """Return what was assumed about the cluster that stores the pods."""
+    meets_none = any(each.as_written for each in explained) and not any(each.policies for each in explained)
+    no_policies = (NO_POLICIES,) if meets_none else ()
+    return (*no_policies, *missing_classes(name for each in explained for name in each.unknown))
 
 
 class Explained(Struct):
@@ -132,8 +138,10 @@ class Explained(Struct):
     """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
     pods: PodSets | None = None
     """For the outputs that tell of the node as well."""
-    deciding: int = 0
-    """Policies and Nodes: objects that count for the pods of other files too."""
+    as_written: int = 0
+    """Pods that no API server has stored yet."""
+    policies: int = 0
+    nodes: int = 0
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
@@ -158,8 +166,10 @@ def explain_objects(
     explained = Explained(
         classes=Counter([decision.qos_class for decision in decisions]),
         problems=sorted(objects.problems),
-        others=len(objects.others) - policies + sum(source.reading.skipped for source in objects.sources),
-        deciding=policies + sum(found.other.kind == "Node" for found in objects.others),
+        others=len(objects.others) - policies + objects.skipped,
+        as_written=sum(not found.workload.is_stored for found, _ in accepted),
+        policies=policies,
+        nodes=sum(found.other.kind == "Node" for found in objects.others),
         unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
         refused=sum(stored.refusal is not None for _, stored in accepted),
     )
@@ -190,7 +200,7 @@ class Explaining:
         self._output = output
         self._progress = progress
         self.settings, self.assumptions = options.settings()
-        """What counts for the pods that have been explained so far."""
+        """What counts for the pods that have been explained so far, and what was assumed about their node."""
 
     def explained(self) -> Iterator[Explained]:
         """Yield what the files give; all cores work where that pays."""
@@ -209,8 +219,7 @@ class Explaining:
 
     def _surrounded_by(self, objects: Objects) -> Cluster | None:
         """Let Nodes and policies count, and return the policies."""
-        self.settings, assumptions = self._options.settings(objects.of(_node_model()))
-        self.assumptions = (*assumptions, *without_policies(objects))
+        self.settings, self.assumptions = self._options.settings(objects.of(_node_model()))
         return _cluster(objects)
 
     def _spread(self) -> Iterator[Explained]:
@@ -223,7 +232,7 @@ class Explaining:
 
         task = partial(_explain_file, settings=self.settings, output=self._output, cluster=None)
         explained = list(fan_out(task, self._files, usable_cores()))
-        holders = [path for path, each in zip(self._files, explained, strict=True) if each.deciding]
+        holders = [path for path, each in zip(self._files, explained, strict=True) if each.policies or each.nodes]
         objects = load(*holders)
         cluster = self._surrounded_by(objects)
         if holders:

@@ -16,6 +16,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
@@ -27,8 +29,8 @@ from podqos.cli.options import (
 from podqos.cli.output import add_output_options, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
-from podqos.library.explain import Explained, Explaining, ExplainOptions
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, missing_classes
+from podqos.library.explain import Explained, Explaining, ExplainOptions, further_assumptions
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS
 from podqos.library.inputs.files import manifest_files
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
@@ -152,9 +154,7 @@ class Tally:
 
     def __init__(self) -> None:
         self.classes: Counter[QOSClass] = Counter()
-        self.unknown: Counter[tuple[str, str]] = Counter()
-        self.refused = 0
-        self.others = 0
+        self._explained: list[Explained] = []
         self._problems: set[Problem] = set()
 
     def counting(self, explained: Iterable[Explained]) -> Iterator[Explained]:
@@ -165,9 +165,7 @@ class Tally:
                 if problem not in self._problems:
                     self._problems.add(problem)
                     print(problem, file=sys.stderr)
-            self.others += each.others
-            self.unknown += each.unknown
-            self.refused += each.refused
+            self._explained.append(replace(each, items=[], rows="", pods=None))
             yield each
 
     def close(self, arguments: argparse.Namespace, explaining: Explaining) -> int:
@@ -177,8 +175,9 @@ class Tally:
         if found and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments.output, explaining)
         left_out = []
-        if self.others:
-            left_out.append(f"{self.others} without pods skipped")
+        others = sum(each.others for each in self._explained)
+        if others:
+            left_out.append(f"{others} without pods skipped")
         if errors:
             left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
         if left_out or not found:
@@ -192,9 +191,8 @@ class Tally:
         """Say what was assumed; a line of classes and scores does not rest on the kubelet's settings."""
         shows_cgroups = output in {"text", "wide"}
         assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
-        say_assumptions([*assumed, *missing_classes(self.unknown)])
-        if self.refused and output != "text":
-            several = "s are" if self.refused > 1 else " is"
-            print(
-                f"{self.refused} pod{several} refused by policies of the input; podqos admit says why", file=sys.stderr
-            )
+        say_assumptions([*assumed, *further_assumptions(self._explained)])
+        refused = sum(each.refused for each in self._explained)
+        if refused and output != "text":
+            several = "s are" if refused > 1 else " is"
+            print(f"{refused} pod{several} refused by policies of the input; podqos admit says why", file=sys.stderr)

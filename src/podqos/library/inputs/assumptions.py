@@ -44,8 +44,9 @@ def missing_classes(named: Iterable[tuple[str, str]]) -> tuple[Assumption, ...]:
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:
-    """Return what is taken where the objects hold no policy."""
-    return () if has_policies(objects) else (NO_POLICIES,)
+    """Return what is taken where the objects hold no policy; what comes from a cluster has met its policies."""
+    is_stored = all(found.workload.is_stored for found in objects.workloads)
+    return () if is_stored or has_policies(objects) else (NO_POLICIES,)
 
 
 def has_policies(objects: Objects) -> bool:
