@@ -75,6 +75,7 @@ def _difference(
     field: str = "",
     before: str | None = None,
     after: str | None = None,
+    *,
     injected_by: str = "",
 ) -> Difference:
     return Difference(kind, container, field, before, after, injected_by, text="")

@@ -11,12 +11,13 @@ from podqos.model.resources import MEMORY
 
 if TYPE_CHECKING:
     from podqos.library.inputs.objects import Objects
+    from podqos.manifest.contents import Other
     from podqos.model.node import Node
 
 USUAL_NODE_BYTES = 64 << 30
 NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
-NO_POLICIES = Assumption("policies of the cluster", "none", "-f with its LimitRange, PriorityClass and other policies")
+NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
 
 # What is taken of a class that pods name and that is not among the objects.
 _OF_CLASS = {"PriorityClass": ("priority of class {name}", "0"), "RuntimeClass": ("overhead of runtime {name}", "none")}
@@ -38,16 +39,21 @@ def missing_classes(named: Iterable[tuple[str, str]]) -> tuple[Assumption, ...]:
     found = []
     for kind, name in sorted(set(named)):
         what, value = _OF_CLASS[kind]
-        found.append(Assumption(what.format(name=name), value, f"-f with its {kind}"))
+        found.append(Assumption(what.format(name=name), value, f"-f its {kind}"))
     return tuple(found)
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:
-    """Return what is taken where the objects hold no policy."""
-    return () if has_policies(objects) else (NO_POLICIES,)
+    """Return what is taken where the objects hold no policy; what comes from a cluster has met its policies."""
+    is_stored = all(found.workload.is_stored for found in objects.workloads)
+    return () if is_stored or has_policies(objects) else (NO_POLICIES,)
 
 
 def has_policies(objects: Objects) -> bool:
-    """Whether there are policies; a namespace alone decides nothing."""
-    others = (found.other for found in objects.others)
-    return any(is_policy(other.kind, other.api_version) and other.kind != NAMESPACE for other in others)
+    """Whether there are policies that decide something."""
+    return any(is_decisive_policy(found.other) for found in objects.others)
+
+
+def is_decisive_policy(other: Other) -> bool:
+    """Whether an object is a policy; a namespace alone decides nothing."""
+    return is_policy(other.kind, other.api_version) and other.kind != NAMESPACE
