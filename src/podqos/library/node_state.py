@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, node_memory
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, node_memory
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.node_pods import node_pods
@@ -28,7 +28,6 @@ from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow, read_usage
 
-LEAST_NODE_BYTES = 1 << 20
 USAGE = Assumption("usage", "what pods request", "--usage")
 _SHOWN_PODS = 3
 

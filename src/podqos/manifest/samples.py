@@ -70,14 +70,18 @@ def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[Promet
 
 def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
     """Yield the rows of a CSV, their values without spaces around them."""
-    reader = csv.DictReader(StringIO(text), skipinitialspace=True)
-    columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-    for fields in reader:
-        where = f"{source}:{reader.line_num}"
-        if None in fields or None in fields.values():
-            fix = f"the heading has {len(columns)} columns"
-            raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
-        yield SampleRow({name: text.strip() for name, text in fields.items() if text.strip()}, where, tuple(columns))
+    reader = csv.DictReader(StringIO(text, newline=None), skipinitialspace=True)
+    try:
+        columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        for fields in reader:
+            where = f"{source}:{reader.line_num}"
+            if None in fields or None in fields.values():
+                fix = f"the heading has {len(columns)} columns"
+                raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
+            given = {name: text.strip() for name, text in fields.items() if text.strip()}
+            yield SampleRow(given, where, tuple(columns))
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", where=f"{source}:{reader.line_num}", fix="export it again") from None
 
 
 def read_amount(value: Plain) -> Quantity:

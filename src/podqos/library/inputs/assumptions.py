@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from podqos.model.node import Node
 
 USUAL_NODE_BYTES = 64 << 30
+LEAST_NODE_BYTES = 1 << 20
+"""With less, nothing is a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
 NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
