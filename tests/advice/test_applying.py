@@ -7,11 +7,11 @@ from admission.pods import container, pod, priority_class, resources
 from podqos.advice.sizing.applying import advise_pod, priority_class_for
 from podqos.advice.sizing.effect import Advised, effect
 from podqos.advice.sizing.matrix import BATCH, DEFAULT, LATENCY_CRITICAL, Description, RestartCost, recommend
-from podqos.advice.sizing.sizing import MIB, Usage
+from podqos.advice.sizing.sizing import MIB, UsageHistory
 from podqos.model.pod import ObjectMeta, QOSClass
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
-from podqos.survival.drift import Identity, Order, Status
+from podqos.survival.drift import DriftStatus, Identity, Order
 
 NODE = CgroupSettings(node_memory_bytes=64 << 30)
 GUARANTEED = recommend(Description(True, RestartCost.HIGH))
@@ -25,11 +25,11 @@ def test_the_incident_is_mended_by_two_limits():
     """The sidecar gets limits equal to its requests; nothing else changes."""
     advice = advise_pod(pod(FULL, ENVOY), QOSClass.BURSTABLE, {}, GUARANTEED)
     assert classify(advice.pod).qos_class is QOSClass.GUARANTEED
-    assert [each.resources for each in advice.containers] == [
+    assert [each.resources for each in advice.pod.spec.containers] == [
         FULL.resources,
         resources("cpu=100m,memory=128Mi", "cpu=100m,memory=128Mi"),
     ]
-    assert advice.unsized == ()
+    assert not any(each.needs_choice for each in advice.containers)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,8 @@ def test_the_incident_is_mended_by_two_limits():
     ],
 )
 def test_amounts_that_nobody_can_know_are_named(recommendation, given, unsized):
-    assert advise_pod(pod(given), QOSClass.BURSTABLE, {}, recommendation).unsized == unsized
+    advice = advise_pod(pod(given), QOSClass.BURSTABLE, {}, recommendation)
+    assert tuple(each.container for each in advice.containers if each.needs_choice) == unsized
 
 
 def test_best_effort_loses_its_amounts():
@@ -59,12 +60,12 @@ def test_init_containers_count_for_guaranteed():
 
 
 def test_without_a_recommendation_the_class_stays_and_sizes_change():
-    used = {"app": Usage((1024 * MIB,) * 100, (1000,) * 100)}
+    used = {"app": UsageHistory((1024 * MIB,) * 100, (1000,) * 100)}
     advice = advise_pod(pod(FULL, priority=7), QOSClass.GUARANTEED, used)
     assert advice.qos_class is QOSClass.GUARANTEED
     assert advice.pod.spec.priority == 7
     # 1024Mi + 20 % = 1228.8Mi; 1000m + 15 %
-    assert advice.containers[0].resources == resources("cpu=1150m,memory=1229Mi", "cpu=1150m,memory=1229Mi")
+    assert advice.pod.spec.containers[0].resources == resources("cpu=1150m,memory=1229Mi", "cpu=1150m,memory=1229Mi")
 
 
 @pytest.mark.parametrize(
@@ -95,14 +96,14 @@ def test_the_effect_is_told_as_a_change_of_both_orders():
         for identity, old, new in ((web, before, after), (batch, before, before))
     ]
     found = effect(named, NODE)
-    assert found[web].status is Status.UPGRADED
-    assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, batch)]
+    assert found[web].status is DriftStatus.UPGRADED
+    assert [(move.order, move.goes_first) for move in found[web].moved_back] == [(Order.KERNEL, str(batch))]
 
 
 def test_a_workload_that_does_not_exist_yet_is_added():
     identity = Identity("prod", "Deployment", "new")
     (found,) = effect([Advised(identity, None, _named(pod(FULL), identity))], NODE).values()
-    assert found.status is Status.ADDED
+    assert found.status is DriftStatus.ADDED
 
 
 def _named(given, identity):

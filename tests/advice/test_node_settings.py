@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.advice.sizing.node_settings import GIB, MIB, NodeNeeds, advise_node, kubelet_configuration_of
+from podqos.advice.sizing.node_settings import GIB, MIB, NodeNeeds, advise_node, reservations
 from podqos.eviction.signals import Signal
 from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import kubelet_configuration
@@ -29,12 +29,12 @@ from podqos.survival.exhaustion import exhaustion
     ],
 )
 def test_the_kubelet_gets_less_per_unit_the_larger_the_node(memory_bytes, kube_mib):
-    assert advise_node(NodeNeeds(memory_bytes, 16_000)).kube_memory_bytes == kube_mib * MIB
+    assert reservations(NodeNeeds(memory_bytes, 16_000), 0).kube_memory_bytes == kube_mib * MIB
 
 
 def test_cpu_is_reserved_in_steps():
     """6 % of the first core, 1 % of the second, 0.5 % of two more, 0.25 % of twelve: 60 + 10 + 10 + 30 thousandths."""
-    assert advise_node(NodeNeeds(64 * GIB, 16_000)).kube_cpu_milli == 110
+    assert reservations(NodeNeeds(64 * GIB, 16_000), 0).kube_cpu_milli == 110
 
 
 def test_the_hard_threshold_wins_the_race_at_the_rate_asked_for():
@@ -58,8 +58,8 @@ def test_a_lower_probability_needs_a_smaller_threshold():
 
 def test_what_was_measured_outside_pods_counts_with_a_margin():
     """8Gi + 20 %, of which the kubelet's share covers 5612Mi; the soft threshold comes on top."""
-    settings = advise_node(NodeNeeds(64 * GIB, 16_000, system_memory_bytes=8 * GIB))
-    assert settings.system_memory_bytes - settings.soft_bytes == (9831 - 5612) * MIB
+    reserved = reservations(NodeNeeds(64 * GIB, 16_000, system_memory_bytes=8 * GIB), soft_bytes=MIB)
+    assert reserved.system_memory_bytes - MIB == (9831 - 5612) * MIB
 
 
 NEEDS = st.builds(
@@ -76,13 +76,12 @@ NEEDS = st.builds(
 def test_our_own_judge_finds_nothing_wrong(needs):
     """What is advised is valid, covers its soft thresholds, and leaves the kernel to act last."""
     settings = advise_node(needs)
-    document = kubelet_configuration_of(settings)
     capacity = {"memory": Quantity.of_units(needs.memory_bytes, "BinarySI")}
     capacities = {Signal.MEMORY: needs.memory_bytes}
     if needs.nodefs_bytes is not None:
         capacity["ephemeral-storage"] = Quantity.of_units(needs.nodefs_bytes, "BinarySI")
         capacities[Signal.NODEFS] = capacities[Signal.IMAGEFS] = needs.nodefs_bytes
-    config = kubelet_configuration(document, "")
+    config = kubelet_configuration(settings.configuration, "")
     found = exhaustion(config, capacities, allocatable=node_allocatable(capacity, config))
     assert found.warnings == ()
     assert found.too_late == ()

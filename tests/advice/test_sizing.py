@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from admission.pods import amounts, resources
 from podqos.advice.sizing.matrix import BurstPattern
-from podqos.advice.sizing.sizing import MIB, Doubt, Percentiles, Share, Usage, percentile, size
+from podqos.advice.sizing.sizing import MIB, Doubt, Percentiles, Share, UsageHistory, percentile, size
 from podqos.model.pod import QOSClass
 from podqos.model.resources import ResourceRequirements
 
 # 100 samples: 10Mi, 20Mi, … 1000Mi, and 10m, 20m, … 1000m.
-STAIRS = Usage(tuple(step * 10 * MIB for step in range(1, 101)), tuple(step * 10 for step in range(1, 101)))
+STAIRS = UsageHistory(tuple(step * 10 * MIB for step in range(1, 101)), tuple(step * 10 for step in range(1, 101)))
 
 
 @pytest.mark.parametrize(("percent", "expected"), [(50, 5), (95, 10), (99, 10), (100, 10), (10, 1), (11, 2), (0, 1)])
@@ -72,18 +72,18 @@ def test_the_risk_is_counted_from_the_samples():
 def test_an_oom_kill_raises_the_limit_and_leaves_the_need_unknown():
     """It was stopped at 1Gi, so its limit becomes 1.5Gi, whatever the percentiles say."""
     current = resources("memory=512Mi", "memory=1Gi")
-    killed = Usage((600 * MIB,) * 100, (), oom_kills=3)
+    killed = UsageHistory((600 * MIB,) * 100, (), oom_kills=3)
     found = size(killed, QOSClass.BURSTABLE, BurstPattern.STEADY, current)
     assert found.resources.limits == amounts("memory=1536Mi")
     assert found.resources.requests == amounts("memory=660Mi")
     assert Doubt.NEED_UNKNOWN in found.doubts
-    calm = size(Usage((600 * MIB,) * 100), QOSClass.BURSTABLE, BurstPattern.STEADY, current)
+    calm = size(UsageHistory((600 * MIB,) * 100), QOSClass.BURSTABLE, BurstPattern.STEADY, current)
     assert calm.resources.limits == amounts("memory=750Mi")
     assert Doubt.NEED_UNKNOWN not in calm.doubts
 
 
 def test_an_oom_kill_of_a_guaranteed_container_raises_its_limit():
-    killed = Usage((1000 * MIB,) * 100, (100,) * 100, oom_kills=1)
+    killed = UsageHistory((1000 * MIB,) * 100, (100,) * 100, oom_kills=1)
     found = size(killed, QOSClass.GUARANTEED, BurstPattern.STEADY, resources("", "memory=1Gi"))
     assert found.resources.limits["memory"] == amounts("memory=1536Mi")["memory"]
 
@@ -99,10 +99,10 @@ def test_limits_alone_stay_alone():
     ("usage", "doubts"),
     [
         pytest.param(STAIRS, set(), id="enough"),
-        pytest.param(Usage((MIB,) * 99, (1,) * 99), {Doubt.FEW_SAMPLES}, id="few"),
-        pytest.param(Usage((MIB,), (1,), is_expected=True), {Doubt.EXPECTED_ONLY}, id="expected"),
-        pytest.param(Usage((MIB,) * 100), {Doubt.NO_CPU_SAMPLES}, id="no-cpu"),
-        pytest.param(Usage((), (1,) * 100), {Doubt.NO_MEMORY_SAMPLES}, id="no-memory"),
+        pytest.param(UsageHistory((MIB,) * 99, (1,) * 99), {Doubt.FEW_SAMPLES}, id="few"),
+        pytest.param(UsageHistory((MIB,), (1,), is_expected=True), {Doubt.EXPECTED_ONLY}, id="expected"),
+        pytest.param(UsageHistory((MIB,) * 100), {Doubt.NO_CPU_SAMPLES}, id="no-cpu"),
+        pytest.param(UsageHistory((), (1,) * 100), {Doubt.NO_MEMORY_SAMPLES}, id="no-memory"),
     ],
 )
 def test_what_is_doubtful_is_said(usage, doubts):
@@ -112,18 +112,20 @@ def test_what_is_doubtful_is_said(usage, doubts):
 def test_what_was_not_measured_stays_as_it_is():
     """And other resources are left alone."""
     current = resources("cpu=1,nvidia.com/gpu=1", "cpu=2,nvidia.com/gpu=1")
-    found = size(Usage((100 * MIB,) * 100), QOSClass.BURSTABLE, BurstPattern.STEADY, current)
+    found = size(UsageHistory((100 * MIB,) * 100), QOSClass.BURSTABLE, BurstPattern.STEADY, current)
     assert found.resources == resources("nvidia.com/gpu=1,cpu=1,memory=110Mi", "nvidia.com/gpu=1,cpu=2,memory=125Mi")
 
 
 def test_guaranteed_takes_the_larger_of_request_and_limit_where_nothing_is_measured():
     """A request without a limit becomes both."""
-    found = size(Usage(), QOSClass.GUARANTEED, BurstPattern.STEADY, resources("cpu=100m,memory=128Mi", "memory=256Mi"))
+    found = size(
+        UsageHistory(), QOSClass.GUARANTEED, BurstPattern.STEADY, resources("cpu=100m,memory=128Mi", "memory=256Mi")
+    )
     assert found.resources == resources("cpu=100m,memory=256Mi", "cpu=100m,memory=256Mi")
 
 
 USAGES = st.builds(
-    Usage,
+    UsageHistory,
     st.lists(st.integers(0, 2**36), max_size=30).map(tuple),
     st.lists(st.integers(0, 64_000), max_size=30).map(tuple),
     st.integers(0, 2),

@@ -79,7 +79,7 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 
 
 BAD = {
-    "nothing": ([], "nothing says what the pods use"),
+    "nothing": ([], "nothing says which pods there are"),
     "both": ([RACE, "--usage", "x.csv"], "exclude each other"),
     "no rate": ([RACE, "--fast", "quick"], "--fast: 'quick'"),
     "no such scenario": (["nowhere.yaml"], "nowhere.yaml"),

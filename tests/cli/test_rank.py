@@ -242,7 +242,7 @@ def test_pods_without_figures_are_told_and_ranked_first(capsys, tmp_path):
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi"]
     code, out, err = rank(capsys, *given)
     assert code == 0
-    assert "no figures for default/important" in err
+    assert "assumed: statistics of default/important none (--usage)" in err
     assert out.splitlines()[2].split()[:2] == ["1", "default/important"]
 
 
@@ -296,7 +296,7 @@ def test_two_hash_seeds_give_the_same_bytes(usage):
 # ---- bad input ---------------------------------------------------------------------------------------------------
 
 BAD = {
-    "no figures": ([], "nothing says what the pods use"),
+    "nothing": ([], "nothing says which pods there are"),
     "two kinds of figures": (["--usage", "u.csv", "--snapshot", "s.yaml"], "--usage and --snapshot exclude each other"),
     "figures without pods": (["--stats", "summary.json"], "the pods are missing"),
     "a missing file": (["--snapshot", "missing.yaml"], "missing.yaml: No such file or directory"),

@@ -19,7 +19,7 @@ from podqos.sim.scenario.demand import ContainerDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Eviction, Growth, Watch, forecast
+from podqos.survival.forecast import Growth, Watch, forecast
 from survival.nodes import GI, MI, snapshot, using
 
 NODE_BYTES = 16 * GI
@@ -67,9 +67,5 @@ def test_the_share_of_phases_and_the_first_victims_are_those_of_the_simulation(r
     first = [victims(simulate(_scenario(rate, phase * 10 * SECOND_US // PHASES)).entries)[0] for phase in range(PHASES)]
     by_kubelet = Fraction(sum(victim.by is By.KUBELET for victim in first), PHASES)
     assert float(found.kubelet_first) == pytest.approx(float(by_kubelet), abs=1.5 / PHASES)
-    foreseen = {
-        (By.KUBELET if isinstance(each.what, Eviction) else By.KERNEL, each.what.victim.pod.key)
-        for each in found.outcomes
-        if each.probability > Fraction(1, PHASES)
-    }
+    foreseen = {(each.by, each.pod) for each in found.outcomes if each.probability > Fraction(1, PHASES)}
     assert foreseen <= {(victim.by, victim.pod) for victim in first}

@@ -13,9 +13,9 @@ from podqos.eviction.signals import RankKey, Signal
 from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.assumed_usage import NOMINAL_BYTES, stand_in_usage
+from podqos.survival.assumed_usage import NOMINAL_BYTES, assumed_usage
 from podqos.survival.differences import DifferenceKind
-from podqos.survival.drift import Identity, Order, Status, Version, VersionWorkload, WorkloadDrift, drift
+from podqos.survival.drift import DriftStatus, Identity, Order, Version, VersionWorkload, WorkloadDrift, drift
 from podqos.survival.orders import KillKey
 
 GI = 1 << 30
@@ -38,25 +38,25 @@ def compare(old: dict[str, Pod], new: dict[str, Pod]) -> dict[str, WorkloadDrift
     found = drift(
         _version(old, old), _version(new, old), Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI)
     )
-    return {each.identity.name: each for each in found}
+    return {each.name: each for each in found}
 
 
 def _version(pods: dict[str, Pod], older: dict[str, Pod]) -> Version:
     named = {name: replace(each, metadata=ObjectMeta(name, "prod", uid=name)) for name, each in pods.items()}
     return Version(
         tuple(VersionWorkload(Identity("prod", "Deployment", name), each, (name,)) for name, each in named.items()),
-        Snapshot(NODE, tuple(stand_in_usage(each, older.get(name)) for name, each in named.items())),
+        Snapshot(NODE, tuple(assumed_usage(each, older.get(name)) for name, each in named.items())),
     )
 
 
 def turns(found: WorkloadDrift) -> set[tuple[Order, str]]:
     """Return whom a workload goes before now, in which order."""
-    return {(move.order, move.outlives.name) for move in found.moved_ahead}
+    return {(move.order, move.outlives.rpartition("/")[2]) for move in found.moved_ahead}
 
 
 def test_nothing_changed_is_said_to_be_nothing():
     same = {"web": GUARANTEED, "batch": BATCH, "logs": BEST_EFFORT}
-    assert {each.status for each in compare(same, same).values()} == {Status.UNCHANGED}
+    assert {each.status for each in compare(same, same).values()} == {DriftStatus.UNCHANGED}
 
 
 def test_a_lower_class_is_a_downgrade_with_its_cause():
@@ -65,34 +65,34 @@ def test_a_lower_class_is_a_downgrade_with_its_cause():
     with_sidecar = replace(GUARANTEED, spec=replace(GUARANTEED.spec, containers=(*GUARANTEED.spec.containers, sidecar)))
     found = compare({"web": GUARANTEED, "batch": BATCH}, {"web": with_sidecar, "batch": BATCH})
     web = found["web"]
-    assert web.status is Status.DOWNGRADED
+    assert web.status is DriftStatus.DOWNGRADED
     assert web.before is not None
     assert web.after is not None
     assert (web.before.qos_class, web.after.qos_class) == (QOSClass.GUARANTEED, QOSClass.BURSTABLE)
-    assert [(score.container, score.value) for score in web.before.scores] == [("app", -997)]
-    assert [(score.container, score.value) for score in web.after.scores] == [("app", 938), ("logger", 999)]
+    assert [(score.container, score.oom_score_adj) for score in web.before.scores] == [("app", -997)]
+    assert [(score.container, score.oom_score_adj) for score in web.after.scores] == [("app", 938), ("logger", 999)]
     assert [(each.kind, each.container) for each in web.differences] == [(DifferenceKind.CONTAINER_ADDED, "logger")]
     # 4096Mi and 938 thousandths of 65536Mi are 65568Mi; 8192Mi and 875 thousandths are 65536Mi. And the 64Mi of the
     # logger put web over its request, which batch is not.
     assert turns(web) == {(Order.EVICTION, "batch"), (Order.KERNEL, "batch")}
-    assert found["batch"].status is Status.BACK
+    assert found["batch"].status is DriftStatus.BACK
 
 
 def test_a_higher_class_is_an_upgrade_and_others_are_said_to_be_shifted():
     found = compare({"web": BURSTABLE, "other": BURSTABLE}, {"web": GUARANTEED, "other": BURSTABLE})
-    assert found["web"].status is Status.UPGRADED
+    assert found["web"].status is DriftStatus.UPGRADED
     other = found["other"]
     assert other.is_shifted
     assert turns(other) == {(Order.KERNEL, "web")}
     (move,) = other.moved_ahead
     assert (move.first_changed, move.other_changed, move.key) == (False, True, KillKey.ADJUSTMENT)
-    assert [each.goes_first.name for each in found["web"].moved_back] == ["other"]
+    assert [each.goes_first for each in found["web"].moved_back] == ["Deployment prod/other"]
 
 
 def test_a_lower_request_moves_ahead_in_both_orders_without_another_class():
     smaller = one("cpu=1,memory=2Gi", "cpu=2,memory=8Gi", 1000)
     web = compare({"web": BURSTABLE, "other": BURSTABLE}, {"web": smaller, "other": BURSTABLE})["web"]
-    assert web.status is Status.AHEAD
+    assert web.status is DriftStatus.AHEAD
     assert turns(web) == {(Order.EVICTION, "other"), (Order.KERNEL, "other")}
     assert {move.order: move.key for move in web.moved_ahead} == {
         Order.EVICTION: RankKey.OVER_REQUEST,
@@ -119,28 +119,28 @@ def test_equal_pods_are_ahead_of_nobody():
     """Their order is that of their names, and no reason to fail."""
     found = compare({"b": BURSTABLE, "c": BURSTABLE}, {"a": BURSTABLE, "b": BURSTABLE, "c": BURSTABLE})
     assert {name: each.status for name, each in found.items()} == {
-        "a": Status.ADDED,
-        "b": Status.UNCHANGED,
-        "c": Status.UNCHANGED,
+        "a": DriftStatus.ADDED,
+        "b": DriftStatus.UNCHANGED,
+        "c": DriftStatus.UNCHANGED,
     }
 
 
 def test_becoming_level_is_not_moving_ahead():
     higher = replace(BURSTABLE, spec=replace(BURSTABLE.spec, priority=2000))
     found = compare({"a": higher, "b": BURSTABLE}, {"a": BURSTABLE, "b": BURSTABLE})
-    assert found["a"].status is Status.CHANGED
+    assert found["a"].status is DriftStatus.CHANGED
     assert not found["a"].moved_ahead
 
 
 def test_new_and_removed_workloads_turn_nobody_round():
     found = compare({"gone": BEST_EFFORT, "web": BATCH}, {"new": BEST_EFFORT, "web": BATCH})
     assert {name: each.status for name, each in found.items()} == {
-        "gone": Status.REMOVED,
-        "new": Status.ADDED,
-        "web": Status.UNCHANGED,
+        "gone": DriftStatus.REMOVED,
+        "new": DriftStatus.ADDED,
+        "web": DriftStatus.UNCHANGED,
     }
     assert found["web"].before is not None
-    assert found["web"].before.places == {Order.EVICTION: 2, Order.KERNEL: 2}
+    assert (found["web"].before.eviction_place, found["web"].before.kernel_place) == (2, 2)
 
 
 def test_a_pod_that_is_no_longer_critical_can_be_evicted():
@@ -163,14 +163,15 @@ def test_a_workload_without_pods_stands_nowhere():
     identity = Identity("prod", "Deployment", "idle")
     idle = Version((VersionWorkload(identity, GUARANTEED),), Snapshot(NODE, ()))
     (found,) = drift(idle, idle, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=64 * GI))
-    assert found.status is Status.UNCHANGED
+    assert found.status is DriftStatus.UNCHANGED
     assert found.before is not None
-    assert (found.before.qos_class, found.before.places) == (QOSClass.GUARANTEED, {})
+    standing = found.before
+    assert (standing.qos_class, standing.eviction_place, standing.kernel_place) == (QOSClass.GUARANTEED, None, None)
 
 
-def test_the_stand_in_is_what_the_older_version_requests():
+def test_the_assumed_usage_is_what_the_older_version_requests():
     """And a nominal amount where nothing is requested."""
-    usage = stand_in_usage(
+    usage = assumed_usage(
         one("memory=1Gi", "", None, container("new", requests="memory=2Gi"), container("none")), BATCH
     )
     assert [each.working_set_bytes for each in usage.containers] == [8 * GI, 2 * GI, NOMINAL_BYTES]
@@ -206,9 +207,9 @@ def test_every_turn_has_a_change_in_one_of_the_two(old, new):
     for each in compare(old, new).values():
         for move in each.moved_ahead:
             assert move.first_changed or move.other_changed
-            assert move.goes_first == each.identity
+            assert move.goes_first == each.workload == str(each.identity)
 
 
 @given(VERSIONS)
 def test_going_back_and_forth_changes_nothing(version):
-    assert {each.status for each in compare(version, version).values()} == {Status.UNCHANGED}
+    assert {each.status for each in compare(version, version).values()} == {DriftStatus.UNCHANGED}

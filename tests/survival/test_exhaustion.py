@@ -49,7 +49,7 @@ def test_on_a_small_machine_it_is_not():
 def test_shares_become_amounts_where_the_capacity_is_known():
     both = KubeletConfiguration(eviction_hard={"memory.available": "10%", "nodefs.available": "10%"})
     found = exhaustion(both, MEMORY)
-    amounts = {facts.threshold.signal: facts.amount for facts in found.thresholds}
+    amounts = {facts.signal: facts.amount for facts in found.thresholds}
     assert amounts[Signal.MEMORY] == pytest.approx(6.4 * GI, rel=1e-6)
     assert amounts[Signal.NODEFS] is None
     known = exhaustion(both, {**MEMORY, Signal.NODEFS: 200 * GI})
@@ -59,9 +59,9 @@ def test_shares_become_amounts_where_the_capacity_is_known():
 def test_minimum_reclaim_raises_what_lets_go():
     found = exhaustion(settings("1Gi", eviction_minimum_reclaim={"memory.available": "500Mi"}), MEMORY)
     facts = found.thresholds[0]
-    assert (facts.amount, facts.let_go) == (GI, GI + 500 * MI)
+    assert (facts.amount, facts.lets_go_at) == (GI, GI + 500 * MI)
     unknown = exhaustion(settings("1Gi", eviction_minimum_reclaim={"memory.available": "5%"}), {})
-    assert (unknown.thresholds[0].amount, unknown.thresholds[0].let_go) == (GI, None)
+    assert (unknown.thresholds[0].amount, unknown.thresholds[0].lets_go_at) == (GI, None)
 
 
 def test_growth_up_to_the_margin_per_interval_is_safe():
@@ -73,21 +73,21 @@ def test_growth_up_to_the_margin_per_interval_is_safe():
 
 def test_in_the_pods_cgroup_there_is_nothing_to_keep():
     found = exhaustion(settings("100Mi", enforce_node_allocatable=("pods",)), MEMORY)
-    of_pods = next(facts for facts in found.thresholds if facts.threshold.signal is Signal.ALLOCATABLE_MEMORY)
+    of_pods = next(facts for facts in found.thresholds if facts.signal is Signal.ALLOCATABLE_MEMORY)
     assert of_pods.sure_growth_bytes_per_second == 10 * MI
 
 
 def test_containerfs_is_derived_and_what_was_written_for_it_is_not_there():
     given = KubeletConfiguration(eviction_hard={"nodefs.available": "10%", "containerfs.available": "50%"})
     found = exhaustion(given, {**MEMORY, Signal.CONTAINERFS: 100 * GI}, layout=Layout.SINGLE)
-    (containerfs,) = (facts for facts in found.thresholds if facts.threshold.signal is Signal.CONTAINERFS)
+    (containerfs,) = (facts for facts in found.thresholds if facts.signal is Signal.CONTAINERFS)
     assert containerfs.is_derived
     assert containerfs.amount == pytest.approx(10 * GI, rel=1e-6)
     assert WarningKind.CONTAINERFS_IGNORED in [warning.kind for warning in found.warnings]
 
 
 def test_signals_come_in_the_order_in_which_the_kubelet_acts():
-    signals = [facts.threshold.signal for facts in exhaustion(KubeletConfiguration(), MEMORY).thresholds]
+    signals = [facts.signal for facts in exhaustion(KubeletConfiguration(), MEMORY).thresholds]
     assert signals == sorted(signals, key=list(Signal).index)
     assert signals[0] is Signal.MEMORY
 
@@ -112,7 +112,7 @@ def test_reservations_say_how_large_the_pods_cgroup_is_and_what_they_cover():
     )
     allocatable = node_allocatable({"memory": Quantity.parse("64Gi")}, config)
     found = exhaustion(settings("10%", "20%"), MEMORY, allocatable=allocatable)
-    of_pods = next(facts for facts in found.thresholds if facts.threshold.signal is Signal.ALLOCATABLE_MEMORY)
-    assert of_pods.capacity == 60 * GI
+    of_pods = next(facts for facts in found.thresholds if facts.signal is Signal.ALLOCATABLE_MEMORY)
+    assert of_pods.amount == pytest.approx(6 * GI, rel=1e-6)
     assert [coverage.resource for coverage in found.uncovered] == ["memory"]
     assert exhaustion(settings("10%", "20%"), MEMORY).uncovered == ()

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eviction.nodes import pod
+from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -17,7 +18,7 @@ from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.exhaustion import exhaustion
-from podqos.survival.forecast import Eviction, Growth, Kill, Watch, forecast, grown
+from podqos.survival.forecast import Growth, Watch, forecast, grown
 from podqos.survival.race import Race, run_race
 from survival.nodes import GI, MI, snapshot, using
 
@@ -46,19 +47,20 @@ def _forecast(node, rate: int, watch: Watch, name: str = "leak", settings: Cgrou
 def test_one_hard_threshold_is_the_race_in_closed_form():
     node = snapshot(LEAK, STEADY)
     found = _forecast(node, 128 * MI, _watch())
-    race = Race(60 * GI, found.room.until_oom_bytes, GI, 128 * MI)
-    assert found.level is OOMLevel.NODE
-    assert (found.oom_us, found.kubelet_first) == (run_race(race).oom_us, run_race(race).kubelet_first)
+    race = Race(60 * GI, int(found.out_of_memory_after_seconds * 128 * MI), GI, 128 * MI)
+    assert found.out_of_memory is OOMLevel.NODE
+    assert 59 * GI < race.until_oom_bytes < 60 * GI
+    assert found.kubelet_first == run_race(race).kubelet_first
     assert 0 < found.kubelet_first < 1
 
 
 def test_probabilities_add_up_to_one_and_each_outcome_names_who_goes():
     found = _forecast(snapshot(LEAK, STEADY), 128 * MI, _watch())
     assert sum(each.probability for each in found.outcomes) == 1
-    eviction, kill = (each.what for each in found.outcomes)
-    assert isinstance(eviction, Eviction)
-    assert isinstance(kill, Kill)
-    assert eviction.victim.pod.metadata.name == kill.victim.pod.metadata.name == "leak"
+    eviction, kill = found.outcomes
+    assert (eviction.by, eviction.signal, eviction.threshold_type) == (By.KUBELET, Signal.MEMORY, "hard")
+    assert (kill.by, kill.container, kill.oom_score_adj) == (By.KERNEL, "main", 1000)
+    assert eviction.pod == kill.pod == "default/leak"
     assert eviction.ends_growth
     assert kill.ends_growth
 
@@ -68,8 +70,8 @@ def test_the_kernel_takes_the_one_with_the_worst_badness_though_another_grows():
     grower = using(pod("grower", "memory=60Gi"), "1Gi")
     node = snapshot(grower, using(pod("bystander"), "8Gi"))
     found = _forecast(node, GI, _watch("100Mi"), "grower")
-    (kill,) = (each.what for each in found.outcomes if isinstance(each.what, Kill))
-    assert kill.victim.pod.metadata.name == "bystander"
+    (kill,) = (each for each in found.outcomes if each.by is By.KERNEL)
+    assert kill.pod == "default/bystander"
     assert not kill.ends_growth
 
 
@@ -78,19 +80,18 @@ def test_the_first_in_the_ranking_changes_while_the_pod_grows():
     node = snapshot(using(pod("grower", "memory=20Gi"), "1Gi"), using(pod("over", "memory=1Gi"), "13Gi"))
     watch = _watch("33Gi")  # crossed when the grower has 18 Gi; it is over by more than the other only from 32 Gi on
     found = _forecast(node, 2 * GI, watch, "grower")
-    names = [each.what.victim.pod.metadata.name for each in found.outcomes]
-    assert names == ["over", "grower"]
+    assert [each.pod for each in found.outcomes] == ["default/over", "default/grower"]
     first, second = found.outcomes
-    assert first.first_us == Fraction(17 * SECOND_US, 2)
-    assert first.last_us == pytest.approx(second.first_us)
-    assert float(second.first_us) == pytest.approx((32 - 1) / 2 * SECOND_US, abs=2)
+    assert first.earliest_seconds == Fraction(17, 2)
+    assert first.latest_seconds == pytest.approx(second.earliest_seconds)
+    assert float(second.earliest_seconds) == pytest.approx((32 - 1) / 2, abs=2e-6)
 
 
 def test_a_limit_of_its_own_holds_a_growth_and_needs_no_threshold():
     grower = using(pod("grower", "memory=1Gi", limits="memory=2Gi"), "1Gi")
     found = _forecast(snapshot(grower, STEADY), GI, _watch(), "grower")
-    assert found.level in {OOMLevel.CONTAINER, OOMLevel.POD}
-    assert found.oom_us == SECOND_US
+    assert found.out_of_memory in {OOMLevel.CONTAINER, OOMLevel.POD}
+    assert found.out_of_memory_after_seconds == 1
     assert (found.kubelet_first, found.needed) == (0, None)
 
 
@@ -99,7 +100,7 @@ def test_all_pods_together_run_out_first_where_that_is_enforced():
         node_memory_bytes=NODE_BYTES, node_allocatable={MEMORY: Quantity.of_units(8 * GI, "BinarySI")}
     )
     found = _forecast(snapshot(LEAK, STEADY), GI, _watch(), settings=settings)
-    assert (found.level, found.oom_us) == (OOMLevel.KUBEPODS, 4 * SECOND_US)
+    assert (found.out_of_memory, found.out_of_memory_after_seconds) == (OOMLevel.KUBEPODS, 4)
 
 
 def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():
@@ -107,8 +108,8 @@ def test_what_is_needed_makes_the_kubelet_first_as_often_as_wanted():
     needed = _forecast(node, 512 * MI, _watch("100Mi"), wanted=Fraction(9, 10)).needed
     assert needed is not None
     assert needed.attainable
-    better = _forecast(node, 512 * MI, _watch(str(needed.hard_threshold_bytes)))
-    worse = _forecast(node, 512 * MI, _watch(str(needed.hard_threshold_bytes - 2)))
+    better = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes)))
+    worse = _forecast(node, 512 * MI, _watch(str(needed.eviction_hard_bytes - 2)))
     assert worse.kubelet_first < Fraction(9, 10) <= better.kubelet_first
 
 
@@ -116,8 +117,8 @@ def test_the_longest_grace_period_that_still_wins():
     node = snapshot(LEAK, STEADY)
     needed = _forecast(node, 16 * MI, _watch("100Mi", "4Gi", "10m"), wanted=Fraction(1)).needed
     assert needed is not None
-    assert needed.soft_grace_us is not None
-    grace = needed.soft_grace_us // SECOND_US
+    assert needed.soft_grace_seconds is not None
+    grace = int(needed.soft_grace_seconds)
     assert _forecast(node, 16 * MI, _watch("100Mi", "4Gi", f"{grace}s")).kubelet_first == 1
     assert _forecast(node, 16 * MI, _watch("100Mi", "4Gi", f"{grace + 10}s")).kubelet_first < 1
 
@@ -154,7 +155,10 @@ def test_the_probability_is_the_share_of_phases_at_which_a_kubelet_that_is_run_c
     )
     found = _forecast(snapshot(LEAK, STEADY), given_["rate"], watch)
     phases = 200
-    first = sum(_acts_first(found.oom_us, phase * watch.interval_us // phases, given_) for phase in range(phases))
+    first = sum(
+        _acts_first(found.out_of_memory_after_seconds * SECOND_US, phase * watch.interval_us // phases, given_)
+        for phase in range(phases)
+    )
     assert float(found.kubelet_first) == pytest.approx(first / phases, abs=2 / phases)
 
 

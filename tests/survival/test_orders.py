@@ -121,7 +121,9 @@ def test_in_a_cgroup_that_ran_out_adjustments_are_of_its_limit():
 def test_a_disagreement_names_both_reasons():
     low, high = using(pod("low", "memory=8Gi"), "8500Mi"), using(pod("high", priority=10), "1Gi")
     found = orders(snapshot(low, high))
-    assert found.disagreements == (Disagreement("default/low", "default/high", KillKey.ADJUSTMENT, RankKey.PRIORITY),)
+    assert found.disagreements == (
+        Disagreement("default/low", "default/high", KillKey.ADJUSTMENT, RankKey.PRIORITY, None),
+    )
     assert found.reversed_pairs == 1
 
 

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from podqos.errors import InvalidOption, InvalidQuantity
-from podqos.library.inputs.files import machine_memory_bytes
+from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
-from podqos.model.resources import MEMORY
-
-if TYPE_CHECKING:
-    from podqos.model.node import Node
-
-_DEFAULT_NODE_MEMORY_BYTES = 64 << 30
-LEAST_NODE_BYTES = 1 << 20
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -92,18 +83,15 @@ def cpu_option(text: str, option: str) -> Quantity:
     return cores
 
 
-def node_memory_option(text: str | None) -> int:
-    """Return the node's memory: as given, or this machine's."""
-    if text is not None:
-        given = amount_option(text, "--node-memory")
-        if given < LEAST_NODE_BYTES:
-            what = f"{given} bytes are not the memory of a node"
-            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
-        return given
-    memory = machine_memory_bytes()
-    if memory is None:
-        raise InvalidOption("the memory of this machine is unknown", fix="give the node's with --node-memory")
-    return memory
+def stated_node_memory(text: str | None) -> int | None:
+    """Return the node's memory where it is stated; see ``library.inputs.assumptions`` for where it is not."""
+    if text is None:
+        return None
+    given = amount_option(text, "--node-memory")
+    if given < LEAST_NODE_BYTES:
+        what = f"{given} bytes are not the memory of a node"
+        raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+    return given
 
 
 def cores_option(text: str) -> int:
@@ -111,17 +99,6 @@ def cores_option(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
     return int(text)
-
-
-def described_node_memory(text: str | None, nodes: Iterable[Node]) -> int:
-    """Return the memory of a node: as given, of the smallest Node among the manifests, or a usual one's.
-
-    Never this machine's, which has nothing to do with the manifests.
-    """
-    if text is not None:
-        return amount_option(text, "--node-memory")
-    sizes = [node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity]
-    return min(sizes, default=_DEFAULT_NODE_MEMORY_BYTES)
 
 
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}

@@ -23,7 +23,7 @@ from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList, is_h
 _RESERVING_SIGNALS = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
 
 
-class Division(Struct, frozen=True, gc=False):
+class Division(Struct, frozen=True, gc=False, rename="camel"):
     """How allocatable comes about, for one resource: the first amount less all others, never below zero."""
 
     resource: str

@@ -20,7 +20,7 @@ NOMINAL_BYTES = 64 << 20
 """What a container is taken to use that requests no memory."""
 
 
-def stand_in_usage(pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None) -> PodUsage:
+def assumed_usage(pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None) -> PodUsage:
     """Return a pod with memory it may well use; ``older`` is the version of it that says how much.
 
     ``measured`` are bytes by container, where somebody knows better.

@@ -1,8 +1,8 @@
 """What would have spared a pod: the moment it was taken, with one thing changed, decided again.
 
-A rescue is never a formula of its own. The pod is changed as its owner could change it, its class and score are worked
-out as for any pod, and the order of that moment is made again by whoever made it. What follows is true for that moment
-alone: memory that goes on growing reaches everybody in the end.
+A counterfactual is never a formula of its own. The pod is changed as its owner could change it, its class and score
+are worked out as for any pod, and the order of that moment is made again by whoever made it. What follows is true for
+that moment alone: memory that goes on growing reaches everybody in the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MIB = 1 << 20
 _SOME_CPU = Quantity.parse("100m")
 
 
-class Change(StrEnum):
+class PodChange(StrEnum):
     """What is changed about a pod."""
 
     LESS = "use less"
@@ -41,10 +41,10 @@ class Change(StrEnum):
     PRIORITY = "higher priority"
 
 
-class Rescue(Struct, frozen=True, gc=False):
+class Counterfactual(Struct, frozen=True, gc=False):
     """One change, and where it would have put the pod."""
 
-    change: Change
+    change: PodChange
     place: int
     """Among those who could be taken, first is 1."""
     others: int
@@ -70,19 +70,19 @@ class KernelPlace(Struct, frozen=True, gc=False):
 
     place: int
     others: int
-    rescues: tuple[Rescue, ...]
+    counterfactuals: tuple[Counterfactual, ...]
 
 
 # ---- the kernel ------------------------------------------------------------------------------------------------------
 
 
-def kernel_rescues(
+def kernel_counterfactuals(
     snapshot: Snapshot, settings: CgroupSettings, domain: OOMDomain, victim: tuple[str, str], profile: Profile
 ) -> KernelPlace | None:
     """Return what would have kept a container (uid, name) from being the kernel's choice in a domain.
 
     None if it is not among those the kernel can choose from. Pods that share its fate (it is alone in the domain, as
-    at its own limit) have no rescue here.
+    at its own limit) have no counterfactual here.
     """
     inside = f"{domain.path.rstrip('/')}/"
     containers = [
@@ -98,8 +98,8 @@ def kernel_rescues(
         return None
     moment = _KernelMoment(containers, index, domain)
     place, _ = moment.with_victim(containers[index])
-    rescues = tuple(_kernel_rescues(moment, settings, profile)) if moment.has_others else ()
-    return KernelPlace(place, len(containers) - 1, rescues)
+    counterfactuals = tuple(_kernel_counterfactuals(moment, settings, profile)) if moment.has_others else ()
+    return KernelPlace(place, len(containers) - 1, counterfactuals)
 
 
 class _KernelMoment:
@@ -133,13 +133,15 @@ def _is_of(killed: KilledContainer, container: ContainerProcesses) -> bool:
     return killed.usage.name == container.usage.name and killed.pod.metadata.uid == container.pod.pod.metadata.uid
 
 
-def _kernel_rescues(moment: _KernelMoment, settings: CgroupSettings, profile: Profile) -> Iterator[Rescue]:
+def _kernel_counterfactuals(
+    moment: _KernelMoment, settings: CgroupSettings, profile: Profile
+) -> Iterator[Counterfactual]:
     less = _least(_MIB, moment.victim.usage.anon_bytes, lambda size: moment.with_victim(_lighter(moment.victim, size)))
     if less is not None:
         amount, (place, instead) = less
-        yield Rescue(Change.LESS, place, moment.others, instead, amount)
-    yield from _request_rescue(moment, settings, profile)
-    yield from _guaranteed_rescue(moment, settings, profile)
+        yield Counterfactual(PodChange.LESS, place, moment.others, instead, amount)
+    yield from _request_counterfactual(moment, settings, profile)
+    yield from _guaranteed_counterfactual(moment, settings, profile)
 
 
 def _lighter(container: ContainerProcesses, less_bytes: int) -> ContainerProcesses:
@@ -154,7 +156,9 @@ def _with_score(container: ContainerProcesses, score: OOMScore) -> ContainerProc
     return replace(container, score=score, processes=processes)
 
 
-def _request_rescue(moment: _KernelMoment, settings: CgroupSettings, profile: Profile) -> Iterator[Rescue]:
+def _request_counterfactual(
+    moment: _KernelMoment, settings: CgroupSettings, profile: Profile
+) -> Iterator[Counterfactual]:
     """Yield the smallest request, in whole mebibytes, with which somebody else goes first."""
     victim = moment.victim
     pod, name = victim.pod.pod, victim.usage.name
@@ -173,10 +177,12 @@ def _request_rescue(moment: _KernelMoment, settings: CgroupSettings, profile: Pr
     if found is not None:
         amount, (place, instead) = found
         score = scored(amount).value
-        yield Rescue(Change.REQUEST, place, moment.others, instead, amount, oom_score_adj=score)
+        yield Counterfactual(PodChange.REQUEST, place, moment.others, instead, amount, oom_score_adj=score)
 
 
-def _guaranteed_rescue(moment: _KernelMoment, settings: CgroupSettings, profile: Profile) -> Iterator[Rescue]:
+def _guaranteed_counterfactual(
+    moment: _KernelMoment, settings: CgroupSettings, profile: Profile
+) -> Iterator[Counterfactual]:
     victim = moment.victim
     pod, name = victim.pod.pod, victim.usage.name
     edits = edits_to_guaranteed(pod, profile)
@@ -185,8 +191,8 @@ def _guaranteed_rescue(moment: _KernelMoment, settings: CgroupSettings, profile:
     changed = guaranteed(pod, victim.pod.containers)
     score = _score(changed, name, settings, profile)
     place, instead = moment.with_victim(_with_score(victim, score))
-    yield Rescue(
-        Change.GUARANTEED,
+    yield Counterfactual(
+        PodChange.GUARANTEED,
         place,
         moment.others,
         instead,
@@ -216,24 +222,24 @@ def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
     return next((at for at, each in enumerate(_evictable(snapshot, ranking), start=1) if _uid(each) == uid), None)
 
 
-def kubelet_rescues(snapshot: Snapshot, ranking: Ranking, uid: str) -> tuple[Rescue, ...]:
+def kubelet_counterfactuals(snapshot: Snapshot, ranking: Ranking, uid: str) -> tuple[Counterfactual, ...]:
     """Return what would have kept a pod from being the kubelet's choice."""
     ranked = next((each for each in _evictable(snapshot, ranking) if _uid(each) == uid), None)
     if ranked is None or len(snapshot.pods) == 1:
         return ()
-    return tuple(_kubelet_rescues(snapshot, ranking, ranked))
+    return tuple(_kubelet_counterfactuals(snapshot, ranking, ranked))
 
 
-def _kubelet_rescues(snapshot: Snapshot, ranking: Ranking, ranked: RankedPod) -> Iterator[Rescue]:
+def _kubelet_counterfactuals(snapshot: Snapshot, ranking: Ranking, ranked: RankedPod) -> Iterator[Counterfactual]:
     pod, uid = ranked.pod, ranked.pod.metadata.uid
     resource = SIGNALS[ranking.signal].resource
     others = len(_evictable(snapshot, ranking)) - 1
 
-    def with_pod(change: Change, changed: Pod, amount: int | None, edits: tuple[Edit, ...] = ()) -> Rescue:
+    def with_pod(change: PodChange, changed: Pod, amount: int | None, edits: tuple[Edit, ...] = ()) -> Counterfactual:
         order = _evictable(_exchanged(snapshot, changed), ranking)
         place = next((at for at, each in enumerate(order, start=1) if _uid(each) == uid), len(order))
         instead = order[0].pod.key if _uid(order[0]) != uid else None
-        return Rescue(change, place, others, instead, amount, resource, edits=edits)
+        return Counterfactual(change, place, others, instead, amount, resource, edits=edits)
 
     if resource in {MEMORY, EPHEMERAL_STORAGE} and ranked.has_statistics:
         name = _largest(pod, resource)
@@ -242,13 +248,13 @@ def _kubelet_rescues(snapshot: Snapshot, ranking: Ranking, ranked: RankedPod) ->
         rest = ranked.request.value - (0 if own is None else own.value)
         most = snapshot.node.memory_bytes if limit is None else limit.value
 
-        def requesting(amount: int) -> Rescue:
+        def requesting(amount: int) -> Counterfactual:
             raised = _changed(pod, name, lambda old: _with_request(old, resource, amount))
-            return with_pod(Change.REQUEST, raised, amount + rest)
+            return with_pod(PodChange.REQUEST, raised, amount + rest)
 
         def judge(amount: int) -> tuple[int, str | None]:
-            rescue = requesting(amount)
-            return rescue.place, rescue.instead
+            counterfactual = requesting(amount)
+            return counterfactual.place, counterfactual.instead
 
         found = _least(_MIB, most, judge)
         if found is not None:
@@ -259,12 +265,12 @@ def _kubelet_rescues(snapshot: Snapshot, ranking: Ranking, ranked: RankedPod) ->
         changed = guaranteed(pod, usages)
         over = [_over_limit(changed, usage) for usage in usages]
         worst = max((each for each in over if each is not None), default=None)
-        yield replace(with_pod(Change.GUARANTEED, changed, None, edits), over_limit_bytes=worst)
+        yield replace(with_pod(PodChange.GUARANTEED, changed, None, edits), over_limit_bytes=worst)
     for priority in sorted({each.priority + 1 for each in _evictable(snapshot, ranking) if _uid(each) != uid}):
         if priority > ranked.priority:
-            rescue = with_pod(Change.PRIORITY, _with_priority(pod, priority), priority)
-            if rescue.instead is not None:
-                yield rescue
+            counterfactual = with_pod(PodChange.PRIORITY, _with_priority(pod, priority), priority)
+            if counterfactual.instead is not None:
+                yield counterfactual
                 return
 
 

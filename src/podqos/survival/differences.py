@@ -32,17 +32,20 @@ class DifferenceKind(StrEnum):
     """An init container became a sidecar, or stopped being one."""
 
 
-class Difference(Struct, frozen=True):
-    """One thing that changed."""
+class Difference(Struct, frozen=True, rename="camel"):
+    """One thing that changed in the pods of a workload, as the API server stores them."""
 
     kind: DifferenceKind
-    container: str = ""
-    field: str = ""
+    container: str
+    """Empty for the pod as a whole."""
+    field: str
     """``requests.memory`` and the like."""
-    before: str | None = None
-    after: str | None = None
-    injected_by: str = ""
+    before: str | None
+    after: str | None
+    injected_by: str
     """The injector that added the container."""
+    text: str
+    """The same in words, which ``report`` adds."""
 
 
 def differences(before: Pod, after: Pod, injected: Mapping[str, str] | None = None) -> tuple[Difference, ...]:
@@ -54,22 +57,34 @@ def _differences(before: Pod, after: Pod, injected: Mapping[str, str]) -> Iterat
     old, new = _containers(before), _containers(after)
     for name, container in new.items():
         if name not in old:
-            yield Difference(DifferenceKind.CONTAINER_ADDED, name, injected_by=injected.get(name, ""))
+            yield _difference(DifferenceKind.CONTAINER_ADDED, name, injected_by=injected.get(name, ""))
         else:
             yield from _amounts(old[name].resources, container.resources, name)
             if old[name].is_sidecar != container.is_sidecar:
                 was, became = old[name].restart_policy or None, container.restart_policy or None
-                yield Difference(DifferenceKind.RESTART_POLICY, name, "restartPolicy", was, became)
+                yield _difference(DifferenceKind.RESTART_POLICY, name, "restartPolicy", was, became)
     for name in old:
         if name not in new:
-            yield Difference(DifferenceKind.CONTAINER_REMOVED, name)
+            yield _difference(DifferenceKind.CONTAINER_REMOVED, name)
     yield from _of_pod(before, after)
+
+
+def _difference(
+    kind: DifferenceKind,
+    container: str,
+    field: str = "",
+    before: str | None = None,
+    after: str | None = None,
+    *,
+    injected_by: str = "",
+) -> Difference:
+    return Difference(kind, container, field, before, after, injected_by, text="")
 
 
 def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
     was, became = before.spec.resources, after.spec.resources
     if (was is None) != (became is None):
-        yield Difference(DifferenceKind.POD_RESOURCES, "", "resources", *_presence(was, became))
+        yield _difference(DifferenceKind.POD_RESOURCES, "", "resources", *_presence(was, became))
     yield from _amounts(was or NO_RESOURCES, became or NO_RESOURCES, "")
     for resource in QOS_RESOURCES:
         yield from _changed(
@@ -81,7 +96,7 @@ def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
         )
     if (before.spec.priority or 0) != (after.spec.priority or 0):
         old, new = str(before.spec.priority or 0), str(after.spec.priority or 0)
-        yield Difference(DifferenceKind.PRIORITY, "", "priority", old, new)
+        yield _difference(DifferenceKind.PRIORITY, "", "priority", old, new)
 
 
 def _presence(was: ResourceRequirements | None, became: ResourceRequirements | None) -> tuple[str | None, str | None]:
@@ -104,7 +119,7 @@ def _changed(
     kind: DifferenceKind, container: str, field: str, before: Quantity | None, after: Quantity | None
 ) -> Iterator[Difference]:
     if before != after:
-        yield Difference(kind, container, field, _text(before), _text(after))
+        yield _difference(kind, container, field, _text(before), _text(after))
 
 
 def _text(amount: Quantity | None) -> str | None:

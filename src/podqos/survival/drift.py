@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
@@ -22,7 +23,7 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
-from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.oom import oom_scores, pod_qos_class
 from podqos.survival.differences import Difference, differences
 from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
 from podqos.survival.outlook import outlook
@@ -71,33 +72,47 @@ class Order(StrEnum):
     """The OOM killer's."""
 
 
-class Standing(Struct, frozen=True):
+class ContainerScore(Struct, frozen=True, rename="camel"):
+    """The oom_score_adj of a container that runs."""
+
+    container: str
+    oom_score_adj: int
+
+
+class Standing(Struct, frozen=True, rename="camel"):
     """How a workload stands in one version."""
 
     qos_class: QOSClass
     priority: int
-    scores: tuple[OOMScore, ...]
-    """Of the containers that run."""
-    places: Mapping[Order, int] = {}
-    """Among the workloads of its version, the first to go is 1; by its first pod. Empty where it runs none."""
+    scores: tuple[ContainerScore, ...]
+    eviction_place: int | None
+    """Among the workloads of its version, 1 goes first, by its first pod; null where it runs no pods."""
+    kernel_place: int | None
+
+    @property
+    def worst(self) -> ContainerScore:
+        """The container that the kernel likes least."""
+        return max(self.scores, key=lambda score: score.oom_score_adj)
 
 
-class Overtaking(Struct, frozen=True):
-    """A workload that goes before another in an order, and did not before the change."""
+class Overtaking(Struct, frozen=True, rename="camel"):
+    """Two workloads that turned round in an order: the one goes before the other, and did not before the change."""
 
     order: Order
-    goes_first: Identity
-    outlives: Identity
-    key: RankKey | KillKey
-    """What puts the one before the other now."""
-    spared: Spared | None = None
+    goes_first: str
+    outlives: str
+    key: str
+    """What puts the one before the other now: a ``RankKey`` of the kubelet's, or a ``KillKey`` of the kernel's."""
+    spared: Spared | None
     """Why the kubelet never evicts the other."""
-    first_changed: bool = False
-    """Whether the manifest of the one that now goes first was changed."""
-    other_changed: bool = False
+    first_changed: bool
+    """Whether the one that goes first now was changed itself."""
+    other_changed: bool
+    text: str
+    """The same in words, from the side of the workload it is told of, which ``report`` adds."""
 
 
-class Status(StrEnum):
+class DriftStatus(StrEnum):
     """What became of a workload, by what weighs most."""
 
     ADDED = "added"
@@ -114,10 +129,17 @@ class Status(StrEnum):
     UNCHANGED = "unchanged"
 
 
-class WorkloadDrift(Struct, frozen=True):
-    """What a change did to one workload."""
+class WorkloadDrift(Struct, frozen=True, rename="camel"):
+    """What the change did to one workload."""
 
-    identity: Identity
+    workload: str
+    kind: str
+    namespace: str
+    name: str
+    source: str
+    status: DriftStatus
+    fails: bool
+    """Whether it is worse off in a way that was not allowed."""
     before: Standing | None
     after: Standing | None
     differences: tuple[Difference, ...]
@@ -125,39 +147,40 @@ class WorkloadDrift(Struct, frozen=True):
     """Where it goes first now."""
     moved_back: tuple[Overtaking, ...]
     """Where others go first now."""
-    source: str = ""
 
     @property
-    def is_downgraded(self) -> bool:
-        """Whether its class protects it less."""
+    def identity(self) -> Identity:
+        """Which workload it is."""
+        return Identity(self.namespace, self.kind, self.name)
+
+    @property
+    def protection(self) -> int:
+        """How its class changed: below zero it protects less, above zero more."""
         if self.before is None or self.after is None:
-            return False
-        return _PROTECTION[self.after.qos_class] < _PROTECTION[self.before.qos_class]
+            return 0
+        return _PROTECTION[self.after.qos_class] - _PROTECTION[self.before.qos_class]
 
     @property
     def is_shifted(self) -> bool:
         """Whether it moved ahead without any change of its own."""
         return bool(self.moved_ahead) and not self.differences
 
-    @property
-    def status(self) -> Status:
-        """What there is to say about it, in a word."""
-        if self.before is None:
-            return Status.ADDED
-        if self.after is None:
-            return Status.REMOVED
-        if self.is_downgraded:
-            return Status.DOWNGRADED
-        if self.moved_ahead:
-            return Status.AHEAD
-        if self.after.qos_class is not self.before.qos_class:
-            return Status.UPGRADED
-        if self.moved_back:
-            return Status.BACK
-        return Status.CHANGED if self.differences else Status.UNCHANGED
+
+class Allowed(Struct, frozen=True):
+    """What does not count as worse."""
+
+    workloads: frozenset[str] = frozenset()
+    """``namespace/name`` or names."""
+    shifted: bool = False
+    """Moves of workloads that were not changed themselves."""
 
 
-def drift(old: Version, new: Version, ranking: Ranking, settings: CgroupSettings) -> tuple[WorkloadDrift, ...]:
+NOTHING_ALLOWED = Allowed()
+
+
+def drift(
+    old: Version, new: Version, ranking: Ranking, settings: CgroupSettings, allowed: Allowed = NOTHING_ALLOWED
+) -> tuple[WorkloadDrift, ...]:
     """Compare two versions, workload by workload, in the order of their names."""
     before, after = _Judged(old, ranking, settings), _Judged(new, ranking, settings)
     changed = {
@@ -165,24 +188,52 @@ def drift(old: Version, new: Version, ranking: Ranking, settings: CgroupSettings
         for identity, workload in after.pods.items()
         if identity in before.pods
     }
-    moves = list(_overtakings(before, after, changed))
     ahead: dict[Identity, list[Overtaking]] = {}
     back: dict[Identity, list[Overtaking]] = {}
-    for move in moves:
-        ahead.setdefault(move.goes_first, []).append(move)
-        back.setdefault(move.outlives, []).append(move)
-    return tuple(
+    for one, other, move in _overtakings(before, after, changed):
+        ahead.setdefault(one, []).append(move)
+        back.setdefault(other, []).append(move)
+    found = (
         WorkloadDrift(
-            identity=identity,
+            workload=str(identity),
+            kind=identity.kind,
+            namespace=identity.namespace,
+            name=identity.name,
+            source=(after.pods.get(identity) or before.pods[identity]).source,
+            status=DriftStatus.UNCHANGED,
+            fails=False,
             before=before.standing(identity),
             after=after.standing(identity),
             differences=changed.get(identity, ()),
             moved_ahead=tuple(ahead.get(identity, ())),
             moved_back=tuple(back.get(identity, ())),
-            source=(after.pods.get(identity) or before.pods[identity]).source,
         )
         for identity in sorted({*before.pods, *after.pods})
     )
+    return tuple(replace(each, status=_status(each), fails=_fails(each, allowed)) for each in found)
+
+
+def _status(drift: WorkloadDrift) -> DriftStatus:
+    """Return what there is to say about a workload, in a word."""
+    if drift.before is None:
+        return DriftStatus.ADDED
+    if drift.after is None:
+        return DriftStatus.REMOVED
+    if drift.protection < 0:
+        return DriftStatus.DOWNGRADED
+    if drift.moved_ahead:
+        return DriftStatus.AHEAD
+    if drift.protection > 0:
+        return DriftStatus.UPGRADED
+    if drift.moved_back:
+        return DriftStatus.BACK
+    return DriftStatus.CHANGED if drift.differences else DriftStatus.UNCHANGED
+
+
+def _fails(drift: WorkloadDrift, allowed: Allowed) -> bool:
+    if {drift.name, f"{drift.namespace}/{drift.name}"} & allowed.workloads or (allowed.shifted and drift.is_shifted):
+        return False
+    return drift.protection < 0 or bool(drift.moved_ahead)
 
 
 class _Judged:
@@ -218,8 +269,11 @@ class _Judged:
         return Standing(
             qos_class=qos_class,
             priority=pod.spec.priority or 0,
-            scores=tuple(score for score in scores if score.container in running),
-            places={order: places[identity] for order, places in self._places.items() if identity in places},
+            scores=tuple(
+                ContainerScore(score.container, score.value) for score in scores if score.container in running
+            ),
+            eviction_place=self._places[Order.EVICTION].get(identity),
+            kernel_place=self._places[Order.KERNEL].get(identity),
         )
 
     def goes_first(self, order: Order, one: Identity, other: Identity) -> bool:
@@ -250,23 +304,28 @@ def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Ident
 
 def _overtakings(
     before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[Difference, ...]]
-) -> Iterator[Overtaking]:
-    """Yield every pair that turned round, among the workloads that run in both versions."""
+) -> Iterator[tuple[Identity, Identity, Overtaking]]:
+    """Yield every pair that turned round, the one that goes first now before the other.
+
+    Only workloads count that run in both versions.
+    """
     common = [each for each in sorted(after.killed) if each in before.killed]
     moved = [identity for identity in common if changed[identity]]
     for order in Order:
         for one, other in _pairs(moved, common, changed):
             if not after.goes_first(order, one, other) or before.goes_first(order, one, other):
                 continue
-            yield Overtaking(
+            move = Overtaking(
                 order=order,
-                goes_first=one,
-                outlives=other,
+                goes_first=str(one),
+                outlives=str(other),
                 key=after.why(order, one, other),
                 spared=after.evicted[other].spared if order is Order.EVICTION else None,
                 first_changed=bool(changed[one]),
                 other_changed=bool(changed[other]),
+                text="",
             )
+            yield one, other, move
 
 
 def _pairs(

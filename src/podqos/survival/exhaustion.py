@@ -7,16 +7,18 @@ for the kubelet to come first is worked out in ``race``, for memory that cannot 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 
 from msgspec import Struct
 
 from podqos.eviction.grace import PodGrace, hard_pod_grace, soft_pod_grace
-from podqos.eviction.signals import SIGNALS, Layout, Signal
+from podqos.eviction.signals import SIGNALS, Layout, NodeCondition, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, threshold_warnings
 from podqos.eviction.thresholds import (
     Threshold,
+    ThresholdValue,
     derive_containerfs,
     parse_thresholds,
     pressure_transition_period_ns,
@@ -25,10 +27,12 @@ from podqos.kernel.memory import Watermarks, machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
-from podqos.model.time_units import MICROSECOND_NS
+from podqos.model.time_units import MICROSECOND_NS, SECOND_NS, SECOND_US
 from podqos.placement.allocatable import Allocatable, Division, SoftCoverage
 from podqos.survival.race import Race, winning_growth_bytes_per_second
 
+HARD, SOFT = "hard", "soft"
+_OF_PODS = Signal.ALLOCATABLE_MEMORY
 _ORDER = {signal: place for place, signal in enumerate(SIGNALS)}
 
 
@@ -42,30 +46,47 @@ class Actor(StrEnum):
     OOM_KILLER = "OOM killer"
 
 
-class ThresholdFacts(Struct, frozen=True, gc=False):
-    """A threshold on this node."""
+class WatchedThreshold(Struct, frozen=True, gc=False, rename="camel"):
+    """One threshold, on this node."""
 
-    threshold: Threshold
-    is_derived: bool
-    """Whether nobody wrote it: it follows from that of another signal."""
-    capacity: int | None
-    """Of its signal: bytes, inodes or process ids; None where that is not known."""
+    signal: Signal
+    type: str
+    """``hard`` or ``soft``."""
+    value: str
+    """As configured: ``100Mi`` or ``10%``."""
     amount: int | None
-    """What must be left for it not to be met; None for a share of an unknown capacity."""
-    let_go: int | None
-    """What must be left for it to let go again."""
-    sure_growth_bytes_per_second: int | None = None
-    """Of memory: up to this growth the kubelet acts before the kernel, wherever its loop is; None where it never does,
-    or where that is not the question."""
+    """In bytes, inodes or process ids on this node; null where its capacity is not known."""
+    lets_go_at: int | None
+    """What must be left for it to let go again: its amount and the minimum reclaim."""
+    grace_seconds: float
+    condition: NodeCondition
+    is_derived: bool
+    """Whether it follows from another signal's: containerfs, allocatableMemory."""
+    sure_growth_bytes_per_second: int | None
+    """Of memory: up to this growth the kubelet is sure to act before the kernel; null where it is not, or does not
+    apply."""
+    min_reclaim: str | None = None
+    """As configured; null where there is none."""
+
+    @property
+    def is_hard(self) -> bool:
+        """Whether it acts at once."""
+        return self.type == HARD
+
+    @property
+    def grace_period_us(self) -> int:
+        """How long it has to be met before it acts."""
+        return round(self.grace_seconds * SECOND_US)
 
 
-class Step(Struct, frozen=True, gc=False):
-    """Something that happens when so much of a signal is left."""
+class ExhaustionStep(Struct, frozen=True, gc=False, rename="camel"):
+    """What happens when so much is left."""
 
     signal: Signal
     left: int
     actor: Actor
-    threshold: Threshold | None = None
+    text: str
+    """The same in words, which ``report`` adds."""
 
 
 class QOSReserved(Struct, frozen=True, gc=False):
@@ -80,9 +101,9 @@ class QOSReserved(Struct, frozen=True, gc=False):
 class Exhaustion(Struct, frozen=True, gc=False):
     """A kubelet's thresholds on one node."""
 
-    thresholds: tuple[ThresholdFacts, ...]
+    thresholds: tuple[WatchedThreshold, ...]
     """By signal, in the order in which the kubelet acts when several are met; of one signal the first met first."""
-    steps: tuple[Step, ...]
+    steps: tuple[ExhaustionStep, ...]
     """By signal, then by what is left, most first. Only where amounts are known."""
     warnings: tuple[ThresholdWarning, ...]
     watermarks: Watermarks | None
@@ -103,16 +124,16 @@ class Exhaustion(Struct, frozen=True, gc=False):
         return tuple(each for each in self.coverage if not each.is_covered)
 
     @property
-    def too_late(self) -> tuple[Threshold, ...]:
+    def too_late(self) -> tuple[WatchedThreshold, ...]:
         """The thresholds of memory that are met only after the kernel has begun to kill."""
         marks = self.watermarks
         return tuple(
-            facts.threshold
-            for facts in self.thresholds
+            each
+            for each in self.thresholds
             if marks is not None
-            and facts.threshold.signal is Signal.MEMORY
-            and facts.amount is not None
-            and facts.amount <= marks.min_bytes
+            and each.signal is Signal.MEMORY
+            and each.amount is not None
+            and each.amount <= marks.min_bytes
         )
 
 
@@ -135,16 +156,14 @@ def exhaustion(
     derived = derive_containerfs(configured, layout)
     memory_bytes = capacities.get(Signal.MEMORY)
     marks = None if memory_bytes is None else machine(memory_bytes).watermarks
-    facts = sorted(
-        (
-            _facts(threshold, capacities, marks, is_derived=threshold not in configured)
-            for threshold in (*derived.in_place, *derived.added)
-        ),
-        key=_acting_order,
-    )
-    steps = (*_threshold_steps(facts), *_kernel_steps(marks))
+    found = [
+        _watched(threshold, capacities, marks, is_derived=threshold not in configured or threshold.signal is _OF_PODS)
+        for threshold in (*derived.in_place, *derived.added)
+    ]
+    found.sort(key=lambda each: (_ORDER[each.signal], -(each.amount or 0), each.grace_seconds))
+    steps = (*_threshold_steps(found), *_kernel_steps(marks))
     return Exhaustion(
-        thresholds=tuple(facts),
+        thresholds=tuple(found),
         steps=tuple(sorted(steps, key=lambda step: (_ORDER[step.signal], -step.left, step.actor is not Actor.KSWAPD))),
         warnings=threshold_warnings(settings, capacities, profile),
         watermarks=marks,
@@ -157,18 +176,29 @@ def exhaustion(
     )
 
 
-def _facts(
+def configured_value(value: ThresholdValue) -> str:
+    """Return a threshold's value as it is configured."""
+    if value.quantity is not None:
+        return str(value.quantity)
+    return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
+
+
+def _watched(
     threshold: Threshold, capacities: Mapping[Signal, int], marks: Watermarks | None, *, is_derived: bool
-) -> ThresholdFacts:
+) -> WatchedThreshold:
     capacity = capacities.get(threshold.signal)
     amount = _amount(threshold, capacity)
-    return ThresholdFacts(
-        threshold=threshold,
-        is_derived=is_derived,
-        capacity=capacity,
+    return WatchedThreshold(
+        signal=threshold.signal,
+        type=HARD if threshold.is_hard else SOFT,
+        value=configured_value(threshold.value),
         amount=amount,
-        let_go=_amount(threshold, capacity, with_min_reclaim=True),
+        lets_go_at=_amount(threshold, capacity, with_min_reclaim=True),
+        grace_seconds=threshold.grace_period_ns / SECOND_NS,
+        condition=SIGNALS[threshold.signal].condition,
+        is_derived=is_derived,
         sure_growth_bytes_per_second=_sure_growth(threshold, amount, marks),
+        min_reclaim=None if threshold.min_reclaim is None else configured_value(threshold.min_reclaim),
     )
 
 
@@ -185,7 +215,7 @@ def _amount(threshold: Threshold, capacity: int | None, *, with_min_reclaim: boo
 def _sure_growth(threshold: Threshold, amount: int | None, marks: Watermarks | None) -> int | None:
     if amount is None or not SIGNALS[threshold.signal].is_memory:
         return None
-    if threshold.signal is Signal.ALLOCATABLE_MEMORY:
+    if threshold.signal is _OF_PODS:
         kept_bytes = 0  # a cgroup can be used up to its last page
     elif marks is not None:
         kept_bytes = marks.min_bytes
@@ -202,19 +232,14 @@ def _sure_growth(threshold: Threshold, amount: int | None, marks: Watermarks | N
     return winning_growth_bytes_per_second(race)
 
 
-def _acting_order(facts: ThresholdFacts) -> tuple[int, int, int]:
-    threshold = facts.threshold
-    return _ORDER[threshold.signal], -(facts.amount or 0), threshold.grace_period_ns
-
-
-def _threshold_steps(facts: list[ThresholdFacts]) -> Iterator[Step]:
-    for each in facts:
+def _threshold_steps(thresholds: Iterable[WatchedThreshold]) -> Iterator[ExhaustionStep]:
+    for each in thresholds:
         if each.amount is not None:
-            actor = Actor.HARD_THRESHOLD if each.threshold.is_hard else Actor.SOFT_THRESHOLD
-            yield Step(each.threshold.signal, each.amount, actor, each.threshold)
+            actor = Actor.HARD_THRESHOLD if each.is_hard else Actor.SOFT_THRESHOLD
+            yield ExhaustionStep(each.signal, each.amount, actor, text="")
 
 
-def _kernel_steps(marks: Watermarks | None) -> Iterator[Step]:
+def _kernel_steps(marks: Watermarks | None) -> Iterator[ExhaustionStep]:
     if marks is not None:
-        yield Step(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD)
-        yield Step(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER)
+        yield ExhaustionStep(Signal.MEMORY, marks.low_bytes, Actor.KSWAPD, text="")
+        yield ExhaustionStep(Signal.MEMORY, marks.min_bytes, Actor.OOM_KILLER, text="")

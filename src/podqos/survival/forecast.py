@@ -18,6 +18,7 @@ from itertools import pairwise
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy, RankedPod, Ranking, rank
@@ -27,12 +28,12 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.charge import Room
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
-from podqos.model.time_units import MICROSECOND_NS, SECOND_US
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
-from podqos.survival.exhaustion import Exhaustion, ThresholdFacts
+from podqos.survival.exhaustion import Exhaustion, WatchedThreshold
 from podqos.survival.memory_tree import first_oom, memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
 from podqos.survival.processes import container_paths, container_processes
@@ -62,72 +63,81 @@ class Watch(Struct, frozen=True, gc=False):
     policy: Policy | None = None
 
 
-class Crossing(Struct, frozen=True, gc=False):
+class Crossing(Struct, frozen=True, gc=False, rename="camel"):
     """A threshold, as the growth goes by it."""
 
-    facts: ThresholdFacts
-    available_bytes: int
-    """Of its signal, when the growth begins."""
-    crossed_us: Fraction
-    window_us: Fraction
-    """How long the kubelet has for a look that comes in time; zero or less: it never does."""
+    signal: Signal
+    type: str
+    value: str
+    """As configured."""
+    amount: int
+    crossed_after_seconds: Fraction
+    window_seconds: Fraction
+    """From there to the kernel's kill, less all delays but the wait for a look; zero or less is too late."""
 
 
-class Eviction(Struct, frozen=True, gc=False):
-    """The kubelet is first."""
-
-    crossing: Crossing
-    victim: RankedPod
-    ends_growth: bool
-
-
-class Kill(Struct, frozen=True, gc=False):
-    """The kernel is first."""
-
-    victim: KilledContainer
-    ends_growth: bool
-
-
-class Outcome(Struct, frozen=True, gc=False):
+class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
     """One way it can go, whatever the exact moment."""
 
-    what: Eviction | Kill
+    by: By
+    pod: str
+    container: str | None
+    """Whom the kernel takes; an eviction takes the whole pod."""
     probability: Fraction
-    first_us: Fraction
-    """The earliest moment of it, counted from the beginning of the growth."""
-    last_us: Fraction
+    earliest_seconds: Fraction
+    """Counted from the beginning of the growth."""
+    latest_seconds: Fraction
+    ends_growth: bool
+    """Whether the one that grows is the one that goes."""
+    text: str
+    """The same in words, which ``report`` adds."""
+    signal: Signal | None = None
+    """Of an eviction: the threshold that acts."""
+    threshold_type: str | None = None
+    oom_score_adj: int | None = None
+    """Of a kill."""
 
 
-class Needed(Struct, frozen=True, gc=False):
-    """The settings with which the kubelet is first with a wanted probability."""
+class Needed(Struct, frozen=True, gc=False, rename="camel"):
+    """Settings with which the kubelet is first as often as wanted."""
 
     probability: Fraction
-    hard_threshold_bytes: int
+    eviction_hard_bytes: int
     attainable: bool
-    """False where the node would be under pressure from the start."""
+    """False where the node would be under pressure before anything grows."""
     soft_threshold_bytes: int | None
     """The soft threshold there is, if any."""
-    soft_grace_us: int | None
-    """The longest grace period for it; None without one, or where none is short enough."""
-    soft_reservation_bytes: int | None
-    """What systemReserved has to hold for it, so that pods within their requests never meet it."""
+    soft_grace_seconds: float | None
+    """The longest grace period of that threshold; null where even none is too long."""
+    system_reserved_for_soft_bytes: int | None
+    """So that pods within their requests never meet it."""
+    text: str
+    """The same in words, which ``report`` adds."""
 
 
-class Forecast(Struct, frozen=True, gc=False):
-    """What becomes of one growth."""
+class Forecast(Struct, frozen=True, gc=False, rename="camel"):
+    """What becomes of one container at one rate."""
 
-    growth: Growth
-    grower: PodUsage
-    level: OOMLevel
+    pod: str
+    container: str
+    rate_bytes_per_second: int
+    out_of_memory: OOMLevel
     """Where the kernel runs out of memory for it."""
-    room: Room
-    oom_us: Fraction
-    crossings: tuple[Crossing, ...]
+    out_of_memory_path: str
+    out_of_memory_after_seconds: Fraction
+    thresholds: tuple[Crossing, ...]
     kubelet_first: Fraction
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[ForecastOutcome, ...]
     """By what happens first; the probabilities add up to one."""
     needed: Needed | None
-    """None where a limit of its own holds the growth: no threshold is needed then."""
+    """Null where a limit of its own ends the growth."""
+
+
+class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):
+    """How likely the kubelet is first at a rate."""
+
+    rate_bytes_per_second: int
+    kubelet_first: Fraction
 
 
 def forecast(
@@ -147,23 +157,22 @@ def forecast(
     memory = memory_tree(snapshot, settings, profile)
     room = first_oom(memory, path)
     oom_us = max(Fraction(0), _microseconds(growth, room.until_oom_bytes))
-    crossings = tuple(_crossings(snapshot, growth, watch, oom_us))
     total_bytes = memory.oom_total_pages(room.path) * PAGE_BYTES
     field = _Field(snapshot, settings, growth, watch, profile, oom_us, OOMDomain(total_bytes, room.path))
+    crossings = tuple(_crossings(field))
     outcomes = tuple(_outcomes(field, crossings))
     level = _level(room.path, path, settings)
     return Forecast(
-        growth=growth,
-        grower=grower,
-        level=level,
-        room=room,
-        oom_us=oom_us,
-        crossings=crossings,
-        kubelet_first=sum(
-            (each.probability for each in outcomes if isinstance(each.what, Eviction)), start=Fraction(0)
-        ),
+        pod=grower.pod.key,
+        container=growth.container,
+        rate_bytes_per_second=growth.bytes_per_second,
+        out_of_memory=level,
+        out_of_memory_path=room.path,
+        out_of_memory_after_seconds=oom_us / SECOND_US,
+        thresholds=tuple(_documented(each, field) for each in crossings),
+        kubelet_first=sum((each.probability for each in outcomes if each.by is By.KUBELET), start=Fraction(0)),
         outcomes=outcomes,
-        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(crossings, room, growth, watch, wanted),
+        needed=None if level in {OOMLevel.CONTAINER, OOMLevel.POD} else _needed(crossings, room, field, wanted),
     )
 
 
@@ -198,24 +207,41 @@ def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
 # ---- when thresholds are crossed ----------------------------------------------------------------------------------
 
 
-def _crossings(snapshot: Snapshot, growth: Growth, watch: Watch, oom_us: Fraction) -> Iterator[Crossing]:
+class _Crossing(Struct, frozen=True, gc=False):
+    threshold: WatchedThreshold
+    amount: int
+    available_bytes: int
+    """Of its signal, when the growth begins."""
+    crossed_us: Fraction
+    grace_us: int
+    """How long after the first look that saw it met it acts: whole intervals."""
+
+
+def _crossings(field: _Field) -> Iterator[_Crossing]:
+    snapshot, watch = field.snapshot, field.watch
     used_by_pods = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)
     node = snapshot.node
     available = {Signal.MEMORY: node.memory_bytes - node.system_bytes - used_by_pods}
     if watch.allocatable_bytes is not None:
         available[Signal.ALLOCATABLE_MEMORY] = watch.allocatable_bytes - used_by_pods
-    for facts in watch.exhaustion.thresholds:
-        left = available.get(facts.threshold.signal)
-        if left is None or facts.amount is None:
-            continue
-        crossed_us = max(Fraction(0), _microseconds(growth, left - facts.amount))
-        delay_us = watch.statistics_age_us + _grace_us(facts, watch) + watch.reaction_us
-        yield Crossing(facts, left, crossed_us, oom_us - crossed_us - delay_us)
+    for threshold in watch.exhaustion.thresholds:
+        left, amount = available.get(threshold.signal), threshold.amount
+        if left is not None and amount is not None:
+            crossed_us = max(Fraction(0), _microseconds(field.growth, left - amount))
+            grace_us = -(-threshold.grace_period_us // watch.interval_us) * watch.interval_us
+            yield _Crossing(threshold, amount, left, crossed_us, grace_us)
 
 
-def _grace_us(facts: ThresholdFacts, watch: Watch) -> int:
-    """Return how long after the first look that saw it met a threshold acts: whole intervals."""
-    return -(-(facts.threshold.grace_period_ns // MICROSECOND_NS) // watch.interval_us) * watch.interval_us
+def _documented(crossing: _Crossing, field: _Field) -> Crossing:
+    delay_us = field.watch.statistics_age_us + crossing.grace_us + field.watch.reaction_us
+    return Crossing(
+        signal=crossing.threshold.signal,
+        type=crossing.threshold.type,
+        value=crossing.threshold.value,
+        amount=crossing.amount,
+        crossed_after_seconds=crossing.crossed_us / SECOND_US,
+        window_seconds=(field.oom_us - crossing.crossed_us - delay_us) / SECOND_US,
+    )
 
 
 # ---- what happens, by the phase of the loop -----------------------------------------------------------------------
@@ -236,11 +262,10 @@ class _Field(Struct, frozen=True, gc=False):
         """Return by how much the container has grown."""
         return int(max(Fraction(0), time_us) * self.growth.bytes_per_second / SECOND_US)
 
-    def evicted(self, crossing: Crossing, time_us: Fraction) -> RankedPod | None:
+    def evicted(self, threshold: WatchedThreshold, time_us: Fraction) -> RankedPod | None:
         """Return whom a look at this moment would evict; None where all are spared."""
         seen_us = time_us - self.watch.statistics_age_us
         snapshot = grown(self.snapshot, self.growth, self.grown_bytes(seen_us))
-        threshold = crossing.facts.threshold
         ranking = Ranking(threshold.signal, policy=self.watch.policy, hard=threshold.is_hard, profile=self.profile)
         ranked = rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking)
         return next((each for each in ranked if each.spared is None), None)
@@ -256,38 +281,53 @@ class _Piece(Struct, frozen=True, gc=False):
 
     from_us: Fraction
     until_us: Fraction
-    crossing: Crossing
+    threshold: WatchedThreshold
     offset_us: Fraction
 
 
-def _outcomes(field: _Field, crossings: Sequence[Crossing]) -> Iterator[Outcome]:
+def _outcomes(field: _Field, crossings: Sequence[_Crossing]) -> Iterator[ForecastOutcome]:
     """Cut the interval where something changes, and give equal pieces back as one outcome each."""
     interval = Fraction(field.watch.interval_us)
-    found: dict[tuple[str, str, str], Outcome] = {}
+    found: dict[tuple[str, str, str], ForecastOutcome] = {}
     lost = interval
     for piece in _pieces(crossings, field.watch):
         latest = field.oom_us - field.watch.reaction_us - piece.offset_us
         end = min(piece.until_us, latest)
         for begin, finish, victim in _victims(field, piece, piece.from_us, end):
             lost -= finish - begin
-            ends = victim.pod.metadata.uid == field.growth.uid
-            outcome = Outcome(
-                Eviction(piece.crossing, victim, ends),
-                (finish - begin) / interval,
-                begin + piece.offset_us,
-                finish + piece.offset_us,
+            outcome = ForecastOutcome(
+                by=By.KUBELET,
+                pod=victim.pod.key,
+                container=None,
+                probability=(finish - begin) / interval,
+                earliest_seconds=(begin + piece.offset_us) / SECOND_US,
+                latest_seconds=(finish + piece.offset_us) / SECOND_US,
+                ends_growth=victim.pod.metadata.uid == field.growth.uid,
+                text="",
+                signal=piece.threshold.signal,
+                threshold_type=piece.threshold.type,
             )
-            threshold = piece.crossing.facts.threshold
-            key = (threshold.signal, str(threshold.is_hard), victim.pod.metadata.uid)
+            key = (piece.threshold.signal, piece.threshold.type, victim.pod.metadata.uid)
             found[key] = _together(found[key], outcome) if key in found else outcome
-    yield from sorted(found.values(), key=lambda outcome: (outcome.first_us, outcome.last_us))
+    yield from sorted(found.values(), key=lambda outcome: (outcome.earliest_seconds, outcome.latest_seconds))
     if lost:
         killed = field.killed()
         same = killed.pod.metadata.uid == field.growth.uid and killed.usage.name == field.growth.container
-        yield Outcome(Kill(killed, same), lost / interval, field.oom_us, field.oom_us)
+        oom_seconds = field.oom_us / SECOND_US
+        yield ForecastOutcome(
+            by=By.KERNEL,
+            pod=killed.pod.key,
+            container=killed.usage.name,
+            probability=lost / interval,
+            earliest_seconds=oom_seconds,
+            latest_seconds=oom_seconds,
+            ends_growth=same,
+            text="",
+            oom_score_adj=killed.score.value,
+        )
 
 
-def _pieces(crossings: Sequence[Crossing], watch: Watch) -> Iterator[_Piece]:
+def _pieces(crossings: Sequence[_Crossing], watch: Watch) -> Iterator[_Piece]:
     """Yield pieces of [0, interval) with the threshold that acts first in each."""
     if not crossings:
         return
@@ -298,10 +338,10 @@ def _pieces(crossings: Sequence[Crossing], watch: Watch) -> Iterator[_Piece]:
         acting = []
         for place, (crossing, moment) in enumerate(zip(crossings, visible, strict=True)):
             whole = moment // interval * interval
-            offset = (whole if begin >= moment - whole else whole + interval) + _grace_us(crossing.facts, watch)
+            offset = (whole if begin >= moment - whole else whole + interval) + crossing.grace_us
             acting.append((offset, place))
         offset, place = min(acting)
-        yield _Piece(begin, finish, crossings[place], Fraction(offset))
+        yield _Piece(begin, finish, crossings[place].threshold, Fraction(offset))
 
 
 def _victims(
@@ -313,8 +353,8 @@ def _victims(
     """
     if begin >= end:
         return
-    first = field.evicted(piece.crossing, begin + piece.offset_us)
-    last = field.evicted(piece.crossing, end + piece.offset_us)
+    first = field.evicted(piece.threshold, begin + piece.offset_us)
+    last = field.evicted(piece.threshold, end + piece.offset_us)
     if first is None or last is None:
         return
     if first.pod.metadata.uid == last.pod.metadata.uid:
@@ -323,7 +363,7 @@ def _victims(
     low, high = begin, end
     while high - low > 1:
         middle = (low + high) / 2
-        seen = field.evicted(piece.crossing, middle + piece.offset_us)
+        seen = field.evicted(piece.threshold, middle + piece.offset_us)
         assert seen is not None
         low, high = (middle, high) if seen.pod.metadata.uid == first.pod.metadata.uid else (low, middle)
     turn = Fraction(round(high))
@@ -331,40 +371,43 @@ def _victims(
     yield turn, end, last
 
 
-def _together(one: Outcome, other: Outcome) -> Outcome:
-    return Outcome(
-        one.what,
-        one.probability + other.probability,
-        min(one.first_us, other.first_us),
-        max(one.last_us, other.last_us),
+def _together(one: ForecastOutcome, other: ForecastOutcome) -> ForecastOutcome:
+    return replace(
+        one,
+        probability=one.probability + other.probability,
+        earliest_seconds=min(one.earliest_seconds, other.earliest_seconds),
+        latest_seconds=max(one.latest_seconds, other.latest_seconds),
     )
 
 
 # ---- what would be needed -----------------------------------------------------------------------------------------
 
 
-def _needed(crossings: Sequence[Crossing], room: Room, growth: Growth, watch: Watch, wanted: Fraction) -> Needed | None:
-    memory = [crossing for crossing in crossings if crossing.facts.threshold.signal is Signal.MEMORY]
+def _needed(crossings: Sequence[_Crossing], room: Room, field: _Field, wanted: Fraction) -> Needed | None:
+    watch = field.watch
+    memory = [crossing for crossing in crossings if crossing.threshold.signal is Signal.MEMORY]
     if not memory:
         return None
     race = Race(
         available_bytes=memory[0].available_bytes,
         until_oom_bytes=room.until_oom_bytes,
         threshold_bytes=0,
-        growth_bytes_per_second=growth.bytes_per_second,
+        growth_bytes_per_second=field.growth.bytes_per_second,
         interval_us=watch.interval_us,
         statistics_age_us=watch.statistics_age_us,
         reaction_us=watch.reaction_us,
     )
     hard = winning_threshold_bytes(race, wanted)
-    soft = next((each.facts.amount for each in memory if not each.facts.threshold.is_hard), None)
+    soft = next((each.amount for each in memory if not each.threshold.is_hard), None)
+    grace_us = None if soft is None else winning_grace_period_us(replace(race, threshold_bytes=soft), wanted)
     return Needed(
         probability=wanted,
-        hard_threshold_bytes=hard,
+        eviction_hard_bytes=hard,
         attainable=hard < race.available_bytes,
         soft_threshold_bytes=soft,
-        soft_grace_us=None if soft is None else winning_grace_period_us(replace(race, threshold_bytes=soft), wanted),
-        soft_reservation_bytes=soft,
+        soft_grace_seconds=None if grace_us is None else grace_us / SECOND_US,
+        system_reserved_for_soft_bytes=soft,
+        text="",
     )
 
 

@@ -73,7 +73,7 @@ class KilledContainer(Struct, frozen=True, gc=False):
         return shown_oom_score(badness(self.worst.process, total_pages), total_pages)
 
 
-class Disagreement(Struct, frozen=True, gc=False):
+class Disagreement(Struct, frozen=True, gc=False, rename="camel"):
     """Two pods whom the kubelet and the kernel take in opposite orders, neither of them for want of a difference.
 
     They are neighbours in the kubelet's order, once pods between which it sees no difference stand in the kernel's, and
@@ -86,7 +86,7 @@ class Disagreement(Struct, frozen=True, gc=False):
     """What puts the other first for the kernel."""
     evicted_by: RankKey | None
     """What puts the one first for the kubelet; None where it would never evict the other."""
-    spared: Spared | None = None
+    spared: Spared | None
     """Why it would not."""
 
 

@@ -16,10 +16,8 @@ What nobody measured is left out or empty. Here texts become rows; whose they ar
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from difflib import get_close_matches
-from io import StringIO
 from typing import NoReturn
 
 import msgspec
@@ -29,6 +27,7 @@ from podqos.errors import InputError, InvalidQuantity
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
+from podqos.manifest.samples import csv_rows
 from podqos.model.quantity import Quantity
 
 
@@ -97,19 +96,13 @@ def _check(row: UsageRow) -> None:
 
 
 def _csv_rows(source: str, data: bytes) -> Iterator[UsageRow]:
-    reader = csv.DictReader(StringIO(data.decode(errors="replace")), skipinitialspace=True)
-    reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-    for fields in reader:
-        where = f"{source}:{reader.line_num}"
-        if None in fields or None in fields.values():
-            fix = f"the heading has {len(reader.fieldnames)} columns"
-            raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
-        given = {name: text.strip() for name, text in fields.items() if text.strip()}
-        yield usage_row({name: _number(text) if name in _COUNTS else text for name, text in given.items()}, where)
+    for row in csv_rows(source, data.decode(errors="replace")):
+        counts = {name: _number(text) for name, text in row.fields.items() if name in _COUNTS}
+        yield usage_row({**row.fields, **counts}, row.where)
 
 
-def _number(text: str) -> Plain:
-    return int(text) if text.isdecimal() else text
+def _number(text: Plain) -> Plain:
+    return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 
 def _yaml_rows(source: str, data: bytes) -> Iterator[UsageRow]:

@@ -11,25 +11,29 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier
-from podqos.advice.sizing.sizing import Sizing, Usage, size
+from podqos.advice.sizing.matrix import BurstPattern, PriorityTier, Recommendation
+from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk, Sizing, UsageHistory, size
 from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.policy import PriorityClass
-from podqos.model.resources import QOS_RESOURCES, ResourceRequirements
+from podqos.model.resources import QOS_RESOURCES, ResourceList
 
 
-class ContainerAdvice(Struct, frozen=True):
+class ContainerAdvice(Struct, frozen=True, rename="camel"):
     """What one container should ask for."""
 
-    name: str
-    before: ResourceRequirements
-    sizing: Sizing
-    is_init: bool = False
-
-    @property
-    def resources(self) -> ResourceRequirements:
-        """What it should ask for."""
-        return self.sizing.resources
+    container: str
+    requests_before: ResourceList
+    limits_before: ResourceList
+    requests: ResourceList
+    limits: ResourceList
+    memory_bytes: Percentiles | None
+    """What was measured; null where nothing was."""
+    cpu_milli: Percentiles | None
+    risk: Risk
+    """What the sizes leave to chance, counted from the samples."""
+    doubts: tuple[Doubt, ...]
+    needs_choice: bool
+    """Whether amounts are missing that nobody can know from here, without which the pod does not have the class."""
 
 
 class PodAdvice(Struct, frozen=True):
@@ -39,14 +43,12 @@ class PodAdvice(Struct, frozen=True):
     qos_class: QOSClass
     """The class aimed at."""
     containers: tuple[ContainerAdvice, ...]
-    unsized: tuple[str, ...]
-    """Containers for which amounts must be chosen, or the pod does not have the class."""
 
 
 def advise_pod(
     pod: Pod,
     current_class: QOSClass,
-    usages: Mapping[str, Usage],
+    usages: Mapping[str, UsageHistory],
     recommendation: Recommendation | None = None,
     *,
     burst: BurstPattern = BurstPattern.STEADY,
@@ -54,27 +56,42 @@ def advise_pod(
 ) -> PodAdvice:
     """Return the pod with advised amounts and priority; without a recommendation class and priority stay."""
     qos_class = current_class if recommendation is None else recommendation.qos_class
-    advised = {
-        container.name: ContainerAdvice(
-            container.name,
-            container.resources,
-            size(usages.get(container.name, Usage()), qos_class, burst, container.resources),
-            is_init=index >= len(pod.spec.containers),
-        )
-        for index, container in enumerate((*pod.spec.containers, *pod.spec.init_containers))
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    sizes = {
+        each.name: size(usages.get(each.name, UsageHistory()), qos_class, burst, each.resources) for each in containers
     }
     spec = replace(
         pod.spec,
-        containers=_resized(pod.spec.containers, advised),
-        init_containers=_resized(pod.spec.init_containers, advised),
+        containers=_resized(pod.spec.containers, sizes),
+        init_containers=_resized(pod.spec.init_containers, sizes),
     )
     if priority_class is not None:
         spec = replace(spec, priority_class_name=priority_class, priority=None)
-    unsized = tuple(name for name, advice in advised.items() if _is_unsized(advice, qos_class))
-    return PodAdvice(replace(pod, spec=spec), qos_class, tuple(advised.values()), unsized)
+    unsized = {
+        each.name
+        for each in containers
+        if _is_unsized(sizes[each.name], qos_class, is_init=each in pod.spec.init_containers)
+    }
+    advised = tuple(_container_advice(each, sizes[each.name], needs_choice=each.name in unsized) for each in containers)
+    return PodAdvice(replace(pod, spec=spec), qos_class, advised)
 
 
-def priority_class_for(tier: Tier, existing: Iterable[PriorityClass]) -> tuple[str, bool]:
+def _container_advice(container: Container, sizing: Sizing, *, needs_choice: bool) -> ContainerAdvice:
+    return ContainerAdvice(
+        container=container.name,
+        requests_before=container.resources.requests,
+        limits_before=container.resources.limits,
+        requests=sizing.resources.requests,
+        limits=sizing.resources.limits,
+        memory_bytes=sizing.memory,
+        cpu_milli=sizing.cpu,
+        risk=sizing.risk,
+        doubts=sizing.doubts,
+        needs_choice=needs_choice,
+    )
+
+
+def priority_class_for(tier: PriorityTier, existing: Iterable[PriorityClass]) -> tuple[str, bool]:
     """Return the name of the PriorityClass to use, and whether it has to be created.
 
     A class with the same value does as well. The lowest tier needs none: a pod without a class has priority 0.
@@ -87,14 +104,14 @@ def priority_class_for(tier: Tier, existing: Iterable[PriorityClass]) -> tuple[s
     return tier.name, True
 
 
-def _resized(containers: tuple[Container, ...], advised: Mapping[str, ContainerAdvice]) -> tuple[Container, ...]:
-    return tuple(replace(container, resources=advised[container.name].resources) for container in containers)
+def _resized(containers: tuple[Container, ...], sizes: Mapping[str, Sizing]) -> tuple[Container, ...]:
+    return tuple(replace(container, resources=sizes[container.name].resources) for container in containers)
 
 
-def _is_unsized(advice: ContainerAdvice, qos_class: QOSClass) -> bool:
-    resources = advice.resources
+def _is_unsized(sizing: Sizing, qos_class: QOSClass, *, is_init: bool) -> bool:
+    resources = sizing.resources
     if qos_class is QOSClass.GUARANTEED:
         return any(name not in resources.limits for name in QOS_RESOURCES)
     if qos_class is QOSClass.BURSTABLE:
-        return not advice.is_init and any(name not in resources.requests for name in QOS_RESOURCES)
+        return not is_init and any(name not in resources.requests for name in QOS_RESOURCES)
     return False

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.advice.sizing.matrix import BurstPattern, Description, RestartCost
 from podqos.errors import InputError, InvalidQuantity
@@ -51,6 +52,8 @@ class DescribedWorkload(Struct, frozen=True, rename="camel"):
     cpu: Quantity | None = None
     """The most it is expected to use."""
     memory: Quantity | None = None
+    source: str = ""
+    """The file; empty where it is from none."""
 
 
 # What an entry says besides the description itself.
@@ -121,7 +124,7 @@ class _Entry:
         rest: dict[str, Plain] = {field: value[field] for field in _BESIDES if field in value}
         rest["description"] = fields
         try:
-            return convert(rest, DescribedWorkload)
+            return replace(convert(rest, DescribedWorkload), source=self._source)
         except (msgspec.ValidationError, InvalidQuantity) as error:
             what, _, field = str(error).partition(" - at `$.")
             raise self._error((field.rstrip("`"),) if field else (), what, "see podqos advise --help") from error

@@ -11,14 +11,49 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.matrix import Because, Description
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.model.pod import Pod
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.survival.assumed_usage import stand_in_usage
-from podqos.survival.drift import Identity, Version, VersionWorkload, WorkloadDrift, drift
+from podqos.survival.assumed_usage import assumed_usage
+from podqos.survival.drift import (
+    Identity,
+    Overtaking,
+    Standing,
+    Version,
+    VersionWorkload,
+    WorkloadDrift,
+    drift,
+)
+
+
+class WorkloadAdvice(Struct, frozen=True, rename="camel"):
+    """What one workload should have."""
+
+    workload: str
+    source: str
+    description: Description | None
+    """Null where nobody described it: then only sizes are advised."""
+    like: str
+    """The service of the matrix in the same case."""
+    because: tuple[Because, ...]
+    reasons: tuple[str, ...]
+    """The same in words, which ``report`` adds."""
+    wanted_class: QOSClass
+    before: Standing | None
+    after: Standing | None
+    priority_class: str | None
+    """Null where the priority stays."""
+    containers: tuple[ContainerAdvice, ...]
+    moved_ahead: tuple[Overtaking, ...]
+    """Where it would go first, and does not now."""
+    moved_back: tuple[Overtaking, ...]
+    refusal: str
+    """Why the API server would not store the advised pod; empty where it would."""
 
 
 class Advised(Struct, frozen=True):
@@ -51,7 +86,7 @@ def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: 
             continue
         pod = _identified(stored, each.identity)
         entries.append(VersionWorkload(each.identity, pod, (pod.metadata.uid,)))
-        usages.append(stand_in_usage(pod, each.before, each.memory_bytes))
+        usages.append(assumed_usage(pod, each.before, each.memory_bytes))
     return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))
 
 

@@ -10,22 +10,22 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.sizing.samples import Samples
-from podqos.advice.sizing.sizing import Usage
+from podqos.advice.sizing.samples import ContainerSamples
+from podqos.advice.sizing.sizing import UsageHistory
 from podqos.model.pod import Pod
 from podqos.survival.drift import Identity
 
 
 class Matched(Struct, frozen=True):
-    """Samples by workload and container, and the pods that are nobody's."""
+    """ContainerSamples by workload and container, and the pods that are nobody's."""
 
-    usages: Mapping[Identity, Mapping[str, Usage]]
+    usages: Mapping[Identity, Mapping[str, UsageHistory]]
     strangers: tuple[str, ...]
 
 
-def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[Samples]) -> Matched:
+def match_samples(workloads: Mapping[Identity, Pod], samples: Iterable[ContainerSamples]) -> Matched:
     """Give samples to the containers they are of; all pods of a workload together."""
-    found: dict[Identity, dict[str, list[Samples]]] = {}
+    found: dict[Identity, dict[str, list[ContainerSamples]]] = {}
     strangers: list[str] = []
     for each in samples:
         identity = _owner(each.pod, list(workloads))
@@ -60,8 +60,8 @@ def _container(name: str, pod: Pod) -> str | None:
     return name if name in names else None
 
 
-def _together(samples: Sequence[Samples]) -> Usage:
-    return Usage(
+def _together(samples: Sequence[ContainerSamples]) -> UsageHistory:
+    return UsageHistory(
         memory_bytes=tuple(value for each in samples for value in each.memory_bytes),
         cpu_milli=tuple(value for each in samples for value in each.cpu_milli),
         oom_kills=sum(each.oom_kills for each in samples),

@@ -71,7 +71,7 @@ class Because(StrEnum):
     """The table has no such row: this is the nearest one on the safe side."""
 
 
-class Tier(Struct, frozen=True):
+class PriorityTier(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A priority with a name, as a PriorityClass."""
 
     name: str
@@ -80,26 +80,28 @@ class Tier(Struct, frozen=True):
     is_default: bool = False
 
 
-LATENCY_CRITICAL = Tier("latency-critical", 1_000_000, "Users notice at once when these stop.")
-USER_FACING = Tier("user-facing", 500_000, "Serves users, but is quick to start again.")
-INDEXING = Tier("indexing", 200_000, "Work behind the scenes that is costly to begin anew.")
-BATCH = Tier("batch-processing", 100_000, "Work that may be stopped and repeated at any time.")
-DEFAULT = Tier("default", 0, "The rest.", is_default=True)
+LATENCY_CRITICAL = PriorityTier("latency-critical", 1_000_000, "Users notice at once when these stop.")
+USER_FACING = PriorityTier("user-facing", 500_000, "Serves users, but is quick to start again.")
+INDEXING = PriorityTier("indexing", 200_000, "Work behind the scenes that is costly to begin anew.")
+BATCH = PriorityTier("batch-processing", 100_000, "Work that may be stopped and repeated at any time.")
+DEFAULT = PriorityTier("default", 0, "The rest.", is_default=True)
 TIERS = (LATENCY_CRITICAL, USER_FACING, INDEXING, BATCH, DEFAULT)
 """From the most important to the least."""
 
 
-class Row(Struct, frozen=True):
+class MatrixRow(Struct, frozen=True):
     """A row of the matrix: who asks for what, and gets what."""
 
     service: str
     description: Description
     qos_class: QOSClass
-    tier: Tier
+    tier: PriorityTier
 
 
-def _row(service: str, sensitive: bool, cost: RestartCost, burst: BurstPattern, gets: tuple[QOSClass, Tier]) -> Row:
-    return Row(service, Description(sensitive, cost, burst), *gets)
+def _row(
+    service: str, sensitive: bool, cost: RestartCost, burst: BurstPattern, gets: tuple[QOSClass, PriorityTier]
+) -> MatrixRow:
+    return MatrixRow(service, Description(sensitive, cost, burst), *gets)
 
 
 _COST, _BURST, _CLASS = RestartCost, BurstPattern, QOSClass
@@ -120,7 +122,7 @@ class Recommendation(Struct, frozen=True):
     """What a workload should have, and why."""
 
     qos_class: QOSClass
-    tier: Tier
+    tier: PriorityTier
     because: tuple[Because, ...]
     like: str = ""
     """The service of the matrix in the same case; empty where there is none."""
@@ -171,6 +173,6 @@ def _more_reasons(description: Description, cost: RestartCost, qos_class: QOSCla
     return reasons
 
 
-def _is_near(row: Row, cost: RestartCost) -> bool:
+def _is_near(row: MatrixRow, cost: RestartCost) -> bool:
     """Whether a row is about the same restart cost; how something bursts changes sizes, not class or priority."""
     return row.description.restart_cost is cost

@@ -66,26 +66,37 @@ class NodeNeeds(Struct, frozen=True, rename="camel"):
         return self.growth_bytes_per_second or max(1, self.memory_bytes // _FILLS_IN_SECONDS)
 
 
-class NodeSettings(Struct, frozen=True):
-    """Settings, with the numbers behind them."""
+class Reservations(Struct, frozen=True):
+    """What is held back for the kubelet and the system."""
 
-    needs: NodeNeeds
     kube_memory_bytes: int
     kube_cpu_milli: int
     system_memory_bytes: int
     """With the soft threshold in it."""
     system_cpu_milli: int
-    hard_bytes: int
-    soft_bytes: int
+
+
+class NodeAdvice(Struct, frozen=True, rename="camel"):
+    """What a node's kubelet should be told."""
+
+    memory_bytes: int
+    cpu_milli: int
+    growth_bytes_per_second: int
+    """What the hard threshold holds against."""
+    hard_wins: Fraction
+    """The probability that it acts before the kernel, at that rate."""
     kernel_keeps_bytes: int
     """The mark at which the kernel kills."""
+    hard_bytes: int
+    soft_bytes: int
     soft_growth_bytes_per_second: int
-    hard_wins: Fraction
-    """The probability that the hard threshold acts before the kernel, at the rate asked for."""
-    soft_nodefs_bytes: int | None = None
+    reasons: tuple[str, ...]
+    """Which ``report`` adds."""
+    configuration: dict[str, Setting]
+    """The KubeletConfiguration."""
 
 
-def advise_node(needs: NodeNeeds) -> NodeSettings:
+def advise_node(needs: NodeNeeds) -> NodeAdvice:
     """Work out the settings of a node."""
     kept_bytes = machine(needs.memory_bytes).watermarks.min_bytes
     hard_bytes = _whole_mib(winning_threshold_bytes(_race(needs, kept_bytes), needs.probability))
@@ -94,45 +105,55 @@ def advise_node(needs: NodeNeeds) -> NodeSettings:
     soft_growth = max(1, int(needs.growth * _SOFT_GROWTH))
     soft = _race(needs, hard_bytes, growth=soft_growth, grace_seconds=needs.soft_grace_seconds)
     soft_bytes = max(_whole_mib(winning_threshold_bytes(soft)), _whole_mib(hard_bytes * 5 // 4))
-    kube_memory, kube_cpu, system_memory, system_cpu = _reservations(needs)
-    nodefs = needs.nodefs_bytes
-    return NodeSettings(
-        needs=needs,
-        kube_memory_bytes=kube_memory,
-        kube_cpu_milli=kube_cpu,
-        system_memory_bytes=system_memory + soft_bytes,
-        system_cpu_milli=system_cpu,
+    return NodeAdvice(
+        memory_bytes=needs.memory_bytes,
+        cpu_milli=needs.cpu_milli,
+        growth_bytes_per_second=needs.growth,
+        hard_wins=run_race(_race(needs, kept_bytes, threshold=hard_bytes)).kubelet_first,
+        kernel_keeps_bytes=kept_bytes,
         hard_bytes=hard_bytes,
         soft_bytes=soft_bytes,
-        kernel_keeps_bytes=kept_bytes,
         soft_growth_bytes_per_second=soft_growth,
-        hard_wins=run_race(_race(needs, kept_bytes, threshold=hard_bytes)).kubelet_first,
-        soft_nodefs_bytes=None if nodefs is None else -(-nodefs * _SOFT_NODEFS_PERCENT // 100),
+        reasons=(),
+        configuration=_configuration(needs, reservations(needs, soft_bytes), hard_bytes, soft_bytes),
     )
 
 
-def kubelet_configuration_of(settings: NodeSettings) -> dict[str, Setting]:
+def reservations(needs: NodeNeeds, soft_bytes: int) -> Reservations:
+    """Return what a node with this soft threshold holds back."""
+    kube_memory = _whole_mib(_steps(needs.memory_bytes, _MEMORY_STEPS, 1000))
+    kube_cpu = _steps(needs.cpu_milli, _CPU_STEPS, 10_000)
+    system_memory, system_cpu = _SYSTEM_MEMORY_BYTES, _SYSTEM_CPU_MILLI
+    if needs.system_memory_bytes is not None:
+        # What was measured holds the kubelet too: what its share does not cover is the system's.
+        system_memory = max(0, _whole_mib(int(needs.system_memory_bytes * _MEASURED_MARGIN)) - kube_memory)
+    if needs.system_cpu_milli is not None:
+        system_cpu = max(_SYSTEM_CPU_MILLI, int(needs.system_cpu_milli * _MEASURED_MARGIN) - kube_cpu)
+    return Reservations(kube_memory, kube_cpu, system_memory + soft_bytes, system_cpu)
+
+
+def _configuration(needs: NodeNeeds, reserved: Reservations, hard_bytes: int, soft_bytes: int) -> dict[str, Setting]:
     """Return the settings as a KubeletConfiguration.
 
     Naming one hard threshold drops the kubelet's defaults of the others, so all of them are written.
     """
-    needs = settings.needs
-    system = {"cpu": _milli(settings.system_cpu_milli), "memory": _bytes(settings.system_memory_bytes)}
-    soft = {"memory.available": _bytes(settings.soft_bytes)}
+    system = {"cpu": _milli(reserved.system_cpu_milli), "memory": _bytes(reserved.system_memory_bytes)}
+    soft = {"memory.available": _bytes(soft_bytes)}
     grace = {"memory.available": _duration(needs.soft_grace_seconds)}
-    if settings.soft_nodefs_bytes is not None:
+    if needs.nodefs_bytes is not None:
         # The kubelet works shares out in floating point, and may end a little above.
-        system["ephemeral-storage"] = _bytes(_whole_mib(settings.soft_nodefs_bytes) + MIB)
+        soft_nodefs_bytes = -(-needs.nodefs_bytes * _SOFT_NODEFS_PERCENT // 100)
+        system["ephemeral-storage"] = _bytes(_whole_mib(soft_nodefs_bytes) + MIB)
         soft["nodefs.available"] = f"{_SOFT_NODEFS_PERCENT}%"
         grace["nodefs.available"] = _duration(_SOFT_NODEFS_GRACE_SECONDS)
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "kubeReserved": {"cpu": _milli(settings.kube_cpu_milli), "memory": _bytes(settings.kube_memory_bytes)},
+        "kubeReserved": {"cpu": _milli(reserved.kube_cpu_milli), "memory": _bytes(reserved.kube_memory_bytes)},
         "systemReserved": system,
         "enforceNodeAllocatable": ["pods"],
         "evictionHard": {
-            "memory.available": _bytes(settings.hard_bytes),
+            "memory.available": _bytes(hard_bytes),
             "nodefs.available": f"{_HARD_NODEFS_PERCENT}%",
             "nodefs.inodesFree": "5%",
             "imagefs.available": "15%",
@@ -156,23 +177,6 @@ def _race(
         growth_bytes_per_second=growth or needs.growth,
         grace_period_us=grace_seconds * SECOND_US,
     )
-
-
-def _reservations(needs: NodeNeeds) -> tuple[int, int, int, int]:
-    """Return memory and cpu for the kubelet, then for the system."""
-    kube_memory = _whole_mib(_steps(needs.memory_bytes, _MEMORY_STEPS, 1000))
-    kube_cpu = _steps(needs.cpu_milli, _CPU_STEPS, 10_000)
-    measured_memory, measured_cpu = needs.system_memory_bytes, needs.system_cpu_milli
-    if measured_memory is not None:
-        # What was measured holds the kubelet too: what its share does not cover is the system's.
-        system_memory = max(0, _whole_mib(int(measured_memory * _MEASURED_MARGIN)) - kube_memory)
-    else:
-        system_memory = _SYSTEM_MEMORY_BYTES
-    if measured_cpu is not None:
-        system_cpu = max(_SYSTEM_CPU_MILLI, int(measured_cpu * _MEASURED_MARGIN) - kube_cpu)
-    else:
-        system_cpu = _SYSTEM_CPU_MILLI
-    return kube_memory, kube_cpu, system_memory, system_cpu
 
 
 def _steps(amount: int, steps: Sequence[tuple[int | None, int]], of: int) -> int:

@@ -15,20 +15,19 @@ Samples of all pods of a workload are one collection: what they were is of inter
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
-from decimal import Decimal, InvalidOperation
-from io import StringIO
+from fractions import Fraction
 from itertools import pairwise
 from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from podqos.errors import InputError, InvalidQuantity
-from podqos.manifest.decode import PLAIN_DECODER, decode_hook
+from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import Plain
+from podqos.manifest.samples import PrometheusSeries, SampleRow, read_amount
+from podqos.manifest.samples import read_samples as read_file
+from podqos.model.quantity import NANOS, Quantity
 
 Measure = Literal["memory", "cpu", "oomKills"]
 
@@ -45,7 +44,7 @@ _METRICS: dict[str, Measure] = {
 _NO_CONTAINERS = ("", "POD")
 
 
-class Samples(Struct, frozen=True):
+class ContainerSamples(Struct, frozen=True):
     """What the containers of one name in one pod used."""
 
     pod: str
@@ -70,42 +69,26 @@ class _Bag(Struct):
 _Bags = dict[tuple[str, str], _Bag]
 
 
-def read_samples(source: str, data: bytes, unnamed: Measure = "memory") -> tuple[Samples, ...]:
+def read_samples(source: str, data: bytes, unnamed: Measure = "memory") -> tuple[ContainerSamples, ...]:
     """Read a file of samples; ``unnamed`` is what a Prometheus result without a name holds."""
-    text = data.decode(errors="replace").lstrip("\ufeff")
     bags: _Bags = {}
-    if text.lstrip()[:1] in {"{", "["}:
-        try:
-            value = PLAIN_DECODER.decode(text.encode())
-        except msgspec.DecodeError as error:
-            raise InputError(f"not JSON: {error}", where=source, fix="give CSV, JSON or Prometheus' answer") from error
-        _take_json(value, bags, source, unnamed)
+    found = read_file(source, data)
+    if isinstance(found, tuple):
+        for index, series in enumerate(found):
+            _take_series(series, bags, f"{source}: result[{index}]", unnamed)
     else:
-        for fields, where in _csv_rows(source, text):
-            _take_row(fields, bags, where)
+        for row in found:
+            _take_row(row, bags)
     if not bags:
         raise InputError("no samples in it", where=source, fix=f"the columns are {', '.join(COLUMNS)}")
     return tuple(
-        Samples(pod, container, tuple(bag.memory_bytes), tuple(bag.cpu_milli), bag.oom_kills, bag.where)
+        ContainerSamples(pod, container, tuple(bag.memory_bytes), tuple(bag.cpu_milli), bag.oom_kills, bag.where)
         for (pod, container), bag in bags.items()
     )
 
 
-# ---- rows --------------------------------------------------------------------------------------------------------
-
-
-def _csv_rows(source: str, text: str) -> Iterator[tuple[dict[str, Plain], str]]:
-    reader = csv.DictReader(StringIO(text), skipinitialspace=True)
-    reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
-    for fields in reader:
-        where = f"{source}:{reader.line_num}"
-        if None in fields or None in fields.values():
-            fix = f"the heading has {len(reader.fieldnames)} columns"
-            raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
-        yield {name: value.strip() for name, value in fields.items() if value.strip()}, where
-
-
-def _take_row(fields: dict[str, Plain], bags: _Bags, where: str) -> None:
+def _take_row(row: SampleRow, bags: _Bags) -> None:
+    fields, where = row.fields, row.where
     for name in fields:
         if name not in COLUMNS:
             raise InputError(f"there is no column {name!r}", where=where, fix=suggestion(name, COLUMNS))
@@ -113,66 +96,23 @@ def _take_row(fields: dict[str, Plain], bags: _Bags, where: str) -> None:
     if not isinstance(pod, str) or not pod or not isinstance(container, str):
         raise InputError("the row says no pod", where=where, fix="write its name, or that of its workload")
     bag = bags.setdefault((pod, container), _Bag(where))
-    if "memory" in fields:
-        bag.memory_bytes.append(_units(fields["memory"], where, milli=False))
-    if "cpu" in fields:
-        bag.cpu_milli.append(_units(fields["cpu"], where, milli=True))
-    if "oomKills" in fields:
-        bag.oom_kills += _units(fields["oomKills"], where, milli=False)
+    amounts = {name: _amount(fields[name], where) for name in ("memory", "cpu", "oomKills") if name in fields}
+    if "memory" in amounts:
+        bag.memory_bytes.append(amounts["memory"].value)
+    if "cpu" in amounts:
+        bag.cpu_milli.append(amounts["cpu"].milli_value)
+    if "oomKills" in amounts:
+        bag.oom_kills += amounts["oomKills"].value
 
 
-def _units(value: Plain, where: str, *, milli: bool) -> int:
+def _amount(value: Plain, where: str) -> Quantity:
     try:
-        amount = decode_hook(object, value)
-    except InvalidQuantity as error:
-        raise InputError(error.what, where=where, fix="amounts are written as in manifests: 250m, 100Mi") from error
-    if amount.sign < 0:
-        raise InputError(f"{value} is below zero", where=where, fix="leave it out")
-    return amount.milli_value if milli else amount.value
+        return read_amount(value)
+    except InputError as error:
+        raise InputError(error.what, where=where, fix=error.fix) from None
 
 
-# ---- JSON and Prometheus -----------------------------------------------------------------------------------------
-
-
-def _take_json(value: Plain, bags: _Bags, source: str, unnamed: Measure) -> None:
-    if isinstance(value, list):
-        for index, row in enumerate(value):
-            where = f"{source}: [{index}]"
-            if not isinstance(row, dict):
-                raise InputError("a sample must be an object", where=where, fix='write {"pod": "a", "memory": "1Gi"}')
-            _take_row(row, bags, where)
-        return
-    try:
-        answer = msgspec.convert(value, _Answer, strict=False)
-    except msgspec.ValidationError as error:
-        fix = "give the answer of /api/v1/query_range, or a list of samples"
-        raise InputError(f"not an answer of Prometheus: {error}", where=source, fix=fix) from error
-    if answer.status != "success":
-        raise InputError(f"Prometheus says {answer.status}: {answer.error}", where=source, fix="repeat the query")
-    if answer.data.result_type != "matrix":
-        what = f"the result is a {answer.data.result_type}"
-        raise InputError(what, where=source, fix="ask /api/v1/query_range, which answers with a matrix")
-    for index, series in enumerate(answer.data.result):
-        _take_series(series, bags, f"{source}: result[{index}]", unnamed)
-
-
-class _Series(Struct, frozen=True):
-    metric: dict[str, str]
-    values: tuple[tuple[float, str], ...] = ()
-
-
-class _Data(Struct, frozen=True, rename="camel"):
-    result_type: str = ""
-    result: tuple[_Series, ...] = ()
-
-
-class _Answer(Struct, frozen=True):
-    status: str
-    data: _Data = _Data()
-    error: str = ""
-
-
-def _take_series(series: _Series, bags: _Bags, where: str, unnamed: Measure) -> None:
+def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Measure) -> None:
     labels = series.metric
     name = labels.get("__name__", "")
     measure = _METRICS.get(name) if name else unnamed
@@ -189,37 +129,28 @@ def _take_series(series: _Series, bags: _Bags, where: str, unnamed: Measure) -> 
         return
     namespace = labels.get("namespace", "")
     bag = bags.setdefault((f"{namespace}/{pod}" if namespace else pod, container), _Bag(where))
-    numbers = [_number(text, where) for _, text in series.values]
+    # Whole units as they were measured: nothing is rounded up that a counter or a gauge did not reach.
+    numbers = [Fraction(_amount(text, where).nanos, NANOS) for _, text in series.values]
     if measure == "memory":
         bag.memory_bytes += [int(number) for number in numbers]
     elif measure == "oomKills":
         is_counter = name == "container_oom_events_total"
-        bag.oom_kills += int(_increase(numbers)) if is_counter else int(max(numbers, default=Decimal(0)) > 0)
+        bag.oom_kills += int(_increase(numbers)) if is_counter else int(max(numbers, default=0) > 0)
     elif name:
         bag.cpu_milli += list(_rates(series, numbers))
     else:
         bag.cpu_milli += [int(number * 1000) for number in numbers]
 
 
-def _number(text: str, where: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        number = Decimal("NaN")
-    if not number.is_finite() or number < 0:
-        raise InputError(f"{text!r} is not an amount", where=where, fix="leave such samples out of the query")
-    return number
-
-
-def _increase(numbers: list[Decimal]) -> Decimal:
+def _increase(numbers: list[Fraction]) -> Fraction:
     """Return by how much a counter rose; one that falls was reset and began anew."""
     steps = pairwise(numbers)
-    return sum((after - before if after >= before else after for before, after in steps), Decimal(0))
+    return sum((after - before if after >= before else after for before, after in steps), Fraction(0))
 
 
-def _rates(series: _Series, numbers: list[Decimal]) -> Iterator[int]:
+def _rates(series: PrometheusSeries, numbers: list[Fraction]) -> Iterator[int]:
     """Yield what was used between two samples of a counter, in thousandths of a core."""
     for index in range(1, len(numbers)):
-        seconds = Decimal(repr(series.values[index][0])) - Decimal(repr(series.values[index - 1][0]))
+        seconds = Fraction(repr(series.values[index][0])) - Fraction(repr(series.values[index - 1][0]))
         if seconds > 0:
             yield int(_increase(numbers[index - 1 : index + 1]) * 1000 / seconds)

@@ -35,7 +35,7 @@ _AFTER_OOM = Fraction(3, 2)
 _FEW_SAMPLES = 100
 
 
-class Rule(Struct, frozen=True):
+class SizingRule(Struct, frozen=True):
     """An amount: a percentile, and a margin on top."""
 
     percentile: int
@@ -45,31 +45,31 @@ class Rule(Struct, frozen=True):
 class SizingPolicy(Struct, frozen=True):
     """How the four amounts of a container follow from its samples."""
 
-    memory_request: Rule
-    memory_limit: Rule
-    cpu_request: Rule
-    cpu_limit: Rule
+    memory_request: SizingRule
+    memory_limit: SizingRule
+    cpu_request: SizingRule
+    cpu_limit: SizingRule
 
 
-_GUARANTEED_MEMORY = Rule(MOST, 20)
-_BURSTABLE_MEMORY = Rule(95, 10), Rule(MOST, 25)
+_GUARANTEED_MEMORY = SizingRule(MOST, 20)
+_BURSTABLE_MEMORY = SizingRule(95, 10), SizingRule(MOST, 25)
 
 
-def _guaranteed(cpu: Rule) -> SizingPolicy:
+def _guaranteed(cpu: SizingRule) -> SizingPolicy:
     return SizingPolicy(_GUARANTEED_MEMORY, _GUARANTEED_MEMORY, cpu, cpu)
 
 
-def _burstable(cpu_request: Rule) -> SizingPolicy:
-    return SizingPolicy(*_BURSTABLE_MEMORY, cpu_request, Rule(99, 20))
+def _burstable(cpu_request: SizingRule) -> SizingPolicy:
+    return SizingPolicy(*_BURSTABLE_MEMORY, cpu_request, SizingRule(99, 20))
 
 
 POLICIES: Mapping[tuple[QOSClass, BurstPattern], SizingPolicy] = {
-    (QOSClass.GUARANTEED, BurstPattern.STEADY): _guaranteed(Rule(99, 15)),
-    (QOSClass.GUARANTEED, BurstPattern.SPIKY): _guaranteed(Rule(MOST, 15)),
-    (QOSClass.GUARANTEED, BurstPattern.BURSTY): _guaranteed(Rule(99, 15)),
-    (QOSClass.BURSTABLE, BurstPattern.STEADY): _burstable(Rule(95)),
-    (QOSClass.BURSTABLE, BurstPattern.SPIKY): _burstable(Rule(95)),
-    (QOSClass.BURSTABLE, BurstPattern.BURSTY): _burstable(Rule(50)),
+    (QOSClass.GUARANTEED, BurstPattern.STEADY): _guaranteed(SizingRule(99, 15)),
+    (QOSClass.GUARANTEED, BurstPattern.SPIKY): _guaranteed(SizingRule(MOST, 15)),
+    (QOSClass.GUARANTEED, BurstPattern.BURSTY): _guaranteed(SizingRule(99, 15)),
+    (QOSClass.BURSTABLE, BurstPattern.STEADY): _burstable(SizingRule(95)),
+    (QOSClass.BURSTABLE, BurstPattern.SPIKY): _burstable(SizingRule(95)),
+    (QOSClass.BURSTABLE, BurstPattern.BURSTY): _burstable(SizingRule(50)),
 }
 
 
@@ -121,7 +121,7 @@ class Risk(Struct, frozen=True, rename="camel"):
     """Above it the container is throttled."""
 
 
-class Usage(Struct, frozen=True):
+class UsageHistory(Struct, frozen=True):
     """What is known about one container."""
 
     memory_bytes: tuple[int, ...] = ()
@@ -149,7 +149,7 @@ def percentile(values: Sequence[int], percent: int) -> int:
 
 
 def size(
-    usage: Usage, qos_class: QOSClass, burst: BurstPattern, current: ResourceRequirements = NO_RESOURCES
+    usage: UsageHistory, qos_class: QOSClass, burst: BurstPattern, current: ResourceRequirements = NO_RESOURCES
 ) -> Sizing:
     """Return sizes for a container of such a pod; amounts of which nothing is known stay as they are."""
     memory, cpu = _percentiles(usage.memory_bytes), _percentiles(usage.cpu_milli)
@@ -167,7 +167,7 @@ def size(
     return Sizing(resources, memory, cpu, risk_of(usage, resources), tuple(_doubts(usage)), policy)
 
 
-def risk_of(usage: Usage, resources: ResourceRequirements) -> Risk:
+def risk_of(usage: UsageHistory, resources: ResourceRequirements) -> Risk:
     """Count how often samples exceed amounts; no request is exceeded by any use, no limit by none."""
     limits = resources.limits
     # As the API server fills them in.
@@ -183,7 +183,7 @@ def risk_of(usage: Usage, resources: ResourceRequirements) -> Risk:
 class _Amounts:
     """The four amounts of a container."""
 
-    def __init__(self, usage: Usage, policy: SizingPolicy, current: ResourceRequirements) -> None:
+    def __init__(self, usage: UsageHistory, policy: SizingPolicy, current: ResourceRequirements) -> None:
         self._usage, self._policy, self._current = usage, policy, current
 
     def requests(self) -> dict[str, Quantity]:
@@ -200,7 +200,7 @@ class _Amounts:
             found[MEMORY] = max(found[MEMORY], _memory(held * _AFTER_OOM))
         return found
 
-    def _both(self, cpu: Rule, memory: Rule, current: Mapping[str, Quantity]) -> dict[str, Quantity]:
+    def _both(self, cpu: SizingRule, memory: SizingRule, current: Mapping[str, Quantity]) -> dict[str, Quantity]:
         found = {}
         if self._usage.cpu_milli:
             found[CPU] = _cpu(_amount(self._usage.cpu_milli, cpu))
@@ -213,7 +213,7 @@ class _Amounts:
         return found
 
 
-def _amount(values: Sequence[int], rule: Rule) -> Fraction:
+def _amount(values: Sequence[int], rule: SizingRule) -> Fraction:
     return Fraction(percentile(values, rule.percentile) * (100 + rule.margin_percent), 100)
 
 
@@ -256,7 +256,7 @@ def _percentiles(values: Sequence[int]) -> Percentiles | None:
     return Percentiles(len(values), *(percentile(values, percent) for percent in (50, 95, 99, MOST)))
 
 
-def _doubts(usage: Usage) -> list[Doubt]:
+def _doubts(usage: UsageHistory) -> list[Doubt]:
     doubts = []
     if usage.is_expected:
         doubts.append(Doubt.EXPECTED_ONLY)

@@ -15,37 +15,21 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from msgspec import Struct
-from msgspec.structs import replace
-
-from podqos.admission.chain import admit
-from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
-from podqos.advice.sizing.effect import Advised, effect
-from podqos.advice.sizing.matrix import BurstPattern, Recommendation, Tier, recommend
-from podqos.advice.sizing.sizing import percentile
+from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
+from podqos.advice.sizing.samples import ContainerSamples, read_samples
+from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
-from podqos.cli.commands.advise_subjects import Subject, identity_of, print_problems, read_subjects
-from podqos.cli.options import (
-    add_filename_option,
-    add_kubelet_option,
-    add_schema_option,
-    add_version_option,
-    described_node_memory,
-)
-from podqos.cli.output import print_documents, print_schema, print_value
-from podqos.cli.terminal import add_colour_option, style_for
-from podqos.library.inputs.kubelet_node import judged_cgroups, kubelet_of
-from podqos.library.inputs.objects import Objects
-from podqos.model.node import Node
-from podqos.model.pod import ObjectMeta, Pod
-from podqos.model.policy import PriorityClass
-from podqos.model.profile import Profile, parse_version
-from podqos.qos.classes import classify
-from podqos.report.advice.value import AdviceReport, WorkloadAdviceReport, priority_class_report, workload_report
-from podqos.report.survival.drift import Allowed, workload_reports
-from podqos.survival.drift import Identity, WorkloadDrift
+from podqos.cli.inputs import print_problems, read_objects
+from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, stated_node_memory
+from podqos.cli.output import add_output_options, emit, print_documents, say_assumptions
+from podqos.library.advise import advise, advised_manifests
+from podqos.library.inputs.files import applied_files, read_bytes
+from podqos.library.inputs.kubelet_node import kubelet_of
+from podqos.model.profile import parse_version
+from podqos.report.advice.lines import text
+from podqos.report.advice.value import AdviceReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,156 +46,68 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-memory",
         metavar="QUANTITY",
-        help="memory of the node (default: that of a Node in the files, or 64Gi; with --node this machine's)",
+        help="memory of the node (default: of the smallest Node in the files, or 64Gi)",
     )
     add_kubelet_option(parser)
     add_node_options(parser)
     add_version_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "manifests", "patch", "json", "yaml"),
-        default="text",
-        help="(default: text)",
+    add_output_options(
+        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.report.advice.value:AdviceReport"
     )
-    add_schema_option(parser)
-    add_colour_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Advise, print, and return the exit code."""
-    if arguments.schema:
-        print_schema(AdviceReport)
-        return 0
     profile = parse_version(arguments.kubernetes_version)
-    version = ".".join(map(str, profile.version))
     if arguments.node:
-        return run_for_node(arguments, version)
-    return _Advising(arguments, profile).run(version)
-
-
-# ---- workloads ---------------------------------------------------------------------------------------------------
-
-
-class _Result(Struct, frozen=True):
-    """The advice about one workload."""
-
-    subject: Subject
-    advice: PodAdvice
-    recommendation: Recommendation | None
-    priority_class: str | None
-    before: Pod
-    after: Pod
-    refusal: str
-
-
-class _Advising:
-    """One run over workloads."""
-
-    def __init__(self, arguments: argparse.Namespace, profile: Profile) -> None:
-        self._arguments, self._profile = arguments, profile
-        self._objects = Objects()
-        self._subjects = read_subjects(arguments, self._objects)
-        self._policies = self._objects.namespace_policies()
-        self._to_create: dict[str, Tier] = {}
-
-    def run(self, version: str) -> int:
-        """Advise, print, and return the exit code."""
-        results = [self._advise(subject) for subject in self._subjects]
-        memory_bytes = described_node_memory(self._arguments.node_memory, self._objects.of(Node))
-        advised = [*map(_advised, results), *self._untouched(results)]
-        kubelet = kubelet_of(self._arguments.kubelet_config)
-        settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=self._profile)
-        drifts = effect(advised, settings, self._profile)
-        reports = tuple(_report(each, drifts[each.subject.identity]) for each in results)
-        classes = tuple(priority_class_report(tier) for tier in self._to_create.values())
-        self._print(AdviceReport(version, memory_bytes, reports, classes), results)
-        return 2 if print_problems(self._objects) else 0
-
-    def _untouched(self, advised: Iterable[_Result]) -> Iterator[Advised]:
-        """Yield the other workloads of the files, which have their places in the orders too."""
-        known = {each.subject.identity for each in advised}
-        for found in self._objects.latest(warn=False):
-            identity = identity_of(found)
-            if identity not in known:
-                pod, _ = self._stored(found.workload.pod, identity)
-                yield Advised(identity, pod, pod)
-
-    def _advise(self, subject: Subject) -> _Result:
-        description = subject.description
-        recommendation = None if description is None else recommend(description)
-        before, _ = self._stored(subject.pod, subject.identity)
-        priority_class = None
-        if recommendation is not None:
-            existing = self._policies.of(subject.identity.namespace).priority_classes
-            priority_class, is_missing = priority_class_for(recommendation.tier, existing)
-            if is_missing:
-                self._to_create[priority_class] = recommendation.tier
-        advice = advise_pod(
-            subject.pod,
-            classify(before, self._profile).qos_class,
-            subject.usages,
-            recommendation,
-            burst=BurstPattern.STEADY if description is None else description.burst_pattern,
-            priority_class=priority_class,
+        return run_for_node(arguments, profile)
+    descriptions = _descriptions(arguments)
+    objects = read_objects(applied_files(arguments.files, "advise") if arguments.files else [])
+    try:
+        report = advise(
+            objects,
+            samples=tuple(_samples(arguments)),
+            descriptions=descriptions,
+            describe=ask_description if arguments.ask else None,
+            node_memory_bytes=stated_node_memory(arguments.node_memory),
+            kubelet=kubelet_of(arguments.kubelet_config),
+            profile=profile,
         )
-        after, refusal = self._stored(advice.pod, subject.identity)
-        return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
-
-    def _stored(self, pod: Pod, identity: Identity) -> tuple[Pod, str]:
-        """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._policies.of(identity.namespace)
-        created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self._to_create.values())
-        admission = admit(
-            pod, replace(policies, priority_classes=(*policies.priority_classes, *created)), self._profile
-        )
-        return admission.pod, "" if admission.refusal is None else admission.refusal.message
-
-    def _print(self, report: AdviceReport, results: Iterable[_Result]) -> None:
-        from podqos.report.advice.lines import text
-        from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
-
-        output = self._arguments.output
-        if output == "text":
-            print("\n".join(text(report, style_for(self._arguments.color))))
-        elif output in {"manifests", "patch"}:
-            documents = [priority_class_object(each) for each in report.priority_classes]
-            for advice, result in zip(report.workloads, results, strict=True):
-                value = self._objects.plain(result.subject.found)
-                assert isinstance(value, dict)
-                make = patch_object if output == "patch" and not result.subject.is_new else advised_object
-                document = make(value, result.subject.found.workload.pod_path, advice)
-                documents += [] if document is None else [document]
-                _warn(advice)
-            print_documents(documents)
-        else:
-            print_value(report, output)
+    finally:
+        errors = print_problems(objects.problems)
+    left_out = len(objects.latest(warn=False)) - sum(each.before is not None for each in report.workloads)
+    if left_out:
+        print(f"{left_out} left out, of which nothing is known", file=sys.stderr)
+    if arguments.output in {"manifests", "patch"}:
+        patches = arguments.output == "patch"
+        print_documents(advised_manifests(objects, report, patches=patches, descriptions=descriptions))
+        _warn(report)
+        say_assumptions(report.assumptions)
+    else:
+        emit(report, arguments, text)
+    return 2 if errors else 0
 
 
-def _report(result: _Result, drift: WorkloadDrift) -> WorkloadAdviceReport:
-    subject = result.subject
-    (effects,) = workload_reports([replace(drift, source=subject.found.source)], Allowed())
-    return workload_report(
-        str(subject.identity),
-        result.advice,
-        effects,
-        description=subject.description,
-        recommendation=result.recommendation,
-        priority_class=result.priority_class,
-        refusal=result.refusal,
-    )
+def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...]:
+    if arguments.ask:
+        check_terminal()
+    if arguments.describe is not None:
+        return read_descriptions(arguments.describe, read_bytes(arguments.describe))
+    if arguments.ask and not arguments.files:
+        name = ask_name()
+        return (DescribedWorkload(name, ask_description(name)),)
+    return ()
 
 
-def _advised(result: _Result) -> Advised:
-    subject = result.subject
-    return Advised(subject.identity, None if subject.is_new else result.before, result.after, _memory(subject))
+def _samples(arguments: argparse.Namespace) -> Iterator[ContainerSamples]:
+    if arguments.usage is not None:
+        yield from read_samples(arguments.usage, read_bytes(arguments.usage))
+    if arguments.cpu_usage is not None:
+        yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
 
 
-def _memory(subject: Subject) -> dict[str, int]:
-    return {name: percentile(usage.memory_bytes, 95) for name, usage in subject.usages.items() if usage.memory_bytes}
-
-
-def _warn(advice: WorkloadAdviceReport) -> None:
-    for container in advice.containers:
-        if container.needs_choice:
-            print(f"{advice.workload}: amounts of {container.container} must be chosen", file=sys.stderr)
+def _warn(report: AdviceReport) -> None:
+    for advice in report.workloads:
+        for container in advice.containers:
+            if container.needs_choice:
+                print(f"{advice.workload}: amounts of {container.container} must be chosen", file=sys.stderr)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from fractions import Fraction
 
-from podqos.advice.sizing.node_settings import NodeNeeds, advise_node
-from podqos.cli.options import amount_option, node_memory_option
-from podqos.cli.output import print_documents, print_value
+from msgspec.structs import replace
+
+from podqos.advice.sizing.node_settings import NodeNeeds
+from podqos.cli.options import amount_option, stated_node_memory
+from podqos.cli.output import print_documents, print_value, say_assumptions
 from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.library.advise import advise_node
+from podqos.library.inputs.assumptions import node_memory
+from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
-from podqos.report.advice.value import AdviceReport, node_report
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +40,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
 
 
-def run_for_node(arguments: argparse.Namespace, version: str) -> int:
+def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
     """Advise, print, and return the exit code."""
     given = {
         "-f": arguments.files,
@@ -48,18 +52,18 @@ def run_for_node(arguments: argparse.Namespace, version: str) -> int:
     for option, value in given.items():
         if value:
             raise InvalidOption(f"--node and {option} exclude each other", fix="advise workloads in a run of its own")
-    memory_bytes = node_memory_option(arguments.node_memory)
-    report = node_report(advise_node(_needs(arguments, memory_bytes)))
-    match arguments.output:
-        case "text":
-            from podqos.report.advice.lines import node_comments
+    memory_bytes, assumptions = node_memory(stated_node_memory(arguments.node_memory), ())
+    report = replace(advise_node(_needs(arguments, memory_bytes), profile), assumptions=assumptions)
+    assert report.node is not None
+    if arguments.output in {"json", "yaml"}:
+        print_value(report, arguments.output)
+        return 0
+    if arguments.output == "text":
+        from podqos.report.advice.lines import node_comments
 
-            print("\n".join(node_comments(report)))
-            print_documents([report.configuration])
-        case "manifests" | "patch":
-            print_documents([report.configuration])
-        case notation:
-            print_value(AdviceReport(version, memory_bytes, node=report), notation)
+        print("\n".join(node_comments(report.node)))
+    print_documents([report.node.configuration])
+    say_assumptions(report.assumptions)
     return 0
 
 
@@ -68,7 +72,7 @@ def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
         raise InvalidOption(
             "the cores of the node are not known", where="--node", fix="give them, for example --cores 16"
         )
-    needs = NodeNeeds(
+    return NodeNeeds(
         memory_bytes=memory_bytes,
         cpu_milli=_milli(arguments.cores, "--cores"),
         nodefs_bytes=_optional(arguments.nodefs_capacity, "--nodefs-capacity"),
@@ -79,12 +83,6 @@ def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
         soft_grace_seconds=_seconds(arguments.soft_grace, "--soft-grace"),
         pod_grace_seconds=_seconds(arguments.pod_grace, "--pod-grace"),
     )
-    settings = advise_node(needs)
-    withheld = settings.kube_memory_bytes + settings.system_memory_bytes + settings.hard_bytes
-    if withheld * 2 > memory_bytes:
-        what = f"reservations and thresholds would take {withheld * 100 // memory_bytes} % of the node's memory"
-        raise InvalidOption(what, where="--growth", fix="hold against less growth, or allow a lower --probability")
-    return needs
 
 
 def _optional(text: str | None, option: str) -> int | None:

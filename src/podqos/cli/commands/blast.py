@@ -16,16 +16,15 @@ from collections.abc import Sequence
 from functools import partial
 
 from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, rate_option
-from podqos.cli.output import print_csv, print_schema, print_value
-from podqos.cli.snapshot_options import add_snapshot_options, read_snapshot
+from podqos.cli.output import print_csv, print_schema, print_value, say_assumptions
+from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy
 from podqos.library.engines.fan_out import fan_out, in_copy, usable_cores
-from podqos.library.inputs.kubelet_settings import read_kubelet_settings
+from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.written_files import write_file
-from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.report.simulation.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
 from podqos.sim.blast import Blast, BlastNode, NodePods, facts_of, leaks, nodes_now
@@ -111,10 +110,9 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
 
 
 def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, int]:
-    snapshot, errors = read_snapshot(arguments, profile)
-    config = (
-        KubeletConfiguration() if arguments.config is None else read_kubelet_settings(arguments.config, "simulation")
-    )
+    state, errors = state_of(arguments, profile)
+    snapshot, kubelet = state.snapshot, kubelet_of(arguments.config)
+    say_assumptions(state.resting_on(kubelet))
     spec = MachineSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,
@@ -122,6 +120,6 @@ def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, in
         cpu_milli=_PLENTY_CPU_MILLI,
         nodefs=_PLENTY,
         system=SystemDemand(anon_bytes=constant(snapshot.node.system_bytes)),
-        config=config,
+        config=kubelet.config,
     )
     return NodePods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods)), errors

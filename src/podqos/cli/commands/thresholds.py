@@ -7,25 +7,24 @@ configuration of OKD with kubeletArguments), or from the kubelet's flags. Withou
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 
 from podqos.cli.options import (
     add_kubelet_option,
     add_layout_option,
-    add_schema_option,
     add_version_option,
     amount_option,
     cpu_option,
-    node_memory_option,
+    stated_node_memory,
 )
-from podqos.cli.output import print_csv, print_schema, print_value
-from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import InvalidConfiguration, InvalidOption
-from podqos.eviction.signals import Layout, Signal, containerfs_follows
-from podqos.library.inputs.kubelet_settings import memory_allocatable, read_kubelet_settings, settings_from_flags
-from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.profile import Profile, parse_version
-from podqos.report.survival.thresholds import CSV_COLUMNS, ThresholdsReport, csv_rows, table, thresholds_report
-from podqos.survival.exhaustion import Exhaustion, exhaustion
+from podqos.cli.output import add_output_options, emit
+from podqos.errors import InvalidOption
+from podqos.eviction.signals import Layout, Signal
+from podqos.library.inputs.kubelet_node import Kubelet, kubelet_of
+from podqos.library.inputs.kubelet_settings import settings_from_flags
+from podqos.library.thresholds import thresholds
+from podqos.model.profile import parse_version
+from podqos.report.survival.thresholds import CSV_COLUMNS, csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
@@ -57,76 +56,43 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
-    node.add_argument("--node-memory", metavar="QUANTITY", help="its memory (default: this machine's)")
+    node.add_argument("--node-memory", metavar="QUANTITY", help="its memory (default: 64Gi, which is said)")
     node.add_argument("--node-cpu", metavar="QUANTITY", help="its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         node.add_argument(f"--{name}", metavar="QUANTITY", help=f"{what}, for example {example}")
     add_layout_option(node)
     add_version_option(parser)
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml", "csv"), default="table", help="(default: table)"
-    )
     parser.add_argument("--strict", action="store_true", help="exit with 1 if anything looks wrong")
-    add_schema_option(parser)
-    add_colour_option(parser)
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.thresholds:ThresholdsReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
-    if arguments.schema:
-        print_schema(ThresholdsReport)
-        return 0
-    profile = parse_version(arguments.kubernetes_version)
-    report = thresholds_report(_facts(arguments, profile), ".".join(map(str, profile.version)))
-    if arguments.output == "table":
-        print("\n".join(table(report, style_for(arguments.color))))
-    elif arguments.output == "csv":
-        print_csv(CSV_COLUMNS, csv_rows(report))
-    else:
-        print_value(report, arguments.output)
+    report = thresholds(
+        _kubelet(arguments),
+        node_memory_bytes=stated_node_memory(arguments.node_memory),
+        cpu=None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu"),
+        capacities=dict(_capacities(arguments)),
+        layout=Layout(arguments.layout),
+        profile=parse_version(arguments.kubernetes_version),
+    )
+    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
     return 1 if arguments.strict and report.warnings else 0
 
 
-def _facts(arguments: argparse.Namespace, profile: Profile) -> Exhaustion:
-    layout = Layout(arguments.layout)
-    capacities = _capacities(arguments, layout)
-    try:
-        config = _settings(arguments)
-        cpu = None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu")
-        allocatable = memory_allocatable(config, capacities, cpu)
-    except InvalidConfiguration as error:
-        where = error.where or arguments.file or ""
-        raise InvalidConfiguration(error.what, where=where, fix=error.fix) from error
-    return exhaustion(config, capacities, layout=layout, allocatable=allocatable, profile=profile)
-
-
-def _settings(arguments: argparse.Namespace) -> KubeletConfiguration:
+def _kubelet(arguments: argparse.Namespace) -> Kubelet:
     """Return the settings of the file, or of the flags."""
     flags = {name: value for name in _FLAGS if (value := getattr(arguments, name.replace("-", "_"))) is not None}
     if arguments.file is None:
-        return settings_from_flags(flags)
+        return Kubelet(settings_from_flags(flags))
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} exclude each other", fix=fix)
-    return read_kubelet_settings(arguments.file)
+    return kubelet_of(arguments.file)
 
 
-def _capacities(arguments: argparse.Namespace, layout: Layout) -> dict[Signal, int]:
-    capacities = {Signal.MEMORY: node_memory_option(arguments.node_memory)}
+def _capacities(arguments: argparse.Namespace) -> Iterator[tuple[Signal, int]]:
     for name, (signal, example, _) in _CAPACITIES.items():
         text = getattr(arguments, name.replace("-", "_"))
         if text is not None:
-            capacities[signal] = amount_option(text, f"--{name}", example)
-    if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:
-        _follow(capacities, Signal.IMAGEFS, Signal.NODEFS)
-        _follow(capacities, Signal.IMAGEFS_INODES, Signal.NODEFS_INODES)
-    followed = containerfs_follows(layout)
-    for signal, source in zip((Signal.CONTAINERFS, Signal.CONTAINERFS_INODES), followed or (), strict=False):
-        _follow(capacities, signal, source)
-    return capacities
-
-
-def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:
-    """Take a filesystem that is not apart to be as large as the one it is on."""
-    if source in capacities:
-        capacities.setdefault(signal, capacities[source])
+            yield signal, amount_option(text, f"--{name}", example)

@@ -7,34 +7,24 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.library.inputs.versions import ReadVersion
-from podqos.model.snapshot import NodeUsage, PodUsage, Snapshot
-from podqos.survival.assumed_usage import stand_in_usage
+from podqos.library.inputs.versions import Entries
+from podqos.model.assumption import Assumption
+from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.drift import Version
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow
 
-
-def standing_in(old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
-    """Return both versions, every pod with what the older version of it requests."""
-    before, after = (tuple(_stand_ins(version, old).values()) for version in (old, new))
-    return _version(old, Snapshot(node, before)), _version(new, Snapshot(node, after))
+USAGE = Assumption("usage that nobody measured", "what the older version requests", "--usage")
 
 
-def _stand_ins(version: ReadVersion, old: ReadVersion) -> dict[str, PodUsage]:
-    """Return, by uid, every pod with what the older version of it requests."""
-    found: dict[str, PodUsage] = {}
-    for identity, entry in version.entries.items():
-        older = old.entries.get(identity)
-        for pod in entry.pods:
-            found[pod.pod.metadata.uid] = stand_in_usage(pod.pod, None if older is None else older.workload.pod)
-    return found
+def both_versions(
+    rows: Sequence[UsageRow], old: Entries, new: Entries, node: NodeUsage
+) -> tuple[tuple[Version, Version], tuple[Assumption, ...]]:
+    """Return both versions with the same figures, and what of them is assumed.
 
-
-def measured(rows: Sequence[UsageRow], old: ReadVersion, new: ReadVersion, node: NodeUsage) -> tuple[Version, Version]:
-    """Return both versions with the same figures; rows about pods of one version do not disturb the other.
-
-    For pods of which there are none, the older requests stand in.
+    Rows about pods of one version do not disturb the other. Pods without figures are taken to use what the older
+    version requests.
     """
     directories = [_containers_by_name(version) for version in (old, new)]
     for row in rows:
@@ -42,23 +32,30 @@ def measured(rows: Sequence[UsageRow], old: ReadVersion, new: ReadVersion, node:
             raise InputError(
                 f"there is no pod {row.pod}", where=row.where, fix="name a pod or workload of either version"
             )
-    snapshots = []
+    versions = []
+    is_assumed = False
     for version, own, other in zip((old, new), directories, reversed(directories), strict=True):
         fitting = [fitted for row in rows if (fitted := _fitted(row, own, other)) is not None]
-        pods = [pod for entry in version.entries.values() for pod in entry.pods]
-        stand_ins = _stand_ins(version, old)
-        entries = (
-            stand_ins[entry.pod.metadata.uid] if entry.stats is None else entry
-            for entry in from_usage(pods, fitting, node).pods
+        known = from_usage([pod for entry in version.values() for pod in entry.pods], fitting, node)
+        older = {
+            uid: old[identity].workload.pod
+            for identity, entry in version.items()
+            if identity in old
+            for uid in entry.workload.uids
+        }
+        pods = tuple(
+            assumed_usage(entry.pod, older.get(entry.pod.metadata.uid)) if entry.stats is None else entry
+            for entry in known.pods
         )
-        snapshots.append(_version(version, Snapshot(node, tuple(entries))))
-    return snapshots[0], snapshots[1]
+        is_assumed = is_assumed or any(entry.stats is None for entry in known.pods)
+        versions.append(Version(tuple(entry.workload for entry in version.values()), Snapshot(node, pods)))
+    return (versions[0], versions[1]), (USAGE,) if is_assumed else ()
 
 
-def _containers_by_name(version: ReadVersion) -> dict[str, list[str]]:
+def _containers_by_name(version: Entries) -> dict[str, list[str]]:
     """Return the containers of every pod, by all names that a usage file may use for it."""
     found: dict[str, list[str]] = {}
-    for entry in version.entries.values():
+    for entry in version.values():
         for pod in entry.pods:
             names = [container.name for container in pod.pod.running_containers]
             for key in (pod.pod.key, pod.workload):
@@ -78,7 +75,3 @@ def _fitted(row: UsageRow, own: dict[str, list[str]], other: dict[str, list[str]
     if name and name not in containers and name in alone:
         return None
     return replace(row, container=name)
-
-
-def _version(version: ReadVersion, snapshot: Snapshot) -> Version:
-    return Version(tuple(entry.workload for entry in version.entries.values()), snapshot)

@@ -114,12 +114,3 @@ def with_progress(items: Sequence[T], what: str, of: int | None = None) -> Itera
         yield item
     if shown:
         print("\r\x1b[K", end="", file=sys.stderr)
-
-
-def machine_memory_bytes() -> int | None:
-    """Return the memory of this machine as the kubelet counts it (MemTotal), or None where that is unknown."""
-    try:
-        with open("/proc/meminfo", "rb") as file:
-            return int(file.readline().split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        return None

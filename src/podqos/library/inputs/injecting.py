@@ -1,9 +1,9 @@
-"""``--inject``: a known injector by its name, or one that a file describes."""
+"""Injectors: a known one by its name, or one that a file describes."""
 
 from __future__ import annotations
 
-import argparse
 import os
+from collections.abc import Iterable
 
 from podqos.admission.injectors import INJECTORS, CustomInjector, Injector, custom_injector, injector_named
 from podqos.errors import InputError
@@ -12,21 +12,9 @@ from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import parse_path
 
 
-def add_inject_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--inject``."""
-    parser.add_argument(
-        "--inject",
-        metavar="NAME|FILE",
-        action="append",
-        default=[],
-        help=f"add what a sidecar injector adds: {', '.join(INJECTORS)}, or a file with the containers and "
-        "initContainers that one adds; may be repeated",
-    )
-
-
-def read_injectors(arguments: list[str]) -> tuple[Injector | CustomInjector, ...]:
-    """Return the injectors that ``--inject`` names, in their order."""
-    return tuple(_injector(argument) for argument in arguments)
+def read_injectors(names: Iterable[str]) -> tuple[Injector | CustomInjector, ...]:
+    """Return injectors by name or file, in their order."""
+    return tuple(map(_injector, names))
 
 
 def _injector(argument: str) -> Injector | CustomInjector:

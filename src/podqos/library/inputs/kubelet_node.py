@@ -21,11 +21,20 @@ class Kubelet(Struct, frozen=True):
     config: KubeletConfiguration = KubeletConfiguration()
     path: str | None = None
 
+    @property
+    def is_stated(self) -> bool:
+        """Whether anything is known of it but the defaults."""
+        return self.path is not None or self.config != KubeletConfiguration()
+
+
+DEFAULT_KUBELET = Kubelet()
+"""One whose configuration nobody stated."""
+
 
 def kubelet_of(path: str | None) -> Kubelet:
     """Return the kubelet that a file describes, or one with its defaults where no file is named."""
     if path is None:
-        return Kubelet()
+        return DEFAULT_KUBELET
     return Kubelet(read_kubelet_settings(path), path)
 
 
@@ -62,8 +71,8 @@ def judged_cgroups(
     cgroup_version: CgroupVersion = CgroupVersion.V2,
     profile: Profile = LATEST,
 ) -> CgroupSettings:
-    """Return the settings for commands that ask who dies; without a file pods have no limit but the machine."""
-    if kubelet.path is None:
+    """Return the settings for those who ask who dies; where nothing is stated pods have no limit but the machine."""
+    if not kubelet.is_stated:
         return CgroupSettings(node_memory_bytes=memory_bytes, node_swap_bytes=swap_bytes, cgroup_version=cgroup_version)
     settings = cgroups_of(
         # That there is swap was measured: the kubelet did start.

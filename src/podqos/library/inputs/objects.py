@@ -59,6 +59,11 @@ class FoundObject(Struct, frozen=True):
     is_stored: bool
     """Whether the cluster has it already."""
 
+    @property
+    def is_policy(self) -> bool:
+        """Whether it is one of the kinds that admission goes by."""
+        return is_policy(self.other.kind, self.other.api_version)
+
 
 class KubeletObject(Struct, frozen=True):
     """The settings of a kubelet that stand among the files."""
@@ -93,6 +98,8 @@ class Objects:
         self.others: list[FoundObject] = []
         self.problems: list[Problem] = []
         """What is wrong: known from reading, and found since by those that looked at the objects. Each once."""
+        self.policy_problems: list[Problem] = []
+        """Those of the problems that leave it open what the policies are."""
         self._doubles = doubles
         self._by_path: dict[str, Source] = {}
         self._noted: set[Problem] = set()
@@ -122,7 +129,7 @@ class Objects:
         self._kubelets = None
         if are_stored:
             of_workloads = {problem for refused in reading.refused for problem in refused.problems}
-            self.note(*(problem for problem in reading.problems if problem not in of_workloads))
+            self._note_policies([problem for problem in reading.problems if problem not in of_workloads])
         else:
             self.sources.append(source)
             self.note(*reading.problems)
@@ -134,15 +141,19 @@ class Objects:
         self.others += (FoundObject(other, source, are_stored) for other in reading.others)
         if any(is_policy(other.kind, other.api_version) for other in reading.others):
             self._collector().take(source, are_stored=are_stored)
-            self.note(*self._collector().problems)
+            self._note_policies(self._collector().problems)
 
     # ---- what there is -----------------------------------------------------------------------------------------------
 
     @property
     def left_out(self) -> int:
         """How many objects are of kinds that decide nothing about pods, and documents are no Kubernetes objects."""
-        others = sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
-        return others + sum(source.reading.skipped for source in self.sources)
+        return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
+
+    @property
+    def skipped(self) -> int:
+        """How many documents, or items of lists, are no Kubernetes objects."""
+        return sum(source.reading.skipped for source in self.sources)
 
     @property
     def errors(self) -> int:
@@ -170,7 +181,7 @@ class Objects:
     def cluster(self, override_profile: OverrideProfile | None = None) -> Cluster:
         """Return the policies of all namespaces; without a profile, the shape of an override tells its generation."""
         cluster = self._collector().cluster(override_profile)
-        self.note(*self._collector().problems)
+        self._note_policies(self._collector().problems)
         return cluster
 
     def namespace_policies(self) -> NamespacePolicies:
@@ -211,6 +222,11 @@ class Objects:
             if problem not in self._noted:
                 self._noted.add(problem)
                 self.problems.append(problem)
+
+    def _note_policies(self, problems: Iterable[Problem]) -> None:
+        new = [problem for problem in problems if problem not in self._noted]
+        self.note(*new)
+        self.policy_problems += new
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
         """Note what is wrong with a workload, at the places where it stands."""
@@ -288,25 +304,35 @@ class Objects:
             yield KubeletObject(settings, found)
 
 
-def load(*paths: str | os.PathLike[str], namespace: str = "default", progress: Progress | None = None) -> Objects:
+def load(
+    *paths: str | os.PathLike[str],
+    policies: Iterable[str | os.PathLike[str]] = (),
+    namespace: str = "default",
+    doubles: Severity = Severity.WARNING,
+    progress: Progress | None = None,
+) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
-    What cannot be read is among ``problems``; nothing is raised or printed. ``namespace`` is that of objects which name
-    none. ``progress`` is told how many files have been read, of how many.
+    What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
+    cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
+    ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
+    many.
     """
     from podqos.library.inputs.files import find_files
 
-    objects = Objects(namespace)
-    files: dict[str, None] = {}
-    for given in paths:
+    objects = Objects(namespace, doubles=doubles)
+    # A file that is named twice is one file.
+    files: dict[str, tuple[str, bool]] = {}
+    for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
         path = os.fspath(given)
         found = sorted(find_files([path]))
         if not found:
             fix = "name a directory of manifests"
             objects.note(Problem(path, 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
-        files.update(dict.fromkeys(found))
-    for number, file in enumerate(files, 1):
-        objects.add_file(file)
+        for file in found:
+            files.setdefault(os.path.realpath(file), (file, are_stored))
+    for number, (file, are_stored) in enumerate(files.values(), 1):
+        objects.add_file(file, are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
     return objects

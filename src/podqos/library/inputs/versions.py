@@ -16,26 +16,12 @@ from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import existing_files, read_bytes
 from podqos.library.inputs.objects import FoundWorkload, Objects
-from podqos.library.inputs.revisions import ManifestText
-from podqos.manifest.problems import Problem
-from podqos.model.node import Node
+from podqos.library.inputs.revisions import read_version
 from podqos.model.pod import Workload
 from podqos.model.profile import Profile
 from podqos.placement.workloads import POD
 from podqos.survival.drift import Identity, VersionWorkload
 from podqos.survival.pods import NodePod, pods_on_node
-
-
-class Shared(Struct, frozen=True):
-    """What both versions have."""
-
-    policies: tuple[ManifestText, ...]
-    beside: tuple[ManifestText, ...]
-
-
-def texts_of(paths: list[str]) -> tuple[ManifestText, ...]:
-    """Return the manifests that an option names."""
-    return tuple(ManifestText(path, read_bytes(path)) for path in existing_files(paths)) if paths else ()
 
 
 class VersionEntry(Struct, frozen=True):
@@ -45,31 +31,36 @@ class VersionEntry(Struct, frozen=True):
     pods: tuple[NodePod, ...]
 
 
-class ReadVersion(Struct, frozen=True):
-    """What the files of a version hold."""
-
-    entries: dict[Identity, VersionEntry]
-    nodes: tuple[Node, ...]
-    problems: tuple[Problem, ...]
+Entries = dict[Identity, VersionEntry]
+"""The workloads of a version."""
 
 
-def read_workloads(
-    texts: Sequence[ManifestText],
-    shared: Shared,
-    injectors: Sequence[Injector | CustomInjector],
-    named: Sequence[str],
-    profile: Profile,
-) -> ReadVersion:
-    """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
+def load_version(version: str, *, policies: Sequence[str] = (), beside: Sequence[str] = ()) -> Objects:
+    """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
+
+    ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
+    workload of the version replaces the same one beside it.
+    """
     objects = Objects()
-    for text in shared.policies:
-        objects.add_text(text.name, text.data, are_stored=True)
-    for text in (*shared.beside, *texts):
+    for path in existing_files([*policies]) if policies else ():
+        objects.add_text(path, read_bytes(path), are_stored=True)
+    for path in existing_files([*beside]) if beside else ():
+        objects.add_text(path, read_bytes(path))
+    for text in read_version(version):
         objects.add_text(text.name, text.data)
-    namespaces = objects.namespace_policies()
-    entries: dict[Identity, VersionEntry] = {}
-    for found in objects.latest(warn=not shared.beside):
-        stored = _stored(found, objects, namespaces, injectors, profile)
+    if beside:
+        objects.workloads = objects.latest(warn=False)
+    return objects
+
+
+def version_workloads(
+    objects: Objects, injectors: Sequence[Injector | CustomInjector], named: Sequence[str], profile: Profile
+) -> Entries:
+    """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
+    policies = objects.namespace_policies()
+    entries: Entries = {}
+    for found in objects.latest():
+        stored = _stored(found, objects, policies, injectors, profile)
         if stored is not None:
             workload, injected = stored
             pods = tuple(pods_on_node(workload, named))
@@ -78,7 +69,7 @@ def read_workloads(
             entries[identity] = VersionEntry(
                 VersionWorkload(identity, workload.pod, uids, injected, found.source), pods
             )
-    return ReadVersion(entries, objects.of(Node), tuple(objects.problems))
+    return entries
 
 
 def _stored(
@@ -106,7 +97,7 @@ def _stored(
     return None if admitted is None else (replace(found.workload, pod=admitted), injected)
 
 
-def _identity(workload: Workload, taken: dict[Identity, VersionEntry]) -> Identity:
+def _identity(workload: Workload, taken: Entries) -> Identity:
     """Return who a workload is; those that get their names from the API server are counted."""
     namespace, _, name = workload.pod.key.partition("/")
     identity = Identity(namespace, workload.kind, name)

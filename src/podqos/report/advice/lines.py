@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.effect import WorkloadAdvice
+from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
-from podqos.model.resources import CPU, MEMORY
-from podqos.report.advice.value import (
-    DOUBTS,
-    AdviceReport,
-    ContainerAdviceReport,
-    NodeAdviceReport,
-    WorkloadAdviceReport,
-)
+from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.report.advice.value import DOUBTS, AdviceReport
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.report.text.words import mebibytes
@@ -32,12 +29,12 @@ def text(report: AdviceReport, style: Style) -> list[str]:
     return lines
 
 
-def node_comments(report: NodeAdviceReport) -> list[str]:
+def node_comments(report: NodeAdvice) -> list[str]:
     """Return the reasons as comments above a configuration."""
     return [line for reason in report.reasons for line in wrapped(reason, Style(width=118), "# ")]
 
 
-def _workload(workload: WorkloadAdviceReport, style: Style) -> Iterator[str]:
+def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     before, after = workload.before, workload.after
     classes = change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
     priorities = change(before and before.priority, after and after.priority)
@@ -59,11 +56,11 @@ def _workload(workload: WorkloadAdviceReport, style: Style) -> Iterator[str]:
             yield f"  → … and {len(moves) - _TOLD} more such turns"
 
 
-def _scores(workload: WorkloadAdviceReport) -> str:
+def _scores(workload: WorkloadAdvice) -> str:
     return change(worst_score(workload.before), worst_score(workload.after))
 
 
-def _container(container: ContainerAdviceReport, style: Style) -> Iterator[str]:
+def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
     amounts = [
         f"{resource} {_amounts(container, resource)}"
         for resource in (CPU, MEMORY)
@@ -79,20 +76,20 @@ def _container(container: ContainerAdviceReport, style: Style) -> Iterator[str]:
             yield from wrapped(DOUBTS[doubt], style, "    ? ")
 
 
-def _sides(container: ContainerAdviceReport) -> tuple[dict[str, str], ...]:
+def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:
     return container.requests_before, container.limits_before, container.requests, container.limits
 
 
-def _amounts(container: ContainerAdviceReport, resource: str) -> str:
+def _amounts(container: ContainerAdvice, resource: str) -> str:
     old_request, old_limit, request, limit = (each.get(resource, "–") for each in _sides(container))
     return change(f"{old_request} / {old_limit}", f"{request} / {limit}")
 
 
-def _has_samples(container: ContainerAdviceReport) -> bool:
+def _has_samples(container: ContainerAdvice) -> bool:
     return container.memory_bytes is not None or container.cpu_milli is not None
 
 
-def _seen(container: ContainerAdviceReport) -> Iterator[str]:
+def _seen(container: ContainerAdvice) -> Iterator[str]:
     risk = container.risk
     if Doubt.EXPECTED_ONLY in container.doubts:
         return

@@ -9,26 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import deepcopy
 
+from podqos.advice.sizing.applying import ContainerAdvice
+from podqos.advice.sizing.effect import WorkloadAdvice
+from podqos.advice.sizing.matrix import PriorityTier
 from podqos.manifest.plain import Plain
 from podqos.model.resources import QOS_RESOURCES
-from podqos.report.advice.value import ContainerAdviceReport, PriorityClassReport, WorkloadAdviceReport
 
 _LISTS = ("containers", "initContainers")
 
 
-def priority_class_object(report: PriorityClassReport) -> dict[str, Plain]:
+def priority_class_object(tier: PriorityTier) -> dict[str, Plain]:
     """Return a PriorityClass."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
-        "metadata": {"name": report.name},
-        "value": report.value,
+        "metadata": {"name": tier.name},
+        "value": tier.value,
         "globalDefault": False,
-        "description": report.description,
+        "description": tier.description,
     }
 
 
-def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdviceReport) -> dict[str, Plain]:
+def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvice) -> dict[str, Plain]:
     """Return an object with the advice in it, and everything else as it was."""
     advised = deepcopy(dict(value))
     spec = _mapping(_at(advised, pod_path), "spec")
@@ -44,7 +46,7 @@ def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAd
     return advised
 
 
-def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdviceReport) -> dict[str, Plain] | None:
+def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvice) -> dict[str, Plain] | None:
     """Return what changes, as a strategic merge patch in which null takes away; None where nothing does."""
     old = _mapping(_at(dict(value), pod_path), "spec")
     spec: dict[str, Plain] = {}
@@ -70,20 +72,20 @@ def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvi
     return {"apiVersion": value.get("apiVersion"), "kind": value.get("kind"), "metadata": names, **patched}
 
 
-def _write(container: dict[str, Plain], advice: ContainerAdviceReport) -> None:
+def _write(container: dict[str, Plain], advice: ContainerAdvice) -> None:
     resources = container.get("resources")
     resources = dict(resources) if isinstance(resources, dict) else {}
     for side, amounts in (("requests", advice.requests), ("limits", advice.limits)):
         resources.pop(side, None)
         if amounts:
-            resources[side] = dict(amounts)
+            resources[side] = {name: str(amount) for name, amount in amounts.items()}
     if resources:
         container["resources"] = resources
     else:
         container.pop("resources", None)
 
 
-def _resource_patch(advice: ContainerAdviceReport) -> dict[str, Plain]:
+def _resource_patch(advice: ContainerAdvice) -> dict[str, Plain]:
     sides = (
         ("requests", advice.requests_before, advice.requests),
         ("limits", advice.limits_before, advice.limits),
@@ -91,7 +93,9 @@ def _resource_patch(advice: ContainerAdviceReport) -> dict[str, Plain]:
     patch: dict[str, Plain] = {}
     for side, before, after in sides:
         changed: dict[str, Plain] = {
-            name: after.get(name) for name in QOS_RESOURCES if before.get(name) != after.get(name)
+            name: str(after[name]) if name in after else None
+            for name in QOS_RESOURCES
+            if before.get(name) != after.get(name)
         }
         if changed:
             patch[side] = changed

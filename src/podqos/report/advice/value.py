@@ -1,91 +1,23 @@
 """What ``podqos advise`` says, as a value: the documented JSON shape, from which all other outputs follow.
 
 The advice itself comes from ``advice``; here it is gathered and worded. The shape is stable: fields are added, never
-renamed or removed, and ``docs/schema/advise.json`` is made from these classes.
+renamed or removed, and ``docs/schema/advise.json`` is made from it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podqos.advice.sizing.applying import ContainerAdvice, PodAdvice
-from podqos.advice.sizing.matrix import Because, Description, Recommendation, Tier
-from podqos.advice.sizing.node_settings import NodeSettings, Setting, kubelet_configuration_of
-from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk
-from podqos.model.pod import QOSClass
-from podqos.model.quantity import Quantity
-from podqos.report.survival.drift import OvertakingReport, StandingReport, WorkloadDriftReport
+from podqos.advice.sizing.effect import WorkloadAdvice
+from podqos.advice.sizing.matrix import Because, PriorityTier
+from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
+from podqos.advice.sizing.sizing import Doubt
+from podqos.model.assumption import Assumption
+from podqos.report.survival.drift import overtaking_words
 from podqos.report.text.words import mebibytes
-
-
-class ContainerAdviceReport(Struct, frozen=True, rename="camel"):
-    """What one container should ask for."""
-
-    container: str
-    requests_before: dict[str, str]
-    limits_before: dict[str, str]
-    requests: dict[str, str]
-    limits: dict[str, str]
-    memory_bytes: Percentiles | None
-    """What was measured; null where nothing was."""
-    cpu_milli: Percentiles | None
-    risk: Risk
-    """What the sizes leave to chance, counted from the samples."""
-    doubts: tuple[Doubt, ...]
-    needs_choice: bool
-    """Whether amounts are missing that nobody can know from here."""
-
-
-class WorkloadAdviceReport(Struct, frozen=True, rename="camel"):
-    """What one workload should have."""
-
-    workload: str
-    source: str
-    description: Description | None
-    """Null where nobody described it: then only sizes are advised."""
-    like: str
-    """The service of the matrix in the same case."""
-    because: tuple[Because, ...]
-    reasons: tuple[str, ...]
-    wanted_class: QOSClass
-    before: StandingReport | None
-    after: StandingReport | None
-    priority_class: str | None
-    """Null where the priority stays."""
-    containers: tuple[ContainerAdviceReport, ...]
-    moved_ahead: tuple[OvertakingReport, ...]
-    """Where it would go first, and does not now."""
-    moved_back: tuple[OvertakingReport, ...]
-    refusal: str
-    """Why the API server would not store the advised pod; empty where it would."""
-
-
-class PriorityClassReport(Struct, frozen=True, rename="camel"):
-    """A priority class that has to be created."""
-
-    name: str
-    value: int
-    description: str
-
-
-class NodeAdviceReport(Struct, frozen=True, rename="camel"):
-    """What a node's kubelet should be told."""
-
-    memory_bytes: int
-    cpu_milli: int
-    growth_bytes_per_second: int
-    """What the hard threshold holds against."""
-    hard_wins: float
-    """The probability that it acts before the kernel, at that rate."""
-    kernel_keeps_bytes: int
-    hard_bytes: int
-    soft_bytes: int
-    soft_growth_bytes_per_second: int
-    reasons: tuple[str, ...]
-    configuration: dict[str, Setting]
-    """The KubeletConfiguration."""
 
 
 class AdviceReport(Struct, frozen=True, rename="camel"):
@@ -93,11 +25,13 @@ class AdviceReport(Struct, frozen=True, rename="camel"):
 
     kubernetes_version: str
     node_memory_bytes: int
-    workloads: tuple[WorkloadAdviceReport, ...] = ()
-    priority_classes: tuple[PriorityClassReport, ...] = ()
-    node: NodeAdviceReport | None = None
+    workloads: tuple[WorkloadAdvice, ...] = ()
+    priority_classes: tuple[PriorityTier, ...] = ()
+    node: NodeAdvice | None = None
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Advice"
+    assumptions: tuple[Assumption, ...] = ()
+    """What nobody stated."""
 
 
 _BECAUSE = {
@@ -121,65 +55,26 @@ DOUBTS = {
 }
 
 
-def workload_report(
-    name: str,
-    advice: PodAdvice,
-    drift: WorkloadDriftReport,
-    *,
-    description: Description | None,
-    recommendation: Recommendation | None,
-    priority_class: str | None,
-    refusal: str = "",
-) -> WorkloadAdviceReport:
-    """Render the advice about one workload."""
-    because = () if recommendation is None else recommendation.because
-    return WorkloadAdviceReport(
-        workload=name,
-        source=drift.source,
-        description=description,
-        like="" if recommendation is None else recommendation.like,
-        because=because,
-        reasons=tuple(_BECAUSE[each] for each in because),
-        wanted_class=advice.qos_class,
-        before=drift.before,
-        after=drift.after,
-        priority_class=priority_class,
-        containers=tuple(_container(each, advice) for each in advice.containers),
-        moved_ahead=drift.moved_ahead,
-        moved_back=drift.moved_back,
-        refusal=refusal,
+def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
+    """Return the advice about a workload with its reasons and turns in words."""
+    return replace(
+        advice,
+        reasons=tuple(_BECAUSE[each] for each in advice.because),
+        moved_ahead=tuple(replace(move, text=overtaking_words(move, advice.workload)) for move in advice.moved_ahead),
+        moved_back=tuple(replace(move, text=overtaking_words(move, advice.workload)) for move in advice.moved_back),
     )
 
 
-def priority_class_report(tier: Tier) -> PriorityClassReport:
-    """Render a priority class."""
-    return PriorityClassReport(tier.name, tier.value, tier.description)
+def worded_node(advice: NodeAdvice, needs: NodeNeeds) -> NodeAdvice:
+    """Return the advice about a node with its reasons."""
+    return replace(advice, reasons=tuple(_node_reasons(advice, needs)))
 
 
-def node_report(settings: NodeSettings) -> NodeAdviceReport:
-    """Render the settings of a node."""
-    needs = settings.needs
-    chance = float(settings.hard_wins)
-    return NodeAdviceReport(
-        memory_bytes=needs.memory_bytes,
-        cpu_milli=needs.cpu_milli,
-        growth_bytes_per_second=needs.growth,
-        hard_wins=chance,
-        kernel_keeps_bytes=settings.kernel_keeps_bytes,
-        hard_bytes=settings.hard_bytes,
-        soft_bytes=settings.soft_bytes,
-        soft_growth_bytes_per_second=settings.soft_growth_bytes_per_second,
-        reasons=tuple(_node_reasons(settings)),
-        configuration=kubelet_configuration_of(settings),
-    )
-
-
-def _node_reasons(settings: NodeSettings) -> Iterator[str]:
-    needs = settings.needs
-    kept, hard = mebibytes(settings.kernel_keeps_bytes), mebibytes(settings.hard_bytes)
-    chance = f"the kubelet acts first with a probability of {float(settings.hard_wins):.0%}"
+def _node_reasons(advice: NodeAdvice, needs: NodeNeeds) -> Iterator[str]:
+    kept, hard = mebibytes(advice.kernel_keeps_bytes), mebibytes(advice.hard_bytes)
+    chance = f"the kubelet acts first with a probability of {float(advice.hard_wins):.0%}"
     yield f"evictionHard: the kernel kills at {kept}; with {hard} {chance} while memory grows by {_rate(needs.growth)}"
-    leak = _rate(settings.soft_growth_bytes_per_second)
+    leak = _rate(advice.soft_growth_bytes_per_second)
     grace = f"after {needs.soft_grace_seconds} s of grace"
     yield f"evictionSoft: acts, {grace}, before the hard threshold does, while memory grows by no more than {leak}"
     yield "kubeReserved: by the size of the node, less per unit the larger it is"
@@ -190,23 +85,3 @@ def _node_reasons(settings: NodeSettings) -> Iterator[str]:
 
 def _rate(bytes_per_second: int) -> str:
     return f"{mebibytes(bytes_per_second)}/s"
-
-
-def _container(advice: ContainerAdvice, pod: PodAdvice) -> ContainerAdviceReport:
-    sizing = advice.sizing
-    return ContainerAdviceReport(
-        container=advice.name,
-        requests_before=_texts(advice.before.requests),
-        limits_before=_texts(advice.before.limits),
-        requests=_texts(sizing.resources.requests),
-        limits=_texts(sizing.resources.limits),
-        memory_bytes=sizing.memory,
-        cpu_milli=sizing.cpu,
-        risk=sizing.risk,
-        doubts=sizing.doubts,
-        needs_choice=advice.name in pod.unsized,
-    )
-
-
-def _texts(amounts: Mapping[str, Quantity]) -> dict[str, str]:
-    return {name: str(amount) for name, amount in amounts.items()}

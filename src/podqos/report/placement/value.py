@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.model.assumption import Assumption
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
@@ -126,6 +127,8 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     kubernetes_version: str
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Placement"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the answer rests on that nobody stated."""
 
 
 def report(
@@ -133,7 +136,9 @@ def report(
     workloads: Mapping[str, str],
     budgets: Mapping[str, Fraction],
     coverage: tuple[SoftCoverage, ...] = (),
+    *,
     config: KubeletConfiguration | None = None,
+    assumptions: tuple[Assumption, ...] = (),
 ) -> PlacementReport:
     """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
     profile = placement.cluster.profile
@@ -151,6 +156,7 @@ def report(
             if not c.is_covered
         ),
         kubernetes_version=".".join(map(str, profile.version)),
+        assumptions=assumptions,
     )
 
 

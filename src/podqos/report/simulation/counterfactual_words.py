@@ -6,39 +6,41 @@ from podqos.agent.journal import By
 from podqos.report.simulation.view import Saving
 from podqos.report.survival.ranking import amount
 from podqos.report.text.words import edits, mebibytes
-from podqos.survival.counterfactual import Change, Rescue
+from podqos.survival.counterfactual import Counterfactual, PodChange
 
 
-def saving(rescue: Rescue, by: By) -> Saving:
+def saving(counterfactual: Counterfactual, by: By) -> Saving:
     """Word a change and what would have followed from it."""
-    return Saving(_change(rescue), _effect(rescue, by), rescue.saves, tuple(edits(rescue.edits)))
+    return Saving(
+        _change(counterfactual), _effect(counterfactual, by), counterfactual.saves, tuple(edits(counterfactual.edits))
+    )
 
 
-def _change(rescue: Rescue) -> str:
-    much = "" if rescue.amount is None else amount(rescue.amount, rescue.resource)
-    match rescue.change:
-        case Change.LESS:
+def _change(counterfactual: Counterfactual) -> str:
+    much = "" if counterfactual.amount is None else amount(counterfactual.amount, counterfactual.resource)
+    match counterfactual.change:
+        case PodChange.LESS:
             return f"Use {much} less"
-        case Change.REQUEST:
-            return f"Request {much} of {rescue.resource}"
-        case Change.GUARANTEED:
+        case PodChange.REQUEST:
+            return f"Request {much} of {counterfactual.resource}"
+        case PodChange.GUARANTEED:
             return "Make it Guaranteed"
-        case Change.PRIORITY:
-            return f"A priority of {rescue.amount}"
+        case PodChange.PRIORITY:
+            return f"A priority of {counterfactual.amount}"
 
 
-def _effect(rescue: Rescue, by: By) -> str:
+def _effect(counterfactual: Counterfactual, by: By) -> str:
     parts = []
-    if rescue.oom_score_adj is not None:
-        parts.append(f"oom_score_adj {_signed(rescue.oom_score_adj)}")
+    if counterfactual.oom_score_adj is not None:
+        parts.append(f"oom_score_adj {_signed(counterfactual.oom_score_adj)}")
     whose = "kernel's" if by is By.KERNEL else "kubelet's"
-    parts.append(f"place {rescue.place} of {rescue.others + 1} in the {whose} order")
-    if rescue.instead is None:
+    parts.append(f"place {counterfactual.place} of {counterfactual.others + 1} in the {whose} order")
+    if counterfactual.instead is None:
         return f"{', '.join(parts)}: still the first"
-    if rescue.over_limit_bytes is not None:
-        return f"{', '.join(parts)}, but {mebibytes(rescue.over_limit_bytes)} over the limit that comes with it"
+    if counterfactual.over_limit_bytes is not None:
+        return f"{', '.join(parts)}, but {mebibytes(counterfactual.over_limit_bytes)} over the limit that comes with it"
     verb = "killed" if by is By.KERNEL else "evicted"
-    return f"{', '.join(parts)}; {rescue.instead} would have been {verb} instead"
+    return f"{', '.join(parts)}; {counterfactual.instead} would have been {verb} instead"
 
 
 def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, would_evict: str | None, pod: str) -> Saving:

@@ -21,7 +21,7 @@ from podqos.report.simulation.journal_words import is_kill, reasons, subject, ve
 from podqos.report.simulation.node_series import ShownNode
 from podqos.report.simulation.view import Kill, Saving
 from podqos.sim.node.recording import Moment
-from podqos.survival.counterfactual import kernel_rescues, kubelet_place, kubelet_rescues
+from podqos.survival.counterfactual import kernel_counterfactuals, kubelet_counterfactuals, kubelet_place
 from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
 from podqos.survival.race import Race, winning_threshold_bytes
@@ -72,7 +72,7 @@ def _kill(entry: Entry, pod: str, node: ShownNode, gone: set[tuple[str, str | No
         if isinstance(because, OOMKill):
             kernel_at, savings = _kernel(entry, because, snapshot, uid, node)
         elif isinstance(because, UnderPressure):
-            savings = tuple(saving(each, By.KUBELET) for each in kubelet_rescues(snapshot, ranking, uid))
+            savings = tuple(saving(each, By.KUBELET) for each in kubelet_counterfactuals(snapshot, ranking, uid))
     would_evict = because.would_evict if isinstance(because, OOMKill) else None
     return Kill(
         time_us=entry.time_us,
@@ -109,10 +109,12 @@ def _kernel(
 ) -> tuple[int | None, tuple[Saving, ...]]:
     settings, victim = node.settings.agent, (uid, entry.container or "")
     domain = OOMDomain(because.total_pages * PAGE_BYTES, because.domain)
-    found = kernel_rescues(_at_the_kill(snapshot, victim, because), settings.cgroups, domain, victim, settings.profile)
+    found = kernel_counterfactuals(
+        _at_the_kill(snapshot, victim, because), settings.cgroups, domain, victim, settings.profile
+    )
     if found is None or found.place > 1:
         return None, ()
-    savings = [saving(each, By.KERNEL) for each in found.rescues]
+    savings = [saving(each, By.KERNEL) for each in found.counterfactuals]
     if because.level is OOMLevel.NODE:
         savings += _in_time(entry, because, node)
     return found.place, tuple(savings)

@@ -26,11 +26,12 @@ from podqos.report.simulation.view import (
     SignalSeries,
     ThresholdView,
 )
-from podqos.report.survival.ranking import EvictionPlace, KillPlace, amount, rank_report
+from podqos.report.survival.ranking import amount, rank_report
 from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
+from podqos.survival.places import EvictionPlace, KillPlace
 
 _MOST_RANKS = 12_000
 """How many places of both orders a node's picture holds; moments are left out beyond that."""

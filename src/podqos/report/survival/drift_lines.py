@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from podqos.report.survival.drift import DriftReport, StandingReport, WorkloadDriftReport
+from podqos.report.survival.drift import DriftReport
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import mebibytes
-from podqos.survival.drift import Status
+from podqos.survival.drift import DriftStatus, Standing, WorkloadDrift
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
@@ -35,8 +35,8 @@ def table(report: DriftReport, style: Style) -> list[str]:
 def summary(report: DriftReport) -> str:
     """Return how many of what, in a sentence."""
     counts = Counter(each.status for each in report.workloads)
-    names = {Status.AHEAD: "moved ahead in a kill order", Status.BACK: "moved back"}
-    parts = [f"{count} {names.get(status, status)}" for status in Status if (count := counts[status])]
+    names = {DriftStatus.AHEAD: "moved ahead in a kill order", DriftStatus.BACK: "moved back"}
+    parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
     verdict = f"{failing} to look at" if failing else "Nobody is worse off"
@@ -44,12 +44,12 @@ def summary(report: DriftReport) -> str:
     return f"{verdict}: {', '.join(parts)}.{hint}"
 
 
-def movers(report: DriftReport) -> list[WorkloadDriftReport]:
+def movers(report: DriftReport) -> list[WorkloadDrift]:
     """Return those that changed or moved ahead; who was only overtaken is told of there."""
     return [each for each in report.changed if each.differences or each.moved_ahead]
 
 
-def reasons_of(workload: WorkloadDriftReport) -> Iterator[str]:
+def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     """Yield what changed in a workload, and what follows from it for others."""
     yield from (difference.text for difference in workload.differences)
     for moves in (workload.moved_ahead, workload.moved_back):
@@ -75,7 +75,7 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
     return [style.faint(line) for line in wrapped(basis(report), style, "")]
 
 
-def _row(workload: WorkloadDriftReport, style: Style) -> tuple[str, ...]:
+def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
     before, after = workload.before, workload.after
     status = style.alarm(workload.status) if workload.fails else str(workload.status)
     return (
@@ -92,7 +92,7 @@ def _row(workload: WorkloadDriftReport, style: Style) -> tuple[str, ...]:
     )
 
 
-def worst_score(standing: StandingReport | None) -> str | None:
+def worst_score(standing: Standing | None) -> str | None:
     """Return the highest oom_score_adj, with its container where there are others."""
     if standing is None:
         return None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.report.survival.drift import DriftReport, WorkloadDriftReport
+from podqos.report.survival.drift import DriftReport
 from podqos.report.survival.drift_lines import basis, change, movers, reasons_of, summary, worst_score
+from podqos.survival.drift import WorkloadDrift
 
 MOST_CHARACTERS = 65_536
 # Room for the heading, the last lines and what is said about the rest.
@@ -44,7 +45,7 @@ def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
     return kept
 
 
-def _row(workload: WorkloadDriftReport) -> str:
+def _row(workload: WorkloadDrift) -> str:
     before, after = workload.before, workload.after
     cells = (
         _code(workload.workload),
@@ -58,7 +59,7 @@ def _row(workload: WorkloadDriftReport) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _details(workload: WorkloadDriftReport) -> str:
+def _details(workload: WorkloadDrift) -> str:
     reasons = "\n".join(f"- {_code(reason)}" for reason in reasons_of(workload))
     return f"{_code(workload.workload)}\n{reasons}\n"
 

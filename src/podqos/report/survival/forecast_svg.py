@@ -29,7 +29,7 @@ def curve_svg(report: ForecastReport) -> str:
     def up(share: float) -> float:
         return _TOP + tall * (1 - share)
 
-    line = " ".join(f"{across(each.rate_bytes_per_second):.1f},{up(each.kubelet_first):.1f}" for each in points)
+    line = " ".join(f"{across(each.rate_bytes_per_second):.1f},{up(float(each.kubelet_first)):.1f}" for each in points)
     title = f"{report.growths[0].pod}: how likely the kubelet acts before the kernel"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',

@@ -1,7 +1,7 @@
 """What ``podqos rank`` says of a node, as a value: the documented JSON shape, from which all other outputs follow.
 
 The orders themselves come from ``survival``; here they are only gathered and worded. The shape is stable: fields are
-added, never renamed or removed, and ``docs/schema/rank.json`` is made from these classes.
+added, never renamed or removed, and ``docs/schema/rank.json`` is made from it.
 """
 
 from __future__ import annotations
@@ -10,91 +10,28 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.ranking import Policy, RankedPod, Tier
 from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.pod import QOSClass
+from podqos.model.assumption import Assumption
 from podqos.model.quantity import NANOS
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.oom import ComponentScore, component_scores
 from podqos.report.text.components import ComponentReport, component_reports
 from podqos.report.text.words import mebibytes, oom_rule
-from podqos.survival.orders import KilledContainer, KillKey, Orders
+from podqos.survival.orders import Disagreement, KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
-
-
-class NodeSummary(Struct, frozen=True, rename="camel"):
-    """The node, and how much memory it has left for whom."""
-
-    name: str
-    memory_bytes: int
-    swap_bytes: int
-    available_bytes: int
-    """``memory.available``, as the kubelet counts."""
-    kernel_left_bytes: int
-    """What the kernel can still hand out before it kills, with page cache reclaimed; below zero where that is past."""
-    oom_cgroup: str
-    """Where memory runs out first: ``/`` for the whole machine."""
-    oom_total_bytes: int
-    """What thousandths of oom_score_adj are of there."""
-
-
-class EvictionPlace(Struct, frozen=True, rename="camel"):
-    """A pod in the kubelet's order."""
-
-    place: int
-    pod: str
-    qos_class: QOSClass
-    priority: int
-    usage: int | None
-    """Bytes, inodes or processes; null without statistics."""
-    request: int
-    excess: int | None
-    """usage − request."""
-    over_request: bool
-    spared: str | None
-    """Why it is passed over: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
-    kernel_place: int
-    before_next_by: RankKey | None
-    reason: str
-    """Why it stands before the next."""
-
-
-class KillPlace(Struct, frozen=True, rename="camel"):
-    """A container in the kernel's order, by its worst process."""
-
-    place: int
-    pod: str
-    container: str
-    qos_class: QOSClass
-    is_measured: bool
-    processes: int
-    used_bytes: int
-    """Of the worst process."""
-    oom_score_adj: int
-    oom_reason: str
-    badness_bytes: int
-    oom_score: int
-    """What ``/proc/PID/oom_score`` shows."""
-    eviction_place: int
-    before_next_by: KillKey | None
-    margin_bytes: int | None
-    """How much more the next would have to use to be killed first."""
-    reason: str
-    """Why it stands before the next."""
-
-
-class DisagreementReport(Struct, frozen=True, rename="camel"):
-    """Two neighbours of the kubelet's order whom the kernel takes the other way round."""
-
-    evicted_first: str
-    killed_first: str
-    killed_by: KillKey
-    evicted_by: RankKey | None
-    spared: str | None
-    """Why the kubelet never evicts the one that is killed first: ``critical`` or ``guaranteed``."""
+from podqos.survival.places import (
+    EvictionPlace,
+    KillPlace,
+    NodeSummary,
+    eviction_places,
+    kill_places,
+    node_summary,
+)
 
 
 class RankReport(Struct, frozen=True, rename="camel"):
@@ -109,17 +46,23 @@ class RankReport(Struct, frozen=True, rename="camel"):
     node: NodeSummary
     eviction_order: tuple[EvictionPlace, ...]
     kill_order: tuple[KillPlace, ...]
-    disagreements: tuple[DisagreementReport, ...]
+    disagreements: tuple[Disagreement, ...]
     reversed_pairs: int
     """How many pairs of pods stand the other way round, neighbours or not; 0 if the orders agree."""
     components: tuple[ComponentReport, ...]
     """The processes of the node itself, which are in neither order."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SurvivalOrders"
+    assumptions: tuple[Assumption, ...] = ()
+    """What nobody stated."""
 
 
 def rank_report(
-    snapshot: Snapshot, orders: Orders, outlook: Outlook, components: Sequence[ComponentScore] = component_scores()
+    snapshot: Snapshot,
+    orders: Orders,
+    outlook: Outlook,
+    components: Sequence[ComponentScore] = component_scores(),
+    assumptions: tuple[Assumption, ...] = (),
 ) -> RankReport:
     """Render both orders into the documented shape."""
     ranking = orders.ranking
@@ -130,72 +73,29 @@ def rank_report(
         resource=SIGNALS[ranking.signal].resource,
         policy=ranking.policy or Policy(ranking.profile.eviction_ranking),
         hard=ranking.hard,
-        node=NodeSummary(
-            name=snapshot.node.name,
-            memory_bytes=snapshot.node.memory_bytes,
-            swap_bytes=snapshot.node.swap_bytes,
-            available_bytes=outlook.available_bytes,
-            kernel_left_bytes=outlook.first_oom.until_oom_bytes,
-            oom_cgroup=orders.domain.path,
-            oom_total_bytes=orders.domain.total_bytes,
-        ),
+        node=node_summary(snapshot.node, outlook),
         eviction_order=_eviction_order(orders),
         kill_order=_kill_order(orders, snapshot.node.memory_bytes, machine_bytes),
-        disagreements=tuple(
-            DisagreementReport(each.evicted_first, each.killed_first, each.killed_by, each.evicted_by, each.spared)
-            for each in orders.disagreements
-        ),
+        disagreements=orders.disagreements,
         reversed_pairs=orders.reversed_pairs,
         components=component_reports(components, machine_bytes),
+        assumptions=assumptions,
     )
 
 
 def _eviction_order(orders: Orders) -> tuple[EvictionPlace, ...]:
     resource = SIGNALS[orders.ranking.signal].resource
-    kernel_places = {pod.metadata.uid: place for place, pod in enumerate(orders.kernel_pods, start=1)}
-    classes = {killed.pod.metadata.uid: killed.qos_class for killed in orders.kernel}
     reasons = [_why_evicted_first(one, other, resource) for one, other in pairwise(orders.eviction)]
-    return tuple(
-        EvictionPlace(
-            place=place,
-            pod=ranked.pod.key,
-            qos_class=classes[ranked.pod.metadata.uid],
-            priority=ranked.priority,
-            usage=ranked.usage if ranked.has_statistics else None,
-            request=ranked.request.value,
-            excess=ranked.excess_nanos // NANOS if ranked.has_statistics else None,
-            over_request=ranked.over_request,
-            spared=ranked.spared,
-            kernel_place=kernel_places[ranked.pod.metadata.uid],
-            before_next_by=ranked.before_next_by,
-            reason=reason,
-        )
-        for place, (ranked, reason) in enumerate(zip(orders.eviction, (*reasons, ""), strict=False), start=1)
-    )
+    places = zip(eviction_places(orders), (*reasons, ""), strict=False)
+    return tuple(replace(place, reason=reason) for place, reason in places)
 
 
 def _kill_order(orders: Orders, node_memory_bytes: int, machine_bytes: int) -> tuple[KillPlace, ...]:
-    eviction_places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
     reasons = [_why_killed_first(one, other) for one, other in pairwise(orders.kernel)]
+    places = zip(kill_places(orders, machine_bytes), orders.kernel, (*reasons, ""), strict=False)
     return tuple(
-        KillPlace(
-            place=place,
-            pod=killed.pod.key,
-            container=killed.usage.name,
-            qos_class=killed.qos_class,
-            is_measured=killed.usage.is_measured,
-            processes=killed.usage.processes,
-            used_bytes=killed.worst.used_pages * PAGE_BYTES,
-            oom_score_adj=killed.score.value,
-            oom_reason=oom_rule(killed.score, node_memory_bytes),
-            badness_bytes=killed.worst.points * PAGE_BYTES,
-            oom_score=killed.shown_score(machine_bytes),
-            eviction_place=eviction_places[killed.pod.metadata.uid],
-            before_next_by=killed.before_next_by,
-            margin_bytes=killed.margin_bytes,
-            reason=reason,
-        )
-        for place, (killed, reason) in enumerate(zip(orders.kernel, (*reasons, ""), strict=False), start=1)
+        replace(place, oom_reason=oom_rule(killed.score, node_memory_bytes), reason=reason)
+        for place, killed, reason in places
     )
 
 

@@ -6,22 +6,22 @@ classes.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.eviction.signals import SIGNALS, Signal
 from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
-from podqos.eviction.thresholds import Threshold, ThresholdValue
+from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.exhaustion import Actor, Exhaustion, Step, ThresholdFacts
+from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, WatchedThreshold
 
 _NOTHING = "–"
 
@@ -37,61 +37,18 @@ CSV_COLUMNS = (
 )
 
 
-class AllocatableReport(Struct, frozen=True, rename="camel"):
-    """What pods may request of a resource together: its capacity less everything that is held back."""
-
-    resource: str
-    capacity: str
-    kube_reserved: str
-    system_reserved: str
-    hard_eviction: str
-    allocatable: str
-
-
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
     """Whether pods within their allocatable stay clear of a soft threshold: capacity less soft less daemons."""
 
     resource: str
-    capacity: str
-    soft_eviction: str
-    used_by_daemons: str
+    capacity: Quantity
+    soft_eviction: Quantity
+    used_by_daemons: Quantity
     """The reservations, without the soft threshold where system-reserved covers it."""
-    usable_before_soft: str
-    allocatable: str
+    usable_before_soft: Quantity
+    allocatable: Quantity
     covered: bool
     """Whether pods can use at least their allocatable before the soft threshold is met."""
-
-
-class ThresholdReport(Struct, frozen=True, rename="camel"):
-    """One threshold."""
-
-    signal: Signal
-    type: str
-    """``hard`` or ``soft``."""
-    value: str
-    """As configured: ``100Mi`` or ``10%``."""
-    amount: int | None
-    """In bytes, inodes or process ids on this node; null where its capacity is not known."""
-    lets_go_at: int | None
-    """What must be left for it to let go again: its amount and the minimum reclaim."""
-    grace_seconds: float
-    condition: NodeCondition
-    is_derived: bool
-    """Whether it follows from another signal's: containerfs, allocatableMemory."""
-    sure_growth_bytes_per_second: int | None
-    """Of memory: up to this growth the kubelet is sure to act before the kernel; null where it is not, or does not
-    apply."""
-    min_reclaim: str | None = None
-    """As configured; null where there is none."""
-
-
-class StepReport(Struct, frozen=True, rename="camel"):
-    """What happens when so much is left."""
-
-    signal: Signal
-    left: int
-    actor: Actor
-    text: str
 
 
 class WarningReport(Struct, frozen=True, rename="camel"):
@@ -115,12 +72,12 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos thresholds -o json``."""
 
     kubernetes_version: str
-    thresholds: tuple[ThresholdReport, ...]
+    thresholds: tuple[WatchedThreshold, ...]
     """In the order in which the kubelet acts when several are met."""
-    steps: tuple[StepReport, ...]
+    steps: tuple[ExhaustionStep, ...]
     """What happens as a signal falls, most left first."""
     warnings: tuple[WarningReport, ...]
-    allocatable: tuple[AllocatableReport, ...] = ()
+    allocatable: tuple[Division, ...] = ()
     """Of memory; of cpu and ephemeral-storage where their capacities are known."""
     soft_coverage: tuple[SoftCoverageReport, ...] = ()
     """Of every soft threshold of memory and nodefs."""
@@ -136,20 +93,24 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
+    assumptions: tuple[Assumption, ...] = ()
+    """What nobody stated."""
 
 
-def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> ThresholdsReport:
+def thresholds_report(
+    exhaustion: Exhaustion, kubernetes_version: str, assumptions: tuple[Assumption, ...] = ()
+) -> ThresholdsReport:
     """Render thresholds into the documented shape."""
     return ThresholdsReport(
         kubernetes_version=kubernetes_version,
-        thresholds=tuple(map(_threshold, exhaustion.thresholds)),
-        steps=tuple(StepReport(step.signal, step.left, step.actor, _step_text(step)) for step in exhaustion.steps),
+        thresholds=exhaustion.thresholds,
+        steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
             *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
-        allocatable=tuple(map(_allocatable, exhaustion.divisions)),
+        allocatable=exhaustion.divisions,
         soft_coverage=tuple(map(_coverage, exhaustion.coverage)),
         pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
@@ -158,6 +119,7 @@ def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> Thresh
         qos_reserved=None
         if exhaustion.qos_reserved is None
         else QOSReservedReport(exhaustion.qos_reserved.percent, exhaustion.qos_reserved.pods_bytes),
+        assumptions=assumptions,
     )
 
 
@@ -201,12 +163,12 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     rows = []
     for signal in signals:
         own = [each for each in report.thresholds if each.signal is signal]
-        soft = next((each for each in own if each.type == "soft"), None)
+        soft = next((each for each in own if not each.is_hard), None)
         reclaims = dict.fromkeys(each.min_reclaim for each in own if each.min_reclaim is not None)
         rows.append(
             (
                 signal + ("*" if own[0].is_derived else ""),
-                ", ".join(_stated(each) for each in own if each.type == "hard") or _NOTHING,
+                ", ".join(_stated(each) for each in own if each.is_hard) or _NOTHING,
                 _NOTHING if soft is None else _stated(soft),
                 _NOTHING if soft is None else short_duration(soft.grace_seconds),
                 ", ".join(f"+{reclaim}" for reclaim in reclaims) or _NOTHING,
@@ -263,7 +225,7 @@ def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
     ]
 
 
-def _stated(threshold: ThresholdReport) -> str:
+def _stated(threshold: WatchedThreshold) -> str:
     """Return a threshold as configured; of a share also its amount, where that is known."""
     if threshold.amount is None or not threshold.value.endswith("%"):
         return threshold.value
@@ -281,9 +243,8 @@ def _grace(report: ThresholdsReport) -> str:
     return f"soft: {soft}{capped}; hard: {hard}"
 
 
-def _in_one_unit(resource: str, *quantities: str) -> list[str]:
+def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
     """Return amounts in the largest unit in which they are whole, so that they can be added up by eye."""
-    amounts = [Quantity.parse(quantity) for quantity in quantities]
     if resource == CPU:
         return [str(amount) for amount in amounts]
     counts = [amount.value for amount in amounts]
@@ -311,53 +272,19 @@ def csv_rows(report: ThresholdsReport) -> Iterator[tuple[str | int | float | Non
         )
 
 
-def _threshold(facts: ThresholdFacts) -> ThresholdReport:
-    threshold = facts.threshold
-    return ThresholdReport(
-        signal=threshold.signal,
-        type="hard" if threshold.is_hard else "soft",
-        value=threshold_value(threshold.value),
-        amount=facts.amount,
-        lets_go_at=facts.let_go,
-        grace_seconds=threshold.grace_period_ns / SECOND_NS,
-        condition=SIGNALS[threshold.signal].condition,
-        is_derived=facts.is_derived or threshold.signal is Signal.ALLOCATABLE_MEMORY,
-        sure_growth_bytes_per_second=facts.sure_growth_bytes_per_second,
-        min_reclaim=None if threshold.min_reclaim is None else threshold_value(threshold.min_reclaim),
-    )
-
-
-def _allocatable(division: Division) -> AllocatableReport:
-    return AllocatableReport(
-        resource=division.resource,
-        capacity=str(division.capacity),
-        kube_reserved=str(division.kube_reserved),
-        system_reserved=str(division.system_reserved),
-        hard_eviction=str(division.hard_eviction),
-        allocatable=str(division.allocatable),
-    )
-
-
 def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
     return SoftCoverageReport(
         resource=coverage.resource,
-        capacity=str(coverage.capacity),
-        soft_eviction=str(coverage.soft),
-        used_by_daemons=str(coverage.used_by_daemons),
-        usable_before_soft=str(coverage.usable_before_soft),
-        allocatable=str(coverage.allocatable),
+        capacity=coverage.capacity,
+        soft_eviction=coverage.soft,
+        used_by_daemons=coverage.used_by_daemons,
+        usable_before_soft=coverage.usable_before_soft,
+        allocatable=coverage.allocatable,
         covered=coverage.is_covered,
     )
 
 
-def threshold_value(value: ThresholdValue) -> str:
-    """Return a threshold as it is configured."""
-    if value.quantity is not None:
-        return str(value.quantity)
-    return "NaN%" if math.isnan(value.fraction) else f"{value.fraction * 100:.4g}%"
-
-
-def _step_text(step: Step) -> str:
+def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> str:
     match step.actor:
         case Actor.KSWAPD:
             return "the kernel begins to take page cache back"
@@ -366,8 +293,8 @@ def _step_text(step: Step) -> str:
         case Actor.HARD_THRESHOLD:
             return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
         case Actor.SOFT_THRESHOLD:
-            assert step.threshold is not None
-            grace = duration(step.threshold.grace_period_ns / SECOND_NS)
+            met = (each for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
+            grace = duration(max(each.grace_seconds for each in met))
             return f"soft threshold: reports pressure, evicts after {grace}"
 
 
@@ -388,11 +315,10 @@ def _warning_text(warning: ThresholdWarning) -> str:
     return _WARNINGS[warning.kind].format(soft=warning.soft, hard=warning.hard)
 
 
-def _too_late(threshold: Threshold, exhaustion: Exhaustion) -> WarningReport:
+def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    value = threshold_value(threshold.value)
-    text = f"{value} is too late: the kernel keeps {kept} of this machine free and kills before that"
+    text = f"{threshold.value} is too late: the kernel keeps {kept} of this machine free and kills before that"
     return WarningReport("TooLate", threshold.signal, text)
 
 

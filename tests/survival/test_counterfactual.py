@@ -1,4 +1,4 @@
-"""What would have spared a pod: every rescue holds when the changed pod is ranked by those who rank."""
+"""What would have spared a pod: every counterfactual holds when the changed pod is ranked by those who rank."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from eviction.nodes import guaranteed, pod
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
 from podqos.model.profile import LATEST
-from podqos.survival.counterfactual import Change, kernel_rescues, kubelet_place, kubelet_rescues
+from podqos.survival.counterfactual import PodChange, kernel_counterfactuals, kubelet_counterfactuals, kubelet_place
 from podqos.survival.orders import OOMDomain
 from survival.nodes import GI, MI, settings, snapshot, using
 
@@ -19,7 +19,7 @@ MACHINE = OOMDomain(64 * GI)
 
 
 def _kernel(node, name):
-    found = kernel_rescues(node, settings(node), MACHINE, (_uid(node, name), "main"), LATEST)
+    found = kernel_counterfactuals(node, settings(node), MACHINE, (_uid(node, name), "main"), LATEST)
     assert found is not None
     return found
 
@@ -28,8 +28,8 @@ def _uid(node, name):
     return next(entry.pod.metadata.uid for entry in node.pods if entry.pod.metadata.name == name)
 
 
-def _by_change(rescues):
-    return {rescue.change: rescue for rescue in rescues}
+def _by_change(counterfactuals):
+    return {counterfactual.change: counterfactual for counterfactual in counterfactuals}
 
 
 # ---- the kernel ------------------------------------------------------------------------------------------------------
@@ -38,40 +38,40 @@ def _by_change(rescues):
 def test_a_best_effort_pod_is_spared_by_using_less_requesting_more_or_being_guaranteed():
     node = snapshot(using(pod("logs"), "250Mi"), using(pod("analytics", "memory=4130Mi"), "8500Mi", processes=2))
     found = _kernel(node, "logs")
-    rescues = _by_change(found.rescues)
+    counterfactuals = _by_change(found.counterfactuals)
     assert found.place == 1
-    assert set(rescues) == {Change.LESS, Change.REQUEST, Change.GUARANTEED}
-    assert {rescue.instead for rescue in rescues.values()} == {"default/analytics"}
-    assert rescues[Change.GUARANTEED].oom_score_adj == -997
-    assert rescues[Change.GUARANTEED].edits
-    assert all(rescue.saves for rescue in rescues.values())
+    assert set(counterfactuals) == {PodChange.LESS, PodChange.REQUEST, PodChange.GUARANTEED}
+    assert {counterfactual.instead for counterfactual in counterfactuals.values()} == {"default/analytics"}
+    assert counterfactuals[PodChange.GUARANTEED].oom_score_adj == -997
+    assert counterfactuals[PodChange.GUARANTEED].edits
+    assert all(counterfactual.saves for counterfactual in counterfactuals.values())
 
 
 def test_limits_as_low_as_the_requests_do_not_save_a_pod_that_uses_more():
     node = snapshot(using(pod("batch", "cpu=1,memory=1Gi"), "6Gi"), using(pod("other", "memory=8Gi"), "4Gi"))
-    rescue = _by_change(_kernel(node, "batch").rescues)[Change.GUARANTEED]
-    assert rescue.oom_score_adj == -997
-    assert rescue.instead == "default/other"
-    assert rescue.over_limit_bytes == 5 * GI
-    assert not rescue.saves
+    counterfactual = _by_change(_kernel(node, "batch").counterfactuals)[PodChange.GUARANTEED]
+    assert counterfactual.oom_score_adj == -997
+    assert counterfactual.instead == "default/other"
+    assert counterfactual.over_limit_bytes == 5 * GI
+    assert not counterfactual.saves
 
 
 def test_a_guaranteed_pod_can_only_use_less():
     node = snapshot(using(guaranteed("big", "8Gi"), "6Gi"), using(guaranteed("small", "8Gi"), "2Gi"))
     found = _kernel(node, "big")
-    (rescue,) = found.rescues
-    assert rescue.change is Change.LESS
-    assert 4 * GI <= rescue.amount <= 4 * GI + MI
+    (counterfactual,) = found.counterfactuals
+    assert counterfactual.change is PodChange.LESS
+    assert 4 * GI <= counterfactual.amount <= 4 * GI + MI
 
 
 def test_nobody_else_could_have_been_killed_in_a_cgroup_of_its_own():
     node = snapshot(using(pod("alone", "memory=1Gi"), "2Gi"))
-    assert _kernel(node, "alone").rescues == ()
+    assert _kernel(node, "alone").counterfactuals == ()
 
 
 def test_a_container_that_does_not_run_has_no_place():
     node = snapshot(using(pod("alone"), "2Gi"))
-    assert kernel_rescues(node, settings(node), MACHINE, ("nobody", "main"), LATEST) is None
+    assert kernel_counterfactuals(node, settings(node), MACHINE, ("nobody", "main"), LATEST) is None
 
 
 @given(st.lists(st.tuples(st.integers(0, 16), st.integers(1, 24)), min_size=2, max_size=5))
@@ -82,10 +82,10 @@ def test_the_smallest_amount_saves_and_a_mebibyte_less_does_not(figures):
     ]
     node = snapshot(*pods)
     first = min(range(len(pods)), key=lambda index: _kernel(node, f"p{index}").place)
-    rescue = _by_change(_kernel(node, f"p{first}").rescues).get(Change.LESS)
-    if rescue is None:
+    counterfactual = _by_change(_kernel(node, f"p{first}").counterfactuals).get(PodChange.LESS)
+    if counterfactual is None:
         return
-    used = figures[first][1] * 256 - rescue.amount // MI
+    used = figures[first][1] * 256 - counterfactual.amount // MI
     assert _kernel(snapshot(*(_lighter(pods, first, used))), f"p{first}").place > 1
     assert _kernel(snapshot(*(_lighter(pods, first, used + 1))), f"p{first}").place == 1
 
@@ -103,33 +103,33 @@ def test_the_request_that_spares_a_pod_leaves_it_further_below_than_the_next():
     node = snapshot(using(pod("greedy", "memory=1Gi"), "3Gi"), using(pod("modest", "memory=4Gi"), "1Gi"))
     uid = _uid(node, "greedy")
     assert kubelet_place(node, MEMORY, uid) == 1
-    rescue = _by_change(kubelet_rescues(node, MEMORY, uid))[Change.REQUEST]
-    assert rescue.amount == 6 * GI + MI
-    assert rescue.instead == "default/modest"
+    counterfactual = _by_change(kubelet_counterfactuals(node, MEMORY, uid))[PodChange.REQUEST]
+    assert counterfactual.amount == 6 * GI + MI
+    assert counterfactual.instead == "default/modest"
 
 
 def test_no_request_above_the_limit_is_suggested():
     node = snapshot(using(pod("greedy", "memory=1Gi", "memory=4Gi"), "3Gi"), using(pod("modest", "memory=4Gi"), "1Gi"))
-    assert Change.REQUEST not in _by_change(kubelet_rescues(node, MEMORY, _uid(node, "greedy")))
+    assert PodChange.REQUEST not in _by_change(kubelet_counterfactuals(node, MEMORY, _uid(node, "greedy")))
 
 
 def test_priority_spares_a_pod_only_among_those_over_their_request():
     over = snapshot(using(pod("one", "memory=1Gi"), "3Gi"), using(pod("two", "memory=1Gi", priority=7), "2Gi"))
-    assert _by_change(kubelet_rescues(over, MEMORY, _uid(over, "one")))[Change.PRIORITY].amount == 8
+    assert _by_change(kubelet_counterfactuals(over, MEMORY, _uid(over, "one")))[PodChange.PRIORITY].amount == 8
     within = snapshot(using(pod("one", "memory=1Gi"), "3Gi"), using(pod("two", "memory=4Gi", priority=7), "2Gi"))
-    assert Change.PRIORITY not in _by_change(kubelet_rescues(within, MEMORY, _uid(within, "one")))
+    assert PodChange.PRIORITY not in _by_change(kubelet_counterfactuals(within, MEMORY, _uid(within, "one")))
 
 
 @pytest.mark.parametrize("name", ["critical", "nobody"])
-def test_who_cannot_be_evicted_has_no_place_and_needs_no_rescue(name):
+def test_who_cannot_be_evicted_has_no_place_and_needs_no_counterfactual(name):
     node = snapshot(using(pod("critical", priority=2_000_000_000), "3Gi"), using(pod("other"), "1Gi"))
     uid = _uid(node, name) if name == "critical" else name
     assert kubelet_place(node, MEMORY, uid) is None
-    assert kubelet_rescues(node, MEMORY, uid) == ()
+    assert kubelet_counterfactuals(node, MEMORY, uid) == ()
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 16), st.integers(0, 3)), min_size=2, max_size=6))
-def test_a_rescue_says_who_would_have_been_first_instead(figures):
+def test_a_counterfactual_says_who_would_have_been_first_instead(figures):
     node = snapshot(
         *(
             using(
@@ -140,6 +140,6 @@ def test_a_rescue_says_who_would_have_been_first_instead(figures):
     )
     order = rank([entry.pod for entry in node.pods], node.stats, MEMORY)
     first = order[0].pod
-    for rescue in kubelet_rescues(node, MEMORY, first.metadata.uid):
-        assert (rescue.place == 1) == (rescue.instead is None)
-        assert rescue.instead != first.key
+    for counterfactual in kubelet_counterfactuals(node, MEMORY, first.metadata.uid):
+        assert (counterfactual.place == 1) == (counterfactual.instead is None)
+        assert counterfactual.instead != first.key

@@ -1,0 +1,343 @@
+"""What workloads should have, from what they are and what they used; what a kubelet should be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.chain import admit
+from podqos.admission.refusal import Missing
+from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
+from podqos.advice.sizing.description import DescribedWorkload, description_from_annotations
+from podqos.advice.sizing.effect import Advised, WorkloadAdvice, effect
+from podqos.advice.sizing.matching import match_samples
+from podqos.advice.sizing.matrix import BurstPattern, Description, PriorityTier, Recommendation, recommend
+from podqos.advice.sizing.node_settings import NodeNeeds, reservations
+from podqos.advice.sizing.node_settings import advise_node as node_advice
+from podqos.advice.sizing.samples import ContainerSamples
+from podqos.advice.sizing.sizing import UsageHistory, percentile
+from podqos.errors import InputError, InvalidOption
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, missing_classes, node_memory
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.manifest.plain import Plain
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.assumption import Assumption
+from podqos.model.node import Node
+from podqos.model.pod import ObjectMeta, Pod
+from podqos.model.policy import PriorityClass
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.classes import classify
+from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
+from podqos.report.advice.value import AdviceReport, worded, worded_node
+from podqos.survival.drift import Identity, WorkloadDrift
+
+USAGE = Assumption("usage that nobody measured", "what pods request", "--usage")
+
+Describe = Callable[[str], Description]
+"""Says what a workload, by its name, is like."""
+
+
+def advise(
+    objects: Objects,
+    *,
+    samples: Sequence[ContainerSamples] = (),
+    descriptions: Sequence[DescribedWorkload] = (),
+    describe: Describe | None = None,
+    node_memory_bytes: int | None = None,
+    kubelet: Kubelet | None = None,
+    profile: Profile = LATEST,
+) -> AdviceReport:
+    """Advise class, priority and sizes of every workload that something is known about.
+
+    A workload is described by its annotations, by ``descriptions``, or by ``describe``, which is asked about those that
+    are not; one that is described and is not among the objects is new. ``samples`` are what containers used.
+    """
+    advising = _Advising(objects, profile)
+    subjects = advising.subjects(descriptions, samples, describe)
+    results = [advising.advise(subject) for subject in subjects]
+    memory_bytes, assumptions = node_memory(node_memory_bytes, objects.of(Node))
+    kubelet = kubelet or DEFAULT_KUBELET
+    settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
+    advised = [*map(_advised, results), *advising.untouched(results)]
+    drifts = effect(advised, settings, profile)
+    if any(each.before is not None and not each.memory_bytes for each in advised):
+        assumptions += (USAGE,)
+    if not kubelet.is_stated:
+        assumptions += (KUBELET_SETTINGS,)
+    return AdviceReport(
+        kubernetes_version=".".join(map(str, profile.version)),
+        node_memory_bytes=memory_bytes,
+        workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
+        priority_classes=tuple(advising.to_create.values()),
+        assumptions=(*assumptions, *missing_classes(advising.missing)),
+    )
+
+
+def advised_manifests(
+    objects: Objects, report: AdviceReport, *, patches: bool = False, descriptions: Sequence[DescribedWorkload] = ()
+) -> list[dict[str, Plain]]:
+    """Return the objects that advice asks for: priority classes, then every workload as advised.
+
+    With ``patches`` only what changes, as strategic merge patches; a new workload is whole all the same.
+    """
+    found = {str(identity_of(each)): each for each in objects.latest(warn=False)}
+    new = {str(identity_of(each.found)): each for each in map(_created, descriptions)}
+    manifests = [priority_class_object(each) for each in report.priority_classes]
+    for advice in report.workloads:
+        own = found.get(advice.workload)
+        value = new[advice.workload].value if own is None else objects.plain(own)
+        assert isinstance(value, dict)
+        make = patch_object if patches and own is not None else advised_object
+        pod_path = (own or new[advice.workload].found).workload.pod_path
+        manifest = make(value, pod_path, advice)
+        manifests += [] if manifest is None else [manifest]
+    return manifests
+
+
+def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
+    """Advise the settings of a node's kubelet: reservations, eviction thresholds and grace."""
+    advice = node_advice(needs)
+    reserved = reservations(needs, advice.soft_bytes)
+    withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + advice.hard_bytes
+    if withheld * 2 > needs.memory_bytes:
+        what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
+        raise InvalidOption(what, where="--growth", fix="hold against less growth, or allow a lower --probability")
+    return AdviceReport(
+        kubernetes_version=".".join(map(str, profile.version)),
+        node_memory_bytes=needs.memory_bytes,
+        node=worded_node(advice, needs),
+    )
+
+
+def identity_of(found: FoundWorkload) -> Identity:
+    """Return who a workload is."""
+    namespace, _, name = found.workload.pod.key.partition("/")
+    return Identity(namespace, found.workload.kind, name)
+
+
+# ---- workloads and what is known about them ----------------------------------------------------------------------
+
+
+class _Subject(Struct, frozen=True):
+    """A workload that is advised, and what is known about it."""
+
+    found: FoundWorkload
+    identity: Identity
+    description: Description | None
+    usages: Mapping[str, UsageHistory]
+    is_new: bool
+    """Whether there is no manifest of it."""
+
+
+class _Result(Struct, frozen=True):
+    """The advice about one workload."""
+
+    subject: _Subject
+    advice: PodAdvice
+    recommendation: Recommendation | None
+    priority_class: str | None
+    before: Pod
+    after: Pod
+    refusal: str
+
+
+class _Advising:
+    """Workloads under the policies among the objects."""
+
+    def __init__(self, objects: Objects, profile: Profile) -> None:
+        self._objects, self._profile = objects, profile
+        self._policies = objects.namespace_policies()
+        self.to_create: dict[str, PriorityTier] = {}
+        self.missing: set[tuple[str, str]] = set()
+        """Kinds and names of classes that are not among the objects."""
+
+    def subjects(
+        self, descriptions: Iterable[DescribedWorkload], samples: Sequence[ContainerSamples], describe: Describe | None
+    ) -> list[_Subject]:
+        """Return the workloads that something is known about, by name."""
+        described = {each.name: each for each in descriptions}
+        found = {identity_of(each): each for each in self._objects.latest()}
+        by_identity = {identity: _described(identity, described) for identity in found}
+        existing = set(found)
+        used = {each.name for each in by_identity.values() if each is not None}
+        for name, entry in described.items():
+            if name not in used:
+                created = _created(entry).found
+                found[identity_of(created)] = created
+                by_identity[identity_of(created)] = entry
+        if not found:
+            raise InputError("nothing to advise about", fix="name manifests with -f, or descriptions with --describe")
+        matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, samples)
+        for name in matched.strangers:
+            self._objects.note(_unmatched(name, samples))
+        subjects = [
+            self._subject(
+                found[identity],
+                by_identity[identity],
+                matched.usages.get(identity, {}),
+                describe if identity in existing else None,
+            )
+            for identity in sorted(found)
+        ]
+        known = [each for each in subjects if each.description is not None or each.usages]
+        if not known:
+            self._refuse_all(len(subjects))
+        return [replace(each, is_new=each.identity not in existing) for each in known]
+
+    def _subject(
+        self,
+        found: FoundWorkload,
+        described: DescribedWorkload | None,
+        usages: Mapping[str, UsageHistory],
+        describe: Describe | None,
+    ) -> _Subject:
+        identity = identity_of(found)
+        if described is not None:
+            return _Subject(found, identity, described.description, _expected(described, found, usages), is_new=False)
+        metadata, pod = found.workload.metadata, found.workload.pod.metadata
+        description = None
+        try:
+            description = description_from_annotations({**metadata.annotations, **pod.annotations})
+        except InputError as error:
+            self._objects.refuse(found, f"{error.where}: {error.what}", error.fix)
+        else:
+            if description is None and describe is not None:
+                description = describe(str(identity))
+        return _Subject(found, identity, description, usages, is_new=False)
+
+    def _refuse_all(self, count: int) -> None:
+        if self._objects.errors:
+            raise InputError("nothing is left to advise about", fix="mend what is said above")
+        fix = "annotate them (podqos.dev/latency-sensitive: ...), or give --describe, --ask or --usage"
+        raise InputError(f"nothing is known about {count} workload{'s' if count > 1 else ''}", fix=fix)
+
+    def untouched(self, advised: Iterable[_Result]) -> Iterator[Advised]:
+        """Yield the other workloads of the files, which have their places in the orders too."""
+        known = {each.subject.identity for each in advised}
+        for found in self._objects.latest(warn=False):
+            identity = identity_of(found)
+            if identity not in known:
+                pod, _ = self._stored(found.workload.pod, identity)
+                yield Advised(identity, pod, pod)
+
+    def advise(self, subject: _Subject) -> _Result:
+        """Return what one workload should have."""
+        description, written = subject.description, subject.found.workload.pod
+        recommendation = None if description is None else recommend(description)
+        before, _ = self._stored(written, subject.identity)
+        priority_class = None
+        if recommendation is not None:
+            existing = self._policies.of(subject.identity.namespace).priority_classes
+            priority_class, is_missing = priority_class_for(recommendation.tier, existing)
+            if is_missing:
+                self.to_create[priority_class] = recommendation.tier
+        advice = advise_pod(
+            written,
+            classify(before, self._profile).qos_class,
+            subject.usages,
+            recommendation,
+            burst=BurstPattern.STEADY if description is None else description.burst_pattern,
+            priority_class=priority_class,
+        )
+        after, refusal = self._stored(advice.pod, subject.identity)
+        return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
+
+    def _stored(self, pod: Pod, identity: Identity) -> tuple[Pod, str]:
+        """Return a pod as the API server would store it, or as far as it gets, and why no further."""
+        policies = self._policies.of(identity.namespace)
+        created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
+        admission = admit(
+            pod, replace(policies, priority_classes=(*policies.priority_classes, *created)), self._profile
+        )
+        refusal = admission.refusal
+        if refusal is not None and isinstance(refusal.denied, Missing):
+            self.missing.add((refusal.denied.kind, refusal.denied.name))
+        return admission.pod, "" if refusal is None else refusal.message
+
+
+def _workload_advice(result: _Result, drift: WorkloadDrift) -> WorkloadAdvice:
+    subject, recommendation = result.subject, result.recommendation
+    return WorkloadAdvice(
+        workload=str(subject.identity),
+        source=subject.found.source,
+        description=subject.description,
+        like="" if recommendation is None else recommendation.like,
+        because=() if recommendation is None else recommendation.because,
+        reasons=(),
+        wanted_class=result.advice.qos_class,
+        before=drift.before,
+        after=drift.after,
+        priority_class=result.priority_class,
+        containers=result.advice.containers,
+        moved_ahead=drift.moved_ahead,
+        moved_back=drift.moved_back,
+        refusal=result.refusal,
+    )
+
+
+def _advised(result: _Result) -> Advised:
+    subject = result.subject
+    used = {name: percentile(usage.memory_bytes, 95) for name, usage in subject.usages.items() if usage.memory_bytes}
+    return Advised(subject.identity, None if subject.is_new else result.before, result.after, used)
+
+
+def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:
+    where = next(each.where for each in samples if f"{each.pod} {each.container}".strip() == name)
+    return Problem(where, 0, 0, Severity.WARNING, "", f"samples of {name} belong to no workload")
+
+
+def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -> DescribedWorkload | None:
+    return described.get(f"{identity.namespace}/{identity.name}") or described.get(identity.name)
+
+
+def _expected(
+    described: DescribedWorkload, found: FoundWorkload, usages: Mapping[str, UsageHistory]
+) -> Mapping[str, UsageHistory]:
+    """Return what is known about the containers; what was expected counts where nothing was measured."""
+    containers = found.workload.pod.running_containers
+    if usages or len(containers) != 1 or (described.cpu is None and described.memory is None):
+        return usages
+    memory, cpu = described.memory, described.cpu
+    expected = UsageHistory(
+        () if memory is None else (memory.value,), () if cpu is None else (cpu.milli_value,), is_expected=True
+    )
+    return {containers[0].name: expected}
+
+
+# ---- workloads that do not exist yet -----------------------------------------------------------------------------
+
+
+class _New(Struct, frozen=True):
+    found: FoundWorkload
+    value: Plain
+
+
+def _created(described: DescribedWorkload) -> _New:
+    """Make a Deployment for a workload of which there is no manifest."""
+    objects = Objects()
+    objects.add_text(f"{described.source or '(asked)'} {described.name}", msgspec.yaml.encode(_deployment(described)))
+    if not objects.workloads:
+        raise InputError(f"{described.name!r} cannot be the name of a workload", fix="write name or namespace/name")
+    (found,) = objects.workloads
+    return _New(found, objects.plain(found))
+
+
+def _deployment(described: DescribedWorkload) -> dict[str, Plain]:
+    namespace, slash, name = described.name.rpartition("/")
+    metadata: dict[str, Plain] = {"name": name, **({"namespace": namespace} if slash else {})}
+    labels: dict[str, Plain] = {"app.kubernetes.io/name": name}
+    container: dict[str, Plain] = {"name": name, "image": described.image or name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }

@@ -1,0 +1,120 @@
+"""The race between kernel and kubelet for one container that grows: who acts first, how likely, and who dies then."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from fractions import Fraction
+
+from podqos.errors import InvalidOption
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import Signal
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_settings import memory_allocatable
+from podqos.library.inputs.objects import Objects
+from podqos.library.node_state import NodeState, node_state
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import PodUsage
+from podqos.model.time_units import SECOND_US
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.report.survival.forecast import ForecastReport, worded
+from podqos.survival.exhaustion import Exhaustion, exhaustion
+from podqos.survival.forecast import CurvePoint, Forecast, Growth, Watch
+from podqos.survival.forecast import forecast as forecast_growth
+from podqos.survival.usage_file import UsageRow
+
+DEFAULT_RATES = (16 << 20, 128 << 20, 1 << 30)
+"""Bytes per second."""
+_CURVE_RATES = tuple(1 << exponent for exponent in range(20, 34))
+
+
+def forecast(
+    objects: Objects | NodeState,
+    usage: str | os.PathLike[str] | Iterable[UsageRow] | None = None,
+    *,
+    growing: str,
+    rates: Sequence[int] = DEFAULT_RATES,
+    node_memory_bytes: int | None = None,
+    kubelet: Kubelet | None = None,
+    wanted: Fraction = Fraction(99, 100),
+    interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US,
+    statistics_age_us: int = 0,
+    reaction_us: int = 0,
+    policy: Policy | None = None,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> ForecastReport:
+    """Forecast what becomes of a container that grows at these rates, in bytes per second.
+
+    ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to be first, for which the
+    settings are worked out. A look of the kubelet goes by figures of ``statistics_age_us``; ``reaction_us`` passes from
+    its decision until memory is given back.
+    """
+    kubelet = kubelet or DEFAULT_KUBELET
+    state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
+    snapshot = state.snapshot
+    node = snapshot.node
+    settings = judged_cgroups(
+        kubelet,
+        memory_bytes=node.memory_bytes,
+        swap_bytes=node.swap_bytes,
+        cgroup_version=cgroup_version,
+        profile=profile,
+    )
+    allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}
+    watch = Watch(
+        _thresholds(kubelet, node.memory_bytes, profile),
+        allocatable[MEMORY].value if MEMORY in allocatable else None,
+        interval_us=interval_us,
+        statistics_age_us=statistics_age_us,
+        reaction_us=reaction_us,
+        policy=policy,
+    )
+    entry, container = _growing(growing, snapshot.pods)
+
+    def at(rate: int) -> Forecast:
+        growth = Growth(entry.pod.metadata.uid, container, rate)
+        return forecast_growth(snapshot, settings, growth, watch, wanted=wanted, profile=profile)
+
+    return ForecastReport(
+        kubernetes_version=".".join(map(str, profile.version)),
+        node_memory_bytes=snapshot.node.memory_bytes,
+        interval_seconds=interval_us / SECOND_US,
+        growths=tuple(worded(at(rate)) for rate in rates),
+        curve=tuple(CurvePoint(rate, at(rate).kubelet_first) for rate in _CURVE_RATES),
+        assumptions=state.resting_on(kubelet),
+    )
+
+
+def _thresholds(kubelet: Kubelet, memory_bytes: int, profile: Profile) -> Exhaustion:
+    """Return the thresholds of a kubelet; what it leaves to pods counts only where its configuration is known."""
+    capacities = {Signal.MEMORY: memory_bytes}
+    divided = None if not kubelet.is_stated else memory_allocatable(kubelet.config, capacities)
+    return exhaustion(kubelet.config, capacities, allocatable=divided, profile=profile)
+
+
+def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
+    """Return the pod and the container that are meant."""
+    names = sorted(entry.pod.key for entry in pods)
+    some = f"one of {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+    name, _, container = text.partition(":")
+    if not name:
+        raise InvalidOption("nothing says who grows", where="--growing", fix=some)
+    found = [entry for entry in pods if name in {entry.pod.key, entry.pod.metadata.name}]
+    if not found:
+        # The name of a workload will do where it has one pod.
+        found = [entry for entry in pods if f"/{entry.pod.key}-".find(f"/{name}-") >= 0]
+    if len(found) != 1:
+        close = get_close_matches(name, [*names, *(key.partition("/")[2] for key in names)], 1)
+        what = f"{name} can be several pods" if found else f"there is no pod {name}"
+        raise InvalidOption(what, where="--growing", fix=f"did you mean {close[0]}?" if close and not found else some)
+    containers = [usage.name for usage in found[0].containers]
+    if not container and len(containers) == 1:
+        container = containers[0]
+    if container not in containers:
+        what = f"{name} has no container {container}" if container else f"{name} has several containers"
+        raise InvalidOption(what, where="--growing", fix=f"add one of them: {name}:{containers[0]}")
+    return found[0], container

@@ -1,0 +1,133 @@
+"""The pods of a node and what they use: from manifests and a table, from a kubelet's answers, or from one file.
+
+What nobody measured is assumed, and said.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.errors import InputError
+from podqos.eviction.observation import decode_summary
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, node_memory
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.node_pods import node_pods
+from podqos.library.inputs.objects import Objects
+from podqos.manifest.documents import plain_documents
+from podqos.model.assumption import Assumption
+from podqos.model.node import Node
+from podqos.model.profile import LATEST, Profile
+from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.survival.assumed_usage import assumed_usage
+from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
+from podqos.survival.usage import from_usage
+from podqos.survival.usage_file import UsageRow, read_usage
+
+USAGE = Assumption("usage", "what pods request", "--usage")
+_SHOWN_PODS = 3
+
+
+class NodeState(Struct, frozen=True):
+    """A node's pods at one moment, and what of that was assumed."""
+
+    snapshot: Snapshot
+    assumptions: tuple[Assumption, ...] = ()
+    is_kubelets: bool = False
+    """Whether a kubelet measured it: what it says of memory is as it is."""
+
+    def resting_on(self, kubelet: Kubelet) -> tuple[Assumption, ...]:
+        """Return what an answer about it assumes that depends on the kubelet, too."""
+        return self.assumptions if kubelet.is_stated else (*self.assumptions, KUBELET_SETTINGS)
+
+
+def node_state(
+    objects: Objects | NodeState,
+    usage: str | os.PathLike[str] | Iterable[UsageRow] | None = None,
+    *,
+    node: str | None = None,
+    node_memory_bytes: int | None = None,
+    system_memory_bytes: int | None = None,
+    profile: Profile = LATEST,
+) -> NodeState:
+    """Return the pods of manifests with what they use: the rows of a usage file, or what they request.
+
+    ``node`` chooses where the pods of several nodes are among the objects. ``system_memory_bytes`` is used outside all
+    pods. A state is returned as it is.
+    """
+    if isinstance(objects, NodeState):
+        return objects
+    rows = None if usage is None else usage_rows(usage)
+    pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)
+    memory_bytes, assumed = node_memory(node_memory_bytes, objects.of(Node))
+    machine = NodeUsage(memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0)
+    if rows is None:
+        snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
+        return _checked(NodeState(snapshot, (*assumed, USAGE)))
+    snapshot = from_usage(pods, rows, machine)
+    unknown = [entry.pod.key for entry in snapshot.pods if entry.stats is None]
+    return _checked(NodeState(snapshot, (*assumed, *_without_statistics(unknown))))
+
+
+def kubelet_state(
+    objects: Objects,
+    stats: str,
+    *,
+    node: str | None = None,
+    node_memory_bytes: int | None = None,
+    system_memory_bytes: int | None = None,
+    profile: Profile = LATEST,
+) -> NodeState:
+    """Return the pods of the objects with what a kubelet's /stats/summary, a file, says of them."""
+    try:
+        summary = decode_summary(read_bytes(stats))
+    except InputError as error:
+        raise InputError(error.what, where=stats, fix=error.fix) from error
+    machine = node_of(summary)
+    if machine is None:
+        if node_memory_bytes is None:
+            raise InputError("the node's memory is not in it", where=stats, fix="give it with --node-memory")
+        machine = NodeUsage(0, name=summary.node.node_name)
+    if node_memory_bytes is not None:
+        machine = replace(machine, memory_bytes=node_memory_bytes)
+    if system_memory_bytes is not None:
+        machine = replace(machine, system_bytes=system_memory_bytes)
+    pods = node_pods(objects, node=node, profile=profile)
+    return _checked(NodeState(from_summary([entry.pod for entry in pods], summary, machine), is_kubelets=True))
+
+
+def read_state(path: str) -> NodeState:
+    """Return the node that a snapshot file describes."""
+    documents = plain_documents(path, read_bytes(path))
+    if len(documents) != 1:
+        raise InputError(f"{len(documents)} documents", where=path, fix="a snapshot is one document")
+    return _checked(NodeState(decode_snapshot(path, documents[0].value)))
+
+
+def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[UsageRow]:
+    """Return the rows of a usage file, or those given."""
+    if isinstance(usage, (str, os.PathLike)):
+        path = os.fspath(usage)
+        return read_usage(path, read_bytes(path))
+    return tuple(usage)
+
+
+def _checked(state: NodeState) -> NodeState:
+    if not state.snapshot.pods:
+        raise InputError("there are no pods", fix="give manifests or the kubelet's /pods")
+    memory_bytes = state.snapshot.node.memory_bytes
+    if memory_bytes < LEAST_NODE_BYTES:
+        raise InputError(f"{memory_bytes} bytes are not the memory of a node", fix="for example --node-memory 64Gi")
+    return state
+
+
+def _without_statistics(pods: Sequence[str]) -> tuple[Assumption, ...]:
+    """Return what follows for pods that no row is about: to the kubelet they are pods without statistics."""
+    if not pods:
+        return ()
+    more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""
+    return (Assumption(f"statistics of {', '.join(pods[:_SHOWN_PODS])}{more}", "none", "--usage"),)

@@ -1,0 +1,71 @@
+"""Both kill orders of a node's pods: evicted by the kubelet, killed by the kernel."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from podqos.errors import InputError, InvalidOption
+from podqos.eviction.ranking import Policy, Ranking, can_rank
+from podqos.eviction.signals import Layout, Signal
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.objects import Objects
+from podqos.library.node_state import NodeState, node_state
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.qos.oom import component_scores
+from podqos.report.survival.ranking import RankReport, rank_report
+from podqos.report.text.words import mebibytes
+from podqos.survival.orders import both_orders
+from podqos.survival.outlook import outlook
+from podqos.survival.usage_file import UsageRow
+
+
+def rank(
+    objects: Objects | NodeState,
+    usage: str | os.PathLike[str] | Iterable[UsageRow] | None = None,
+    *,
+    node_memory_bytes: int | None = None,
+    kubelet: Kubelet | None = None,
+    signal: Signal = Signal.MEMORY,
+    policy: Policy | None = None,
+    hard: bool = True,
+    layout: Layout = Layout.SINGLE,
+    pods_memory_bytes: int | None = None,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> RankReport:
+    """Rank the pods of a node twice, each place with the numbers that decide it.
+
+    ``usage`` is a usage file or its rows; without it pods are taken to use what they request. ``policy`` None is that
+    of the Kubernetes version. ``hard``: whether a hard threshold was met. ``pods_memory_bytes`` limits all pods
+    together, where the kubelet's configuration does not say how much that is.
+    """
+    ranking = Ranking(signal, layout, policy, hard, profile)
+    if not can_rank(ranking):
+        what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts nobody for {signal}"
+        raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
+    kubelet = kubelet or DEFAULT_KUBELET
+    state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
+    node = state.snapshot.node
+    settings = judged_cgroups(
+        kubelet,
+        memory_bytes=node.memory_bytes,
+        swap_bytes=node.swap_bytes,
+        cgroup_version=cgroup_version,
+        profile=profile,
+    )
+    if pods_memory_bytes is not None:
+        allocatable = {**settings.node_allocatable, MEMORY: Quantity.of_units(pods_memory_bytes, "BinarySI")}
+        settings = replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)
+    seen = outlook(state.snapshot, settings, profile)
+    if seen.available_bytes < 0 and not state.is_kubelets:
+        used, there = mebibytes(node.memory_bytes - seen.available_bytes), mebibytes(node.memory_bytes)
+        raise InputError(f"the pods use {used}, the node has {there}", fix="give the node's memory with --node-memory")
+    orders = both_orders(state.snapshot, ranking, settings, seen.domain)
+    components = component_scores(kubelet.config.oom_score_adj)
+    return rank_report(state.snapshot, orders, seen, components, state.resting_on(kubelet))

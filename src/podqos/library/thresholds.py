@@ -1,0 +1,52 @@
+"""What a kubelet leaves to pods, and when it evicts them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from podqos.errors import InvalidConfiguration
+from podqos.eviction.signals import Layout, Signal, containerfs_follows
+from podqos.library.inputs.assumptions import node_memory
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
+from podqos.library.inputs.kubelet_settings import memory_allocatable
+from podqos.model.profile import LATEST, Profile
+from podqos.model.quantity import Quantity
+from podqos.report.survival.thresholds import ThresholdsReport, thresholds_report
+from podqos.survival.exhaustion import exhaustion
+
+
+def thresholds(
+    kubelet: Kubelet | None = None,
+    *,
+    node_memory_bytes: int | None = None,
+    cpu: Quantity | None = None,
+    capacities: Mapping[Signal, int] | None = None,
+    layout: Layout = Layout.SINGLE,
+    profile: Profile = LATEST,
+) -> ThresholdsReport:
+    """Explain a kubelet's reservations and thresholds on a node: amounts, who acts in which order, what looks wrong.
+
+    ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
+    """
+    kubelet = kubelet or DEFAULT_KUBELET
+    memory_bytes, assumptions = node_memory(node_memory_bytes, ())
+    known = {Signal.MEMORY: memory_bytes, **(capacities or {})}
+    if layout in {Layout.SINGLE, Layout.CONTAINERS_APART}:
+        _follow(known, Signal.IMAGEFS, Signal.NODEFS)
+        _follow(known, Signal.IMAGEFS_INODES, Signal.NODEFS_INODES)
+    for signal, source in zip(
+        (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES), containerfs_follows(layout) or (), strict=False
+    ):
+        _follow(known, signal, source)
+    try:
+        allocatable = memory_allocatable(kubelet.config, known, cpu)
+        found = exhaustion(kubelet.config, known, layout=layout, allocatable=allocatable, profile=profile)
+    except InvalidConfiguration as error:
+        raise InvalidConfiguration(error.what, where=error.where or kubelet.path or "", fix=error.fix) from error
+    return thresholds_report(found, ".".join(map(str, profile.version)), assumptions)
+
+
+def _follow(capacities: dict[Signal, int], signal: Signal, source: Signal) -> None:
+    """Take a filesystem that is not apart to be as large as the one it is on."""
+    if source in capacities:
+        capacities.setdefault(signal, capacities[source])

@@ -1,0 +1,123 @@
+"""Figures that monitoring or a person wrote down: a table (CSV, or a JSON list), or the answer of a range query.
+
+CSV has a heading; a JSON list has objects, or pairs of time and value. Prometheus answers ``/api/v1/query_range`` with
+a series per set of labels. Which columns and labels mean what is for the caller to say, who reads the file, too.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from io import StringIO
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import InputError, InvalidQuantity
+from podqos.manifest.decode import PLAIN_DECODER, decode_hook
+from podqos.manifest.plain import Plain
+from podqos.model.quantity import NANOS, Quantity
+
+_AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
+_NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
+
+
+class SampleRow(Struct, frozen=True):
+    """A row of a table. What is empty in a CSV was not measured, and is not there."""
+
+    fields: Mapping[str, Plain]
+    where: str
+    columns: tuple[str, ...] = ()
+    """All that the row can have; those of a CSV are in its heading."""
+
+
+class PrometheusSeries(Struct, frozen=True):
+    """One series of a range query."""
+
+    metric: dict[str, str] = {}
+    values: tuple[tuple[float, str], ...] = ()
+    """Seconds since 1970, and a number as text."""
+
+
+class _Matrix(Struct, frozen=True, rename="camel"):
+    result_type: str = "missing"
+    result: tuple[PrometheusSeries, ...] = ()
+
+
+class _Answer(Struct, frozen=True):
+    status: str = "success"
+    data: _Matrix = _Matrix()
+    error: str = ""
+
+
+def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:
+    """Return the rows of a table, or the series of Prometheus; ``source`` is the name to report the file under."""
+    text = data.decode("utf-8-sig", errors="replace")
+    if text.lstrip()[:1] not in {"{", "["}:
+        return csv_rows(source, text)
+    try:
+        if text.lstrip()[0] == "[":
+            return _json_rows(source, PLAIN_DECODER.decode(text))
+        return _matrix(source, msgspec.json.decode(text, type=_Answer))
+    except msgspec.ValidationError as error:
+        fix = "give the answer of /api/v1/query_range, or a list of samples"
+        raise InputError(f"not an answer of Prometheus: {error}", where=source, fix=fix) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", where=source, fix="give CSV, JSON or Prometheus' answer") from None
+
+
+def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
+    """Yield the rows of a CSV, their values without spaces around them."""
+    reader = csv.DictReader(StringIO(text, newline=None), skipinitialspace=True)
+    try:
+        columns = reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+        for fields in reader:
+            where = f"{source}:{reader.line_num}"
+            if None in fields or None in fields.values():
+                fix = f"the heading has {len(columns)} columns"
+                raise InputError("the row has more or fewer columns than the heading", where=where, fix=fix)
+            given = {name: text.strip() for name, text in fields.items() if text.strip()}
+            yield SampleRow(given, where, tuple(columns))
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", where=f"{source}:{reader.line_num}", fix="export it again") from None
+
+
+def read_amount(value: Plain) -> Quantity:
+    """Return an amount that is not below zero, as Kubernetes or Prometheus writes it, exact to the nano unit."""
+    number = read_number(value)
+    try:
+        amount = decode_hook(Quantity, value) if number is None else Quantity(int(number * NANOS))
+    except InvalidQuantity as error:
+        raise InputError(f"{value!r} is not an amount: {error.what}", fix=_AMOUNTS) from None
+    if amount.sign < 0:
+        raise InputError(f"{value} is below zero", fix="leave it out")
+    return amount
+
+
+def read_number(value: Plain) -> Fraction | None:
+    """Return a plain number; None for anything else, such as ``10Mi``."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    written = str(getattr(value, "text", value))
+    return Fraction(written) if _NUMBER.fullmatch(written) else None
+
+
+def _json_rows(source: str, rows: list[Plain]) -> Iterator[SampleRow]:
+    for index, row in enumerate(rows):
+        where = f"{source}: [{index}]"
+        fields = {"time": row[0], "value": row[1]} if isinstance(row, list) and len(row) == 2 else row
+        if not isinstance(fields, dict):
+            what, fix = "a sample must be an object, or a pair of time and value", '[{"pod": "a", "memory": "1Gi"}]'
+            raise InputError(what, where=where, fix=fix)
+        yield SampleRow(fields, where, tuple(fields))
+
+
+def _matrix(source: str, answer: _Answer) -> tuple[PrometheusSeries, ...]:
+    if answer.status != "success":
+        raise InputError(f"Prometheus says {answer.status}: {answer.error}", where=source, fix="repeat the query")
+    if answer.data.result_type != "matrix":
+        what = f"the result is a {answer.data.result_type}"
+        raise InputError(what, where=source, fix="ask /api/v1/query_range, which answers with a matrix")
+    return answer.data.result

@@ -1,0 +1,138 @@
+"""Both orders as other programs read them: a line per pod and per container, with every number that decided.
+
+The shapes are stable: fields are added, never renamed or removed. ``reason`` is for words, which ``report`` adds.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from podqos.eviction.signals import RankKey
+from podqos.kernel.build import PAGE_BYTES
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import NANOS
+from podqos.model.snapshot import NodeUsage
+from podqos.survival.orders import KillKey, Orders
+from podqos.survival.outlook import Outlook
+
+
+class NodeSummary(Struct, frozen=True, rename="camel"):
+    """The node, and how much memory it has left for whom."""
+
+    name: str
+    memory_bytes: int
+    swap_bytes: int
+    available_bytes: int
+    """``memory.available``, as the kubelet counts."""
+    kernel_left_bytes: int
+    """What the kernel can still hand out before it kills, with page cache reclaimed; below zero where that is past."""
+    oom_cgroup: str
+    """Where memory runs out first: ``/`` for the whole machine."""
+    oom_total_bytes: int
+    """What thousandths of oom_score_adj are of there."""
+
+
+class EvictionPlace(Struct, frozen=True, rename="camel"):
+    """A pod in the kubelet's order."""
+
+    place: int
+    pod: str
+    qos_class: QOSClass
+    priority: int
+    usage: int | None
+    """Bytes, inodes or processes; null without statistics."""
+    request: int
+    excess: int | None
+    """usage − request."""
+    over_request: bool
+    spared: str | None
+    """Why it is passed over: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
+    kernel_place: int
+    before_next_by: RankKey | None
+    reason: str
+    """Why it stands before the next."""
+
+
+class KillPlace(Struct, frozen=True, rename="camel"):
+    """A container in the kernel's order, by its worst process."""
+
+    place: int
+    pod: str
+    container: str
+    qos_class: QOSClass
+    is_measured: bool
+    processes: int
+    used_bytes: int
+    """Of the worst process."""
+    oom_score_adj: int
+    oom_reason: str
+    badness_bytes: int
+    oom_score: int
+    """What ``/proc/PID/oom_score`` shows."""
+    eviction_place: int
+    before_next_by: KillKey | None
+    margin_bytes: int | None
+    """How much more the next would have to use to be killed first."""
+    reason: str
+    """Why it stands before the next."""
+
+
+def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:
+    """Return what is left of a node."""
+    return NodeSummary(
+        name=node.name,
+        memory_bytes=node.memory_bytes,
+        swap_bytes=node.swap_bytes,
+        available_bytes=outlook.available_bytes,
+        kernel_left_bytes=outlook.first_oom.until_oom_bytes,
+        oom_cgroup=outlook.domain.path,
+        oom_total_bytes=outlook.domain.total_bytes,
+    )
+
+
+def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
+    """Return the kubelet's order."""
+    kernel_places = {pod.metadata.uid: place for place, pod in enumerate(orders.kernel_pods, start=1)}
+    classes = {killed.pod.metadata.uid: killed.qos_class for killed in orders.kernel}
+    return tuple(
+        EvictionPlace(
+            place=place,
+            pod=ranked.pod.key,
+            qos_class=classes[ranked.pod.metadata.uid],
+            priority=ranked.priority,
+            usage=ranked.usage if ranked.has_statistics else None,
+            request=ranked.request.value,
+            excess=ranked.excess_nanos // NANOS if ranked.has_statistics else None,
+            over_request=ranked.over_request,
+            spared=ranked.spared,
+            kernel_place=kernel_places[ranked.pod.metadata.uid],
+            before_next_by=ranked.before_next_by,
+            reason="",
+        )
+        for place, ranked in enumerate(orders.eviction, start=1)
+    )
+
+
+def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
+    """Return the kernel's order on a machine with so much RAM and swap."""
+    places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
+    return tuple(
+        KillPlace(
+            place=place,
+            pod=killed.pod.key,
+            container=killed.usage.name,
+            qos_class=killed.qos_class,
+            is_measured=killed.usage.is_measured,
+            processes=killed.usage.processes,
+            used_bytes=killed.worst.used_pages * PAGE_BYTES,
+            oom_score_adj=killed.score.value,
+            oom_reason="",
+            badness_bytes=killed.worst.points * PAGE_BYTES,
+            oom_score=killed.shown_score(machine_bytes),
+            eviction_place=places[killed.pod.metadata.uid],
+            before_next_by=killed.before_next_by,
+            margin_bytes=killed.margin_bytes,
+            reason="",
+        )
+        for place, killed in enumerate(orders.kernel, start=1)
+    )

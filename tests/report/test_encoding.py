@@ -1,0 +1,40 @@
+"""Documented values as text: what a decision holds that JSON does not know."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+import yaml
+from msgspec import Struct
+
+from podqos.model.quantity import Quantity
+from podqos.report.text.encoding import json_bytes, json_schema, yaml_bytes
+
+
+class Answer(Struct, rename="camel"):
+    most_memory: Quantity
+    how_likely: Fraction
+
+
+class Odd(Struct):
+    what: complex
+
+
+def test_amounts_are_texts_and_fractions_are_numbers_in_both_notations():
+    answer = Answer(Quantity.parse("1Gi"), Fraction(1, 4))
+    expected = {"mostMemory": "1Gi", "howLikely": 0.25}
+    assert json.loads(json_bytes(answer)) == yaml.safe_load(yaml_bytes(answer)) == expected
+
+
+def test_the_schema_says_so():
+    properties = json_schema(Answer)["$defs"]["Answer"]["properties"]
+    assert properties == {"mostMemory": {"type": "string"}, "howLikely": {"type": "number"}}
+
+
+def test_what_is_not_documented_is_our_own_mistake():
+    with pytest.raises(NotImplementedError):
+        json_bytes(Odd(1j))
+    with pytest.raises(TypeError):
+        json_schema(Odd)
