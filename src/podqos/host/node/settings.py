@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.memory import memory_notification
 from podqos.agent.state import AgentConfig
 from podqos.errors import HostError, InvalidConfiguration
 from podqos.eviction.kubelet_file import read_kubelet
@@ -48,6 +49,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     shadow: bool = False
     realtime: bool = False
     fast_path: bool = True
+    """Whether the kernel wakes the node and its victims are kept from growing (``agent.memory``)."""
     keep_pods: bool = False
     policy: Policy | None = None
     profile: Profile = LATEST
@@ -90,6 +92,7 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
         allocatable=divided.allocatable,
         max_pods=configuration.max_pods,
         shadow=settings.shadow,
+        notification=memory_notification(configuration, cgroups.version, fast_path=settings.fast_path),
         profile=settings.profile,
     )
 

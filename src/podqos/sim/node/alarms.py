@@ -25,7 +25,7 @@ class Alarms:
         self._node = node
         self.are_raised = False
         self._raised_us = 0
-        self._marks: list[tuple[Signal, Mark]] = []
+        self._marks: list[Mark] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
         sums = dict(self._gauges())
@@ -34,19 +34,14 @@ class Alarms:
                 gauge, capacity = sums[threshold.signal]
                 mark = Mark(gauge, node.plan, node.alarm)
                 mark.above(capacity - threshold.amount(capacity).value, node.now_us)
-                self._marks.append((threshold.signal, mark))
-
-    def is_memory_short(self, now_us: int) -> bool:
-        """Whether a threshold of memory is met at this very moment."""
-        memory = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
-        return any(signal in memory and mark.is_reached(now_us) for signal, mark in self._marks)
+                self._marks.append(mark)
 
     def look(self, now_us: int) -> None:
         """Lower the alarm after a pass, if nothing is passed any more."""
-        if any(mark.is_reached(now_us) for _, mark in self._marks):
+        if any(mark.is_reached(now_us) for mark in self._marks):
             self._raised_us = now_us
         self.are_raised = now_us - self._raised_us <= self._node.settings.spec.statistics_age_us
-        for _, mark in self._marks:
+        for mark in self._marks:
             if not mark.is_armed and not mark.is_reached(now_us):
                 mark.arm(now_us)
 

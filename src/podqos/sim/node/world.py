@@ -12,6 +12,8 @@ from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
+    HoldPod,
+    MemoryLevel,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -19,20 +21,24 @@ from podqos.agent.commands import (
     StartPod,
     StopPod,
     UpdateCgroup,
+    WatchMemory,
 )
 from podqos.agent.events import ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
 from podqos.agent.journal import Kind as Happened
 from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.observation import SignalObservation
+from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.event_queue import Turn
-from podqos.sim.engine.gauge import Gauge
+from podqos.sim.engine.gauge import Gauge, Mark
 from podqos.sim.node.disks import PIDS, Disks, Supply
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_groups import MemoryGroup, NodeMemory
+from podqos.sim.node.memory_watch import MemoryWatch
 from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
@@ -64,6 +70,7 @@ class NodeWorld:
         self.working_set = Gauge()
         """What the kubelet counts, of the whole machine."""
         self.pods_working_set = Gauge()
+        self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=spec.cgroup_version == 1)
         self.next_pid = 1000
         self._options = options
         self.pid_limits: dict[str, Supply] = {}
@@ -73,12 +80,26 @@ class NodeWorld:
     @property
     def pods_limit_bytes(self) -> int | None:
         """The limit of the cgroup of all pods."""
+        group = self._kubepods
+        return None if group is None else group.limit_bytes
+
+    @property
+    def _kubepods(self) -> MemoryGroup | None:
         groups = (group for group in self.memory.groups.values() if group.level is OOMLevel.KUBEPODS)
-        return next((group.limit_bytes for group in groups), None)
+        return next(groups, None)
+
+    def memory_signals(self) -> dict[Signal, SignalObservation]:
+        """Return what of memory is available now, to the byte."""
+        now_us, total_bytes, limit_bytes = self.owner.now_us, self.memory.machine.total_bytes, self.pods_limit_bytes
+        found = {Signal.MEMORY: SignalObservation(total_bytes - self.working_set.at(now_us), total_bytes)}
+        if limit_bytes is not None:
+            left = limit_bytes - self.pods_working_set.at(now_us)
+            found[Signal.ALLOCATABLE_MEMORY] = SignalObservation(left, limit_bytes)
+        return found
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
-    def summary(self) -> Summary:
+    def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Take the figures as they are now."""
         return summary(self, self.owner.now_us)
 
@@ -93,6 +114,10 @@ class NodeWorld:
                 return self._start_container(command)
             case StopPod(pod, grace) | EvictPod(pod, grace):
                 return self._stop(pod, grace)
+            case HoldPod(pod):
+                self._hold(self.pods[pod.metadata.uid])
+            case WatchMemory(levels):
+                self._watch_memory(levels)
             case RemoveCgroup(uid, path):
                 return self._remove(uid, path)
             case CleanUpNode(what):
@@ -164,20 +189,33 @@ class NodeWorld:
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
+        after_us = min(self._options.stop_us, grace_seconds * SECOND_US)
+        return self._later(after_us, lambda: self._stopped(stopping))
 
-        def stop() -> Sequence[Event]:
-            if stopping.is_gone:
-                # It was told twice, and the shorter time counts: deleted, and then evicted.
-                return ()
-            for container in tuple(stopping.running):
-                finish(self, container, self.owner.now_us)
-            stopping.is_gone = True
-            self.owner.left(pod)
-            stopped = PodStopped(stopping.uid)
-            # Without a cgroup of its own nothing else will be asked for it.
-            return (stopped, *self._clean_up(stopping)) if stopping.group is self.memory.root else (stopped,)
+    def _stopped(self, pod: SimPod) -> Sequence[Event]:
+        if pod.is_gone:
+            # It was told twice, and the shorter time counts: deleted, and then evicted.
+            return ()
+        self._kill(pod)
+        pod.is_gone = True
+        self.owner.left(pod.pod)
+        stopped = PodStopped(pod.uid)
+        # Without a cgroup of its own nothing else will be asked for it.
+        return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
 
-        return self._later(min(self._options.stop_us, grace_seconds * SECOND_US), stop)
+    def _kill(self, pod: SimPod) -> None:
+        for container in tuple(pod.running):
+            finish(self, container, self.owner.now_us)
+
+    def _hold(self, pod: SimPod) -> None:
+        """Kill a pod as soon as it grows: its memory is free at once, the agent hears that it has stopped."""
+
+        def grew(now_us: int) -> None:
+            self._kill(pod)
+            self.owner.plan(now_us, Turn.LIFE, lambda _: self._report(self._stopped(pod)))
+
+        now_us = self.owner.now_us
+        Mark(pod.working_set, self.owner.plan, grew).above(pod.working_set.at(now_us), now_us)
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
         def remove() -> Sequence[Event]:
@@ -203,12 +241,12 @@ class NodeWorld:
         if not delay_us:
             return act()
 
-        def happen(_: int) -> None:
-            for event in act():
-                self.owner.report(event)
-
-        self.owner.plan(self.owner.now_us + delay_us, Turn.LIFE, happen)
+        self.owner.plan(self.owner.now_us + delay_us, Turn.LIFE, lambda _: self._report(act()))
         return ()
+
+    def _report(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.owner.report(event)
 
     # ---- the kernel ----------------------------------------------------------------------------------------------
 
@@ -225,6 +263,13 @@ class NodeWorld:
                 self.exited(container, _KILLED, oom_killed=True)
             else:
                 lose_process(container, now_us)
+
+    def _watch_memory(self, levels: Sequence[MemoryLevel]) -> None:
+        usage, kubepods = {Signal.MEMORY: self.memory.usage}, self._kubepods
+        if kubepods is not None and kubepods.gauge is not None:
+            usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
+        sources = {signal: (usage[signal], seen.available) for signal, seen in self.memory_signals().items()}
+        self.memory_watch.watch(levels, sources, self.owner.now_us)
 
     def _refused(self, supply: Supply, want: Want, container: SimContainer | None, now_us: int) -> None:
         because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
