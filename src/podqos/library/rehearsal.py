@@ -1,9 +1,9 @@
 """A scenario on the real kernel: a confined node whose containers hold what the scenario's demand says.
 
 The node is podqos' own (``host.node``), in a cgroup of its own with the scenario's memory as its limit. Every container
-is a process that follows its curve (``host.linux.load``); what the scenario says of the system is one more process beside
-the pods. When all hold what they hold at the beginning, the clock of the scenario is started, at a moment at which the
-eviction loop is where the scenario has it.
+is a process that follows its curve (``host.linux.load``); what the scenario says of the system is one more process
+beside the pods. When all hold what they hold at the beginning, the clock of the scenario is started, at a moment at
+which the eviction loop is where the scenario has it.
 """
 
 from __future__ import annotations
