@@ -11,7 +11,7 @@ from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
 from podqos.sim.engine.curve import constant
 from podqos.sim.engine.event_queue import Agenda
-from podqos.sim.node.running import grow
+from podqos.sim.node.running import exited, grow
 from podqos.sim.node.settings import node_settings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.scenario.scenario import Options
@@ -69,7 +69,7 @@ class SimStage:
         return pod(name)
 
     def end(self, pod: Pod, exit_code: int):
-        self.world.exited(self.world.pods[pod.metadata.uid].containers["main"], exit_code)
+        exited(self.world, self.world.pods[pod.metadata.uid].containers["main"], exit_code)
         return ()
 
     def grow(self, pod: Pod):

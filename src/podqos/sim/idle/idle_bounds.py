@@ -169,7 +169,7 @@ def _system_wants(world: NodeWorld) -> Iterator[Want]:
     filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
     supplies = (supply for each in filesystems.values() for supply in each.values())
     for supply in (*supplies, world.pids):
-        yield from (want for want, container in supply.takers.items() if container is None)
+        yield from (want for want, taker in supply.takers.items() if taker is None)
 
 
 def _pod_wants(pod: SimPod) -> Iterator[Want]:

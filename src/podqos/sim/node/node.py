@@ -93,7 +93,7 @@ class SimNode:
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
         self.driver.start(self.now_us, self.now_us + place.loop_phase_us)
-        self.alarms = Alarms(self)
+        self.alarms = Alarms(self.world)
         self._plan_wake()
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------

@@ -1,7 +1,8 @@
 """A simulated node as the agent sees it: carries commands out, shows figures, reports what happens.
 
-How demands become memory, disk, process ids and CPU is in ``running``; what the kernel does about them in
-``memory_groups``, ``killing``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
+What the machine has is in ``resources``, how demands become memory, disk, process ids and CPU in ``running``; what the
+kernel does about them in ``node_memory``, ``oom_kill``, ``supply`` and ``throttling``. When the kubelet hears of things
+is ``node``'s business.
 """
 
 from __future__ import annotations
@@ -24,78 +25,41 @@ from podqos.agent.commands import (
     WatchMemory,
 )
 from podqos.agent.events import ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
-from podqos.agent.journal import Kind as Happened
-from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
+from podqos.agent.journal import Kind
+from podqos.agent.reasons import OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.allocation import Want
 from podqos.sim.engine.event_queue import Turn
-from podqos.sim.engine.gauge import Gauge, Mark
-from podqos.sim.node.disks import PIDS, Disks, Supply
+from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
-from podqos.sim.node.memory_groups import MemoryGroup, NodeMemory
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_watch import MemoryWatch
 from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
-from podqos.sim.node.running import begin, begin_system, finish, lose_process, remove_traces
+from podqos.sim.node.resources import NodeResources
+from podqos.sim.node.running import begin, begin_system, exited, finish, lose_process, remove_traces
 from podqos.sim.node.settings import NodeSettings
 from podqos.sim.node.statistics import summary
-from podqos.sim.node.throttling import NodeCpu
+from podqos.sim.node.supply import PIDS, Supply
 from podqos.sim.scenario.scenario import SECOND_US, Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
-_KILLED = 137
+KILLED_CODE = 137
 """The exit code of what was killed: 128 and the number of SIGKILL."""
 
 
-class NodeWorld:
+class NodeWorld(NodeResources):
     """One simulated node."""
 
     def __init__(self, name: str, settings: NodeSettings, options: Options, owner: Owner) -> None:
-        spec = settings.spec
-        self.name = name
-        self.settings = settings
-        self.owner = owner
-        self.pods: dict[str, SimPod] = {}
-        """By uid: those whose sandbox is there, and those of which something is left."""
-        self.memory = NodeMemory(settings.machine, owner.plan, self._out_of_memory)
-        self.disks = Disks(spec, owner.plan, self._refused)
-        self.pids = Supply(PIDS, spec.max_pids, owner.plan, self._refused)
-        self.cpu = NodeCpu(spec.cpu_milli, spec.cgroup_version, owner.plan, self._throttled)
-        self.working_set = Gauge()
-        """What the kubelet counts, of the whole machine."""
-        self.pods_working_set = Gauge()
-        self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=spec.cgroup_version == 1)
-        self.next_pid = 1000
+        super().__init__(name, settings, owner, self._out_of_memory)
+        self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.pid_limits: dict[str, Supply] = {}
-        """By path of the cgroup that sets them."""
-        begin_system(self, spec.system, owner.now_us)
-
-    @property
-    def pods_limit_bytes(self) -> int | None:
-        """The limit of the cgroup of all pods."""
-        group = self._kubepods
-        return None if group is None else group.limit_bytes
-
-    @property
-    def _kubepods(self) -> MemoryGroup | None:
-        groups = (group for group in self.memory.groups.values() if group.level is OOMLevel.KUBEPODS)
-        return next(groups, None)
-
-    def memory_signals(self) -> dict[Signal, SignalObservation]:
-        """Return what of memory is available now, to the byte."""
-        now_us, total_bytes, limit_bytes = self.owner.now_us, self.memory.machine.total_bytes, self.pods_limit_bytes
-        found = {Signal.MEMORY: SignalObservation(total_bytes - self.working_set.at(now_us), total_bytes)}
-        if limit_bytes is not None:
-            left = limit_bytes - self.pods_working_set.at(now_us)
-            found[Signal.ALLOCATABLE_MEMORY] = SignalObservation(left, limit_bytes)
-        return found
+        begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
@@ -135,7 +99,7 @@ class NodeWorld:
         self.cpu.write(cgroup.path, reading.cpu)
         limit = reading.pids_max
         if limit is not None and cgroup.path not in self.pid_limits:
-            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self._refused)
+            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self.refused)
             supply.gauge.since_us = self.owner.now_us
 
     # ---- pods come -----------------------------------------------------------------------------------------------
@@ -231,11 +195,6 @@ class NodeWorld:
         del self.pods[pod.uid]
         return (PodCleanedUp(pod.uid),)
 
-    def exited(self, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
-        """Let a container end that nobody told to."""
-        finish(self, container, self.owner.now_us)
-        self.owner.ended(container, exit_code, oom_killed=oom_killed)
-
     def _later(self, delay_us: int, act: Callable[[], Sequence[Event]]) -> Sequence[Event]:
         """Do something now and return what came of it, or do it later and report."""
         if not delay_us:
@@ -258,23 +217,15 @@ class NodeWorld:
                 self.owner.lost(now_us)
                 return
             container = killed.container
-            self.owner.note(Happened.OOM_KILLED, killed.because, container.pod.key, container.name)
+            self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
-                self.exited(container, _KILLED, oom_killed=True)
+                exited(self, container, KILLED_CODE, oom_killed=True)
             else:
                 lose_process(container, now_us)
 
     def _watch_memory(self, levels: Sequence[MemoryLevel]) -> None:
-        usage, kubepods = {Signal.MEMORY: self.memory.usage}, self._kubepods
+        usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
         sources = {signal: (usage[signal], seen.available) for signal, seen in self.memory_signals().items()}
         self.memory_watch.watch(levels, sources, self.owner.now_us)
-
-    def _refused(self, supply: Supply, want: Want, container: SimContainer | None, now_us: int) -> None:
-        because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
-        pod, name = (None, None) if container is None else (container.pod.key, container.name)
-        self.owner.note(Happened.REFUSED, because, pod, name)
-
-    def _throttled(self, container: SimContainer, because: CPUThrottled, _: int) -> None:
-        self.owner.note(Happened.THROTTLED, because, container.pod.key, container.name)
