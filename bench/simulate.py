@@ -26,10 +26,11 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import Simulation
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
 HOUR_US = 3600 * SECOND_US
@@ -122,7 +123,7 @@ def scenario(kind: str, nodes: int, hours: int, times: int) -> Scenario:
         workloads += [workload(index, nodes, "256Mi", leaks(index, hours, times)) for index in (1, 2, 3)]
         workloads += [workload(index, nodes, None, still(index)) for index in range(4, WORKLOADS)]
     kernel_only = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=())
-    spec = NodeSpec(
+    spec = MachineSpec(
         name="node",
         memory_bytes=16 * GI,
         cpu_milli=16_000,

@@ -45,9 +45,9 @@ from podqos.model.stats import (
     PodStats,
     Summary,
 )
+from podqos.model.time_units import SECOND_US
 
 MI = 1 << 20
-SECOND_US = 1_000_000
 
 
 class MemoryWorld:

@@ -19,9 +19,9 @@ from podqos.model.stats import (
     ProcessStats,
     VolumeStats,
 )
+from podqos.model.time_units import SECOND_US
 
 MI = 1024 * 1024
-SECOND_US = 10**6
 
 
 def pod(name: str, requests: str = "", limits: str = "", **spec: object) -> Pod:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eviction.nodes import MI, SECOND_US, threshold
+from eviction.nodes import MI, threshold
 from podqos.eviction.conditions import (
     conditions_of,
     conditions_reported,
@@ -17,6 +17,7 @@ from podqos.eviction.conditions import (
 )
 from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import NodeCondition, Signal
+from podqos.model.time_units import SECOND_US
 
 HARD = threshold(Signal.MEMORY, "100Mi", min_reclaim="50Mi")
 SOFT = threshold(Signal.MEMORY, "200Mi", 30)

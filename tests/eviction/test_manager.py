@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from eviction.nodes import MI, SECOND_US, guaranteed, manager, memory_left, observed, pod, run, using, volume
+from eviction.nodes import MI, guaranteed, manager, memory_left, observed, pod, run, using, volume
 from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.manager import ManagerState, Pass, after_clean_up
@@ -17,6 +17,7 @@ from podqos.eviction.signals import CleanUp, Layout, NodeCondition, Signal
 from podqos.model.pod import EmptyDir
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import SECOND_US
 
 HARD = {"eviction_hard": {"memory.available": "100Mi"}}
 SOFT = {

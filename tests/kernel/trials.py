@@ -88,7 +88,7 @@ class Leaf:
 
 
 @dataclass(frozen=True)
-class Trial:
+class Probe:
     """What is set up, and which process grows."""
 
     leaves: tuple[Leaf, ...]
@@ -134,7 +134,7 @@ class Outcome:
 
 def random_trial(
     chance: random.Random, *, lowest_adjustment: int = 0, largest_mib: int = 44, with_groups: bool = False
-) -> Trial:
+) -> Probe:
     """Draw a trial for a parent of at most 512 MiB: one to three cgroups of two or three processes."""
     leaves = tuple(
         Leaf(
@@ -146,10 +146,10 @@ def random_trial(
         )
         for _ in range(chance.randint(1, 3))
     )
-    return Trial(leaves, _grower(chance, leaves), chance.randint(8, 16) * MI, with_groups and chance.random() < 0.25)
+    return Probe(leaves, _grower(chance, leaves), chance.randint(8, 16) * MI, with_groups and chance.random() < 0.25)
 
 
-def random_global_trial(chance: random.Random) -> Trial:
+def random_global_trial(chance: random.Random) -> Probe:
     """Draw a trial without limits, for a small machine that is all ours."""
     leaves = tuple(
         Leaf(
@@ -158,7 +158,7 @@ def random_global_trial(chance: random.Random) -> Trial:
         )
         for _ in range(2)
     )
-    return Trial(leaves, _grower(chance, leaves), None, step_bytes=MI)
+    return Probe(leaves, _grower(chance, leaves), None, step_bytes=MI)
 
 
 def _grower(chance: random.Random, leaves: tuple[Leaf, ...]) -> tuple[int, int]:
@@ -175,7 +175,7 @@ def _member(chance: random.Random, lowest_adjustment: int, largest_mib: int, *, 
     return Member(chance.randint(12, largest_mib) * MI, adjustment)
 
 
-def run(trial: Trial, where: Hierarchy, name: str) -> Outcome:
+def run(trial: Probe, where: Hierarchy, name: str) -> Outcome:
     """Carry a trial out, and leave nothing behind."""
     with ExitStack() as cleanup:
         stage = _Stage(trial, where, where.mount / name, cleanup)
@@ -185,7 +185,7 @@ def run(trial: Trial, where: Hierarchy, name: str) -> Outcome:
 class _Stage:
     """The cgroups and processes of one trial."""
 
-    def __init__(self, trial: Trial, where: Hierarchy, top: Path, cleanup: ExitStack) -> None:
+    def __init__(self, trial: Probe, where: Hierarchy, top: Path, cleanup: ExitStack) -> None:
         self.trial, self.where, self.top = trial, where, top
         self.log = kmsg.Log()
         cleanup.callback(self.log.close)

@@ -21,13 +21,13 @@ from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.model.time_units import SECOND_US
 from podqos.report.node.lines import NextVictims, duration, pods_table, status_lines
 from podqos.report.node.top import bar, screen
 from podqos.report.text.style import Style, visible_length
 
 MI = 1 << 20
 PLAIN = Style()
-SECOND_US = 1_000_000
 
 
 def _pod(name, qos_class=QOSClass.BURSTABLE, **fields):

@@ -6,9 +6,8 @@ import pytest
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ReplacementFor
+from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.repetition import Again, condensed, first_pods
-
-SECOND_US = 1_000_000
 
 
 def event(seconds, kind, pod=None):

@@ -7,14 +7,15 @@ import pytest
 from eviction.nodes import guaranteed, pod
 from podqos.agent.journal import By
 from podqos.model.snapshot import ContainerUsage
-from podqos.sim.blast import Leak, NodePods, Stage, leaks, nodes_now
+from podqos.model.time_units import SECOND_US
+from podqos.sim.blast import BlastNode, Leak, NodePods, leaks, nodes_now
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
-NODE = NodeSpec(name="n", memory_bytes=16 * GI, cpu_milli=16_000, nodefs=Filesystem(1 << 40, 1 << 30))
+NODE = MachineSpec(name="n", memory_bytes=16 * GI, cpu_milli=16_000, nodefs=Filesystem(1 << 40, 1 << 30))
 
 
 def _holds(pod_, memory: int, processes: int = 1):
@@ -25,7 +26,7 @@ def _holds(pod_, memory: int, processes: int = 1):
 def _unleash(pods, name: str, rate: int):
     node = NodePods(NODE, tuple(pods))
     (leak,) = (each for each in leaks(node, rate) if each.pod.endswith(f"/{name}"))
-    return Stage(node, slowest=rate).unleash(leak)
+    return BlastNode(node, slowest=rate).unleash(leak)
 
 
 def test_a_pod_with_a_limit_harms_nobody():
@@ -83,7 +84,7 @@ def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
     scenario = _scenario(rate)
     (still,) = nodes_now(scenario)
     leak = next(each for each in leaks(still, rate) if each.pod.endswith("/leaker"))
-    found = Stage(still, slowest=rate).unleash(leak)
+    found = BlastNode(still, slowest=rate).unleash(leak)
     kills = [
         (entry.time_us, entry.pod)
         for entry in simulate(scenario).entries

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 from eviction.nodes import pod
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import profile_for
+from podqos.model.time_units import SECOND_US
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost
-from sim.worlds import MI, SECOND_US, lines, node, ramp, scenario, using, workload
+from sim.worlds import MI, lines, node, ramp, scenario, using, workload
 
 PRESSURE = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())
 

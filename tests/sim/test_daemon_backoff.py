@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
-
-SECOND_US = 1_000_000
 
 
 def waits(*failed: float, backoff: DaemonBackoff | None = None, node: str = "n") -> list[float]:

@@ -11,11 +11,12 @@ from eviction.nodes import pod
 from podqos.agent.journal import By
 from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, Filesystem, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 from podqos.survival.comparison import victims
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.forecast import Eviction, Growth, Watch, forecast
@@ -31,7 +32,7 @@ LEAK, STEADY = pod("leak", "memory=1Gi"), pod("steady", "memory=1Gi")
 def _scenario(rate: int, phase_us: int) -> Scenario:
     seconds = NODE_BYTES // rate + 30
     growing = Curve(((0, GI), (seconds * SECOND_US, GI + rate * seconds)), clock=Clock.CONTAINER)
-    node = NodeSpec(
+    node = MachineSpec(
         name="n",
         memory_bytes=NODE_BYTES,
         cpu_milli=4000,

@@ -6,27 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.engine.event_queue import CLUSTER, Agenda, Turn
+from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
 from podqos.sim.engine.gauge import Gauge, Mark
 
 END_US = 10**9
 
 
 class Clockwork:
-    """An agenda with one node."""
+    """A queue with one node."""
 
     def __init__(self) -> None:
-        self.agenda = Agenda(END_US)
+        self.queue = EventQueue(END_US)
         self.passed: list[int] = []
 
-    def plan(self, time_us, turn, action) -> None:
-        self.agenda.plan(time_us, 0, turn, action)
+    def plan(self, time_us, priority, action) -> None:
+        self.queue.plan(time_us, 0, priority, action)
 
     def run(self, until_us: int = END_US) -> None:
-        while self.agenda.next is not None and self.agenda.next[0] <= until_us:
-            self.agenda.step()
+        while self.queue.next is not None and self.queue.next[0] <= until_us:
+            self.queue.step()
 
 
 knots = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**9)), min_size=1, max_size=5).map(
@@ -41,7 +41,7 @@ def test_a_mark_is_passed_when_the_sum_first_exceeds_it_and_not_before(wanted, l
     mark = Mark(gauge, works.plan, works.passed.append)
     mark.above(limit, 0)
     for curve in wanted:
-        Want(curve, (gauge,), works.plan, 0)
+        Allocation(curve, (gauge,), works.plan, 0)
     works.run()
     times = sorted({time_us for curve in wanted for time_us, _ in curve.knots} | {0})
     most = max(sum(curve.at(time_us) for curve in wanted) for time_us in times)
@@ -63,23 +63,23 @@ def _falls_from_a_step(wanted: list[Curve], limit: int) -> bool:
 @given(curves, st.integers(0, 2 * 10**6))
 def test_a_want_holds_what_its_curve_says(curve, time_us):
     works, gauge = Clockwork(), Gauge()
-    want = Want(curve, (gauge,), works.plan, 0)
+    allocation = Allocation(curve, (gauge,), works.plan, 0)
     works.run(time_us)
-    assert 0 <= abs(want.at(time_us) - curve.at(time_us)) <= 1
-    assert gauge.fine(time_us) == want.fine(time_us)
+    assert 0 <= abs(allocation.at(time_us) - curve.at(time_us)) <= 1
+    assert gauge.fine(time_us) == allocation.fine(time_us)
 
 
 def test_a_curve_by_the_container_s_clock_begins_when_the_container_does():
     works, gauge = Clockwork(), Gauge()
-    works.agenda.now_us = gauge.since_us = 500
-    want = Want(Curve(((0, 10), (100, 110)), clock=Clock.CONTAINER), (gauge,), works.plan, 500)
-    assert (want.at(500), want.at(550)) == (10, 60)
+    works.queue.now_us = gauge.since_us = 500
+    allocation = Allocation(Curve(((0, 10), (100, 110)), clock=Clock.CONTAINER), (gauge,), works.plan, 500)
+    assert (allocation.at(500), allocation.at(550)) == (10, 60)
 
 
 def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
     works, gauge = Clockwork(), Gauge()
-    want = Want(Curve(((0, 100), (100, 100), (200, 0), (300, 50))), (gauge,), works.plan, 0)
-    want.take(0, 60)
+    allocation = Allocation(Curve(((0, 100), (100, 100), (200, 0), (300, 50))), (gauge,), works.plan, 0)
+    allocation.take(0, 60)
     assert gauge.at(0) == 40
     works.run(150)
     assert gauge.at(150) == 0
@@ -87,21 +87,23 @@ def test_what_is_taken_is_owed_until_the_curve_has_fallen_below_it():
     assert gauge.at(250) in {24, 25}
 
 
-@pytest.mark.parametrize("turns", [[Turn.KUBELET, Turn.DEMAND], [Turn.DEMAND, Turn.KUBELET]])
-def test_things_of_one_moment_are_done_in_turn(turns):
-    agenda, done = Agenda(10), []
-    for turn in turns:
-        agenda.plan(5, 1, turn, lambda _, turn=turn: done.append(turn))
-    agenda.plan(5, CLUSTER, Turn.KUBELET, lambda _: done.append("cluster"))
-    while agenda.next is not None:
-        agenda.step()
-    assert done == ["cluster", Turn.DEMAND, Turn.KUBELET]
+@pytest.mark.parametrize(
+    "priorities", [[EventPriority.KUBELET, EventPriority.DEMAND], [EventPriority.DEMAND, EventPriority.KUBELET]]
+)
+def test_things_of_one_moment_are_done_in_turn(priorities):
+    queue, done = EventQueue(10), []
+    for priority in priorities:
+        queue.plan(5, 1, priority, lambda _, priority=priority: done.append(priority))
+    queue.plan(5, CLUSTER, EventPriority.KUBELET, lambda _: done.append("cluster"))
+    while queue.next is not None:
+        queue.step()
+    assert done == ["cluster", EventPriority.DEMAND, EventPriority.KUBELET]
 
 
 def test_nothing_happens_after_the_end_or_in_the_past():
-    agenda = Agenda(10)
-    agenda.plan(11, 0, Turn.LIFE, lambda _: None)
-    assert agenda.next is None
-    agenda.now_us = 5
+    queue = EventQueue(10)
+    queue.plan(11, 0, EventPriority.LIFE, lambda _: None)
+    assert queue.next is None
+    queue.now_us = 5
     with pytest.raises(AssertionError, match="past"):
-        agenda.plan(4, 0, Turn.LIFE, lambda _: None)
+        queue.plan(4, 0, EventPriority.LIFE, lambda _: None)

@@ -11,10 +11,11 @@ from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfiguration
 from podqos.model.pod import EmptyDir, Volume
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.scenario.demand import SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import Filesystem
-from sim.worlds import GI, MI, SECOND_US, lines, node, ramp, run, using, workload
+from sim.worlds import GI, MI, lines, node, ramp, run, using, workload
 
 
 def kills(done) -> list[tuple[float, str, OOMKill]]:

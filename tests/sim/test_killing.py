@@ -12,7 +12,7 @@ from podqos.kernel.memcg import MemcgSettings
 from podqos.kernel.memory import machine
 from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import constant
 from podqos.sim.node.node_memory import NodeMemory
 from podqos.sim.node.oom_kill import next_kill
@@ -48,7 +48,7 @@ def test_the_victim_and_the_runner_up_are_those_of_the_kernel_model(containers, 
         owner = SimPod(pod(name), group, lambda _: using())
         container = SimContainer(owner, ContainerPlan(name, cgroup, adj), group)
         container.first_pid, container.fixed_processes, container.is_running = next_pid, count, True
-        container.anon = Want(constant(size_bytes), (memory.usage,), never, 0)
+        container.anon = Allocation(constant(size_bytes), (memory.usage,), never, 0)
         memory.running[container.path] = container
         next_pid += count
     group = memory.groups[domain]

@@ -11,15 +11,23 @@ from eviction.nodes import pod_of
 from podqos.agent.journal import decode, encode
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.node.checkers import check_journal
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, NodeSpec, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import (
+    Filesystem,
+    MachineSpec,
+    NodeGroup,
+    NodeLost,
+    Options,
+    Scenario,
+    ScenarioWorkload,
+)
 
 MI = 1 << 20
-SECOND_US = 1_000_000
 
 
 def curves(most: int) -> st.SearchStrategy[Curve]:
@@ -95,7 +103,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             ]
         )
     )
-    spec = NodeSpec(
+    spec = MachineSpec(
         name="n",
         memory_bytes=1000 * MI,
         cpu_milli=draw(st.sampled_from([1500, 4000])),

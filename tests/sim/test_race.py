@@ -8,10 +8,11 @@ from eviction.nodes import guaranteed, pod
 from podqos.agent.reasons import OOMKill, OOMLevel
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Curve
 from podqos.sim.run import Run
 from podqos.sim.scenario.scenario import Options
-from sim.worlds import GI, MI, SECOND_US, lines, node, run, using, workload
+from sim.worlds import GI, MI, lines, node, run, using, workload
 
 MARKS = Watermarks(50 * MI, 60 * MI, 70 * MI)
 OTHERS = 56 * GI

@@ -10,7 +10,7 @@ from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.model.quantity import Quantity
-from podqos.sim.sweep import plan, run_key, spread
+from podqos.sim.sweep import distribution, plan, run_key
 from podqos.sim.variation import Parameter, Variation, parse_varied
 
 MANIFEST = """\
@@ -133,5 +133,5 @@ def test_the_key_of_a_run_changes_with_anything_it_depends_on(scenario):
 
 
 def test_percentiles_are_figures_that_occurred():
-    found = spread([1, 2, 3, 10])
+    found = distribution([1, 2, 3, 10])
     assert (found.least, found.median, found.p95, found.most, found.mean) == (1, 2, 10, 10, 4)

@@ -8,13 +8,13 @@ from eviction.nodes import pod
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.run import Run, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeSpec, Options, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 
 MI, GI = 1 << 20, 1 << 30
-SECOND_US = 1_000_000
 
 NO_MARKS = Watermarks(0, 0, 0)
 PLAIN = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=())
@@ -35,7 +35,7 @@ def using(anon: int | Curve = 0, **curves: object) -> ContainerDemand:
     return ContainerDemand(**made)
 
 
-def node(name: str = "n", memory: int = 1000 * MI, **fields: object) -> NodeSpec:
+def node(name: str = "n", memory: int = 1000 * MI, **fields: object) -> MachineSpec:
     """Return a node that leaves everything to the kernel, unless told otherwise."""
     usual = {
         "cpu_milli": 4000,
@@ -44,7 +44,7 @@ def node(name: str = "n", memory: int = 1000 * MI, **fields: object) -> NodeSpec
         "config": PLAIN,
         "system": SystemDemand(),
     }
-    return NodeSpec(name=name, memory_bytes=memory, **{**usual, **fields})
+    return MachineSpec(name=name, memory_bytes=memory, **{**usual, **fields})
 
 
 def workload(
@@ -61,7 +61,7 @@ def workload(
 
 
 def scenario(
-    *workloads: ScenarioWorkload, seconds: float = 60, spec: NodeSpec | None = None, **fields: object
+    *workloads: ScenarioWorkload, seconds: float = 60, spec: MachineSpec | None = None, **fields: object
 ) -> Scenario:
     """Return a scenario on one node."""
     usual = {"nodes": (NodeGroup(spec or node()),), "options": Options(), "name": "test"}

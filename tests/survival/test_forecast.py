@@ -14,10 +14,11 @@ from podqos.eviction.signals import Signal
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.exhaustion import exhaustion
 from podqos.survival.forecast import Eviction, Growth, Kill, Watch, forecast, grown
-from podqos.survival.race import SECOND_US, Race, run_race
+from podqos.survival.race import Race, run_race
 from survival.nodes import GI, MI, snapshot, using
 
 NODE_BYTES = 64 * GI

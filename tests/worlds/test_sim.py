@@ -9,13 +9,14 @@ from podqos.agent.events import ContainerExited, MemoryNotified
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import constant
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.running import exited, grow
 from podqos.sim.node.settings import node_settings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.scenario.scenario import Options
-from sim.worlds import MI, SECOND_US, node, using
+from sim.worlds import MI, node, using
 from worlds.contract import WorldContract
 
 
@@ -23,7 +24,7 @@ class SimStage:
     """A node's world by itself: outcomes take a second, and what it reports is kept for the test."""
 
     def __init__(self) -> None:
-        self.agenda = Agenda(10**12)
+        self.queue = EventQueue(10**12)
         self.reported = []
         settings = node_settings(node(), LATEST, None)
         self.cgroups = settings.agent.cgroups
@@ -34,10 +35,10 @@ class SimStage:
 
     @property
     def now_us(self) -> int:
-        return self.agenda.now_us
+        return self.queue.now_us
 
-    def plan(self, time_us, turn, action) -> None:
-        self.agenda.plan(time_us, 0, turn, action)
+    def plan(self, time_us, priority, action) -> None:
+        self.queue.plan(time_us, 0, priority, action)
 
     def demand_of(self, _: Pod):
         return lambda _: using(5 * MI)
@@ -79,9 +80,9 @@ class SimStage:
 
     def settle(self, seconds: float):
         until_us = self.now_us + int(seconds * SECOND_US)
-        while self.agenda.next is not None and self.agenda.next[0] <= until_us:
-            self.agenda.step()
-        self.agenda.now_us = until_us
+        while self.queue.next is not None and self.queue.next[0] <= until_us:
+            self.queue.step()
+        self.queue.now_us = until_us
         reported, self.reported = self.reported, []
         return reported
 

@@ -25,10 +25,10 @@ from podqos.agent.events import (
     PodStopped,
     Woken,
 )
-from podqos.agent.eviction_loop import SECOND_US
 from podqos.agent.state import AgentConfig, AgentState, Resting, Step
 from podqos.agent.turn import Turn
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import tier_cgroups
 
 

@@ -25,11 +25,11 @@ from podqos.agent.reasons import ExitedWith, RestartedAfter
 from podqos.agent.state import ContainerRecord, ContainerStage, Phase, PodRecord, Restart, Role, Stage
 from podqos.agent.turn import Turn
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 
 FIRST_BACK_OFF_SECONDS = 10
 
-_SECOND_US = 1_000_000
-_FORGOTTEN_AFTER_US = 600 * _SECOND_US
+_FORGOTTEN_AFTER_US = 600 * SECOND_US
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
@@ -171,7 +171,7 @@ def _put_off(turn: Turn, record: PodRecord, index: int, ended: ContainerRecord, 
         first = min(FIRST_BACK_OFF_SECONDS, turn.config.longest_back_off_seconds)
         _restart(turn, record, index, replace(ended, back_off_seconds=first, waited_seconds=0))
         return
-    due_us = max(turn.now_us, finished_us + ended.back_off_seconds * _SECOND_US)
+    due_us = max(turn.now_us, finished_us + ended.back_off_seconds * SECOND_US)
     waiting = replace(ended, stage=ContainerStage.BACKING_OFF, waited_seconds=ended.back_off_seconds)
     turn.put(_with(record, index, waiting))
     restarts = list(turn.state.restarts)

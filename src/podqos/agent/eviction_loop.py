@@ -38,8 +38,8 @@ from podqos.eviction.manager import (
 )
 from podqos.eviction.observation import Observation
 from podqos.eviction.ranking import Policy, RankedPod
+from podqos.model.time_units import SECOND_US
 
-SECOND_US = 1_000_000
 CLEAN_UP_POLL_SECONDS = 1
 LEAST_STOP_TIMEOUT_SECONDS = 10
 LOOK_AGAIN_US = 1000

@@ -17,8 +17,7 @@ from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.eviction.thresholds import Threshold
 from podqos.model.quantity import NANOS
-
-_NS_PER_US = 1000
+from podqos.model.time_units import MICROSECOND_NS
 
 Observations = Mapping[Signal, SignalObservation]
 
@@ -53,7 +52,7 @@ def past_grace_period(first_observed_us: Mapping[Threshold, int], now_us: int) -
     return tuple(
         threshold
         for threshold, since_us in first_observed_us.items()
-        if (now_us - since_us) * _NS_PER_US >= threshold.grace_period_ns
+        if (now_us - since_us) * MICROSECOND_NS >= threshold.grace_period_ns
     )
 
 
@@ -94,7 +93,7 @@ def conditions_reported(
         sorted(
             condition
             for condition, at_us in last_observed_us.items()
-            if (now_us - at_us) * _NS_PER_US < transition_period_ns
+            if (now_us - at_us) * MICROSECOND_NS < transition_period_ns
         )
     )
 

@@ -37,14 +37,14 @@ from podqos.kernel.memory import machine
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import NodeSpec, Scenario
+from podqos.sim.scenario.scenario import MachineSpec, Scenario
 
-_SECOND_US = 1_000_000
-_INTERVAL_US = MONITORING_INTERVAL_SECONDS * _SECOND_US
+_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 _LOOK_SECONDS = 0.1
 _SETTLING_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
@@ -80,7 +80,7 @@ def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bo
     return replace(scenario, nodes=nodes, workloads=workloads)
 
 
-def _confined(spec: NodeSpec) -> NodeSpec:
+def _confined(spec: MachineSpec) -> MachineSpec:
     """Return the node as a cgroup: what the kernel would keep of a machine is taken off its memory and thresholds.
 
     A machine kills when its last pages are reached, a cgroup at its limit.
@@ -226,16 +226,16 @@ class Rehearsal:
             return
         now_us = time.time_ns() // 1000
         begin_us = loop.wake_us - self._scenario.nodes[0].spec.loop_phase_us
-        while begin_us < now_us + _SECOND_US // 2:
+        while begin_us < now_us + SECOND_US // 2:
             begin_us += _INTERVAL_US
         wait_us = begin_us - now_us
         self._begin_us = begin_us
         temporary = self._begin.with_suffix(".new")
         temporary.write_text(str(time.monotonic_ns() + wait_us * 1000))
         temporary.rename(self._begin)
-        seconds = self._scenario.duration_us / _SECOND_US
-        self._say(f"the scenario begins in {wait_us / _SECOND_US:.0f} s and takes {seconds:.0f} s")
-        node.loop.call_after(wait_us / _SECOND_US + seconds + 0.5, self._end_scenario)
+        seconds = self._scenario.duration_us / SECOND_US
+        self._say(f"the scenario begins in {wait_us / SECOND_US:.0f} s and takes {seconds:.0f} s")
+        node.loop.call_after(wait_us / SECOND_US + seconds + 0.5, self._end_scenario)
 
     def _end_scenario(self) -> None:
         assert self._node is not None
@@ -284,7 +284,7 @@ class Rehearsal:
         curve = demand.anon_bytes
         processes = max(1, demand.processes.at(0))
         path = self._write_load(name, curve, processes)
-        delay = (options.container_start_us + options.pleg_period_us) / _SECOND_US
+        delay = (options.container_start_us + options.pleg_period_us) / SECOND_US
         command: list[Plain] = ["/bin/sh", "-c", _AGAIN, "sh", f"{path}.begun", f"{delay:.3f}", *_program(), str(path)]
         amounts = container.resources
         resources: dict[str, Plain] = {

@@ -12,10 +12,9 @@ from podqos.model.go_text import parse_duration_ns
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY, ResourceList
+from podqos.model.time_units import MICROSECOND_NS
 from podqos.placement.allocatable import node_allocatable
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion, MemoryQoS, SwapBehavior
-
-_NS_PER_US = 1000
 
 
 def cgroup_settings(
@@ -43,7 +42,7 @@ def cgroup_settings(
         cgroup_root=config.cgroup_root or "/",
         cgroups_per_qos=config.cgroups_per_qos,
         cpu_cfs_quota=config.cpu_cfs_quota,
-        cpu_cfs_period_us=parse_duration_ns(config.cpu_cfs_quota_period) // _NS_PER_US,
+        cpu_cfs_period_us=parse_duration_ns(config.cpu_cfs_quota_period) // MICROSECOND_NS,
         static_cpu_manager=config.cpu_manager_policy == "static",
         exclusive_cpu_quota=not is_quota_off,
         pod_pids_limit=config.pod_pids_limit if config.pod_pids_limit > 0 else None,

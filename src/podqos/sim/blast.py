@@ -20,15 +20,16 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
+from podqos.model.time_units import SECOND_US
 from podqos.qos.classes import classify
 from podqos.qos.oom import pod_qos_class
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, NodeGroup, NodeSpec, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
 
@@ -78,16 +79,16 @@ class Blast(Struct, frozen=True):
 class NodePods(Struct, frozen=True):
     """A node with what its containers hold now."""
 
-    node: NodeSpec
+    node: MachineSpec
     pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
 
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     """Return the nodes of a scenario at its beginning, with the pods that run there."""
-    agenda = Agenda(0)
-    cluster = SimCluster(scenario, agenda)
-    while agenda.next is not None:
-        agenda.step()
+    queue = EventQueue(0)
+    cluster = SimCluster(scenario, queue)
+    while queue.next is not None:
+        queue.step()
     found = []
     for node in cluster.fleet.awake():
         moment = moment_of(node, 0)
@@ -112,7 +113,7 @@ def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
     return (True, 0) if limit is None else (False, limit.value - usage.working_set_bytes)
 
 
-class Stage:
+class BlastNode:
     """A node brought to where it is now, ready for one leak."""
 
     def __init__(
@@ -122,10 +123,10 @@ class Stage:
         self._pods = pods
         self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
         until_us = _horizon_us(pods.node, slowest)
-        self._agenda = Agenda(until_us)
-        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._agenda)
-        while self._agenda.next is not None and self._agenda.next[0] == 0:
-            self._agenda.step()
+        self._queue = EventQueue(until_us)
+        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._queue)
+        while self._queue.next is not None and self._queue.next[0] == 0:
+            self._queue.step()
 
     def unleash(self, leak: Leak) -> Blast:
         """Let a container leak, and return what comes of it. Afterwards the node is not what it was."""
@@ -133,15 +134,15 @@ class Stage:
         assert node is not None
         pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        entries, agenda = self._cluster.entries, self._agenda
+        entries, queue = self._cluster.entries, self._queue
         read = len(entries)
         until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
         held = container.anon_bytes(0)
         growth = leak.bytes_per_second * until_us // SECOND_US
         grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
         others: list[Death] = []
-        while agenda.next is not None and agenda.next[0] <= until_us:
-            agenda.step()
+        while queue.next is not None and queue.next[0] <= until_us:
+            queue.step()
             for entry in entries[read:]:
                 death = _death(entry)
                 if death is not None and death.pod == leak.pod and death.container in {None, leak.container}:
@@ -158,7 +159,7 @@ def facts_of(pod: Pod, profile: Profile = LATEST) -> PodFacts:
     return PodFacts(pod.key, qos_class, pod.spec.priority or 0, pod.is_critical)
 
 
-def _horizon_us(node: NodeSpec, bytes_per_second: int) -> int:
+def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
     """Return how long it takes at most until the machine is full, and the kubelet has had its say."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
 

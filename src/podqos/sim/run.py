@@ -13,7 +13,7 @@ from msgspec import Struct
 from podqos.agent.journal import Entry
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import whole_journal
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.recording import Recorder
@@ -59,36 +59,36 @@ class Simulation:
 
     def __init__(self, scenario: Scenario, *, recorder: Recorder | None = None, check: bool = False) -> None:
         self._scenario = scenario
-        self._agenda = Agenda(scenario.duration_us)
-        self._cluster = SimCluster(scenario, self._agenda, is_watched=_watched(recorder, check=check))
+        self._queue = EventQueue(scenario.duration_us)
+        self._cluster = SimCluster(scenario, self._queue, is_watched=_watched(recorder, check=check))
         self._watch = _Watch(self._cluster, recorder, check=check) if recorder is not None or check else None
-        while self._agenda.next is not None and self._agenda.next[0] == 0:
+        while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()
 
     def finish(self, progress: Progress | None = None) -> Run:
         """Go on to the end."""
-        agenda, scenario = self._agenda, self._scenario
-        while agenda.next is not None:
+        queue, scenario = self._queue, self._scenario
+        while queue.next is not None:
             self._step()
-            if progress is not None and agenda.done % _PROGRESS_EVERY == 0:
-                progress(agenda.now_us, agenda.done)
+            if progress is not None and queue.done % _PROGRESS_EVERY == 0:
+                progress(queue.now_us, queue.done)
         if self._watch is not None:
             self._watch.close(scenario.duration_us)
         entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
-        for beginning, count in fleet.beginnings():
-            for line in beginning.lines:
+        for initial, count in fleet.initial_states():
+            for line in initial.lines:
                 kinds[line.kind.value] += count
-        tallies = Tallies(agenda.done, dict(sorted(kinds.items())))
+        tallies = Tallies(queue.done, dict(sorted(kinds.items())))
         return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 
     def _step(self) -> None:
         if self._watch is None:
-            self._agenda.step()
+            self._queue.step()
         else:
-            assert self._agenda.next is not None
-            self._watch.step(self._agenda, *self._agenda.next)
+            assert self._queue.next is not None
+            self._watch.step(self._queue, *self._queue.next)
 
 
 def _watched(recorder: Recorder | None, *, check: bool) -> Callable[[str], bool]:
@@ -106,15 +106,15 @@ class _Watch:
         self._recorder = recorder
         self._check = check
 
-    def step(self, agenda: Agenda, time_us: int, index: int) -> None:
+    def step(self, queue: EventQueue, time_us: int, index: int) -> None:
         """Let the next thing happen, and look at the node before and after."""
         written = len(self._cluster.entries)
         nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
             for node in self._recorded(nodes):
                 self._recorder.before(node, time_us)
-        agenda.step()
-        is_settled = agenda.next is None or agenda.next[0] > time_us
+        queue.step()
+        is_settled = queue.next is None or queue.next[0] > time_us
         if self._check:
             for node in nodes:
                 if not node.is_lost:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from podqos import __version__
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
 
@@ -65,7 +66,7 @@ class RunResult(Struct, frozen=True, rename="camel"):
     first_by: str | None = None
 
 
-class Spread(Struct, frozen=True, gc=False, rename="camel"):
+class Distribution(Struct, frozen=True, gc=False, rename="camel"):
     """How a figure is distributed over runs."""
 
     least: float
@@ -81,10 +82,10 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
     workload: str
     survived: float
     """The share of runs in which all its pods ran and nothing befell any of them."""
-    oom_kills: Spread
-    evictions: Spread
-    never_ran: Spread
-    downtime_seconds: Spread
+    oom_kills: Distribution
+    evictions: Distribution
+    never_ran: Distribution
+    downtime_seconds: Distribution
 
 
 class Combination(Struct, frozen=True, rename="camel"):
@@ -98,8 +99,8 @@ class Combination(Struct, frozen=True, rename="camel"):
     kubelet_first: float
     first_victims: dict[str, float]
     """The share of runs in which a workload lost the first pod."""
-    oom_kills: Spread
-    evictions: Spread
+    oom_kills: Distribution
+    evictions: Distribution
     workloads: tuple[WorkloadSurvival, ...]
 
 
@@ -145,8 +146,8 @@ def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combinat
         kernel_first=sum(run.first_by == "kernel" for run in runs) / len(runs),
         kubelet_first=sum(run.first_by == "kubelet" for run in runs) / len(runs),
         first_victims={name: count / len(runs) for name, count in sorted(fallen.items(), key=_most_first)},
-        oom_kills=spread([run.oom_kills for run in runs]),
-        evictions=spread([run.evictions for run in runs]),
+        oom_kills=distribution([run.oom_kills for run in runs]),
+        evictions=distribution([run.evictions for run in runs]),
         workloads=tuple(
             _survival(name, [run.workloads[name] for run in runs if name in run.workloads]) for name in names
         ),
@@ -161,18 +162,18 @@ def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
     return WorkloadSurvival(
         workload=name,
         survived=sum(result.survived for result in results) / len(results),
-        oom_kills=spread([result.oom_kills for result in results]),
-        evictions=spread([result.evictions for result in results]),
-        never_ran=spread([result.never_ran for result in results]),
-        downtime_seconds=spread([result.downtime_us / 1_000_000 for result in results]),
+        oom_kills=distribution([result.oom_kills for result in results]),
+        evictions=distribution([result.evictions for result in results]),
+        never_ran=distribution([result.never_ran for result in results]),
+        downtime_seconds=distribution([result.downtime_us / SECOND_US for result in results]),
     )
 
 
-def spread(figures: Sequence[float]) -> Spread:
+def distribution(figures: Sequence[float]) -> Distribution:
     """Return how figures are distributed; a percentile is the figure that so many do not exceed."""
     ordered = sorted(figures)
 
     def percentile(percent: int) -> float:
         return ordered[-(-len(ordered) * percent // 100) - 1]
 
-    return Spread(ordered[0], percentile(50), percentile(95), ordered[-1], sum(ordered) / len(ordered))
+    return Distribution(ordered[0], percentile(50), percentile(95), ordered[-1], sum(ordered) / len(ordered))

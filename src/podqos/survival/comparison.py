@@ -16,8 +16,7 @@ from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, OOMLevel, UnderPressure
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import Signal
-
-SECOND_US = 1_000_000
+from podqos.model.time_units import SECOND_US
 
 
 class Victim(Struct, frozen=True, gc=False):

@@ -25,10 +25,10 @@ from podqos.kernel.memory import Watermarks, machine
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
+from podqos.model.time_units import MICROSECOND_NS
 from podqos.placement.allocatable import Allocatable, Division, SoftCoverage
 from podqos.survival.race import Race, winning_growth_bytes_per_second
 
-_NS_PER_US = 1000
 _ORDER = {signal: place for place, signal in enumerate(SIGNALS)}
 
 
@@ -182,7 +182,7 @@ def _sure_growth(threshold: Threshold, amount: int | None, marks: Watermarks | N
         until_oom_bytes=available_bytes - kept_bytes,
         threshold_bytes=amount,
         growth_bytes_per_second=1,
-        grace_period_us=threshold.grace_period_ns // _NS_PER_US,
+        grace_period_us=threshold.grace_period_ns // MICROSECOND_NS,
     )
     return winning_growth_bytes_per_second(race)
 

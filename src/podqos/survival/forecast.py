@@ -27,6 +27,7 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.charge import Room
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
+from podqos.model.time_units import MICROSECOND_NS, SECOND_US
 from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.classes import classify
@@ -35,9 +36,7 @@ from podqos.survival.exhaustion import Exhaustion, ThresholdFacts
 from podqos.survival.memory_tree import first_oom, memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
 from podqos.survival.processes import container_paths, container_processes
-from podqos.survival.race import SECOND_US, Race, winning_grace_period_us, winning_threshold_bytes
-
-_NS_PER_US = 1000
+from podqos.survival.race import Race, winning_grace_period_us, winning_threshold_bytes
 
 
 class Growth(Struct, frozen=True, gc=False):
@@ -216,7 +215,7 @@ def _crossings(snapshot: Snapshot, growth: Growth, watch: Watch, oom_us: Fractio
 
 def _grace_us(facts: ThresholdFacts, watch: Watch) -> int:
     """Return how long after the first look that saw it met a threshold acts: whole intervals."""
-    return -(-(facts.threshold.grace_period_ns // _NS_PER_US) // watch.interval_us) * watch.interval_us
+    return -(-(facts.threshold.grace_period_ns // MICROSECOND_NS) // watch.interval_us) * watch.interval_us
 
 
 # ---- what happens, by the phase of the loop -----------------------------------------------------------------------

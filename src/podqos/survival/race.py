@@ -20,8 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-
-SECOND_US = 1_000_000
+from podqos.model.time_units import SECOND_US
 
 
 class Race(Struct, frozen=True, gc=False):

@@ -20,7 +20,8 @@ from msgspec import Struct
 from podqos.kernel.memory import machine
 from podqos.model.kubelet_config import API_VERSION, KIND
 from podqos.model.quantity import Quantity
-from podqos.survival.race import SECOND_US, Race, run_race, winning_threshold_bytes
+from podqos.model.time_units import SECOND_US
+from podqos.survival.race import Race, run_race, winning_threshold_bytes
 
 Setting = str | int | list[str] | dict[str, str]
 

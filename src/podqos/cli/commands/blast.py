@@ -28,10 +28,10 @@ from podqos.library.written_files import write_file
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.report.simulation.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
-from podqos.sim.blast import Blast, NodePods, Stage, facts_of, leaks, nodes_now
+from podqos.sim.blast import Blast, BlastNode, NodePods, facts_of, leaks, nodes_now
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import Filesystem, NodeSpec
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
 # A node of which nothing is known but its memory: enough of everything else.
 _PLENTY_CPU_MILLI = 1_000_000
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> list[Blast]:
     """Let every pod of a node leak at both rates."""
     pods, rates, profile, policy = task
-    stage = Stage(pods, slowest=min(rates), profile=profile, policy=policy)
+    stage = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy)
     every = (leak for rate in dict.fromkeys(rates) for leak in leaks(pods, rate))
     return [in_copy(partial(stage.unleash, leak)) for leak in every]
 
@@ -113,7 +113,7 @@ def _nodes(arguments: argparse.Namespace) -> tuple[Profile, Policy | None, Seque
 def _node(arguments: argparse.Namespace, profile: Profile) -> tuple[NodePods, int]:
     snapshot, errors = read_snapshot(arguments, profile)
     config = KubeletConfiguration() if arguments.config is None else read_kubelet_settings(arguments.config)
-    spec = NodeSpec(
+    spec = MachineSpec(
         name=snapshot.node.name or "node",
         memory_bytes=snapshot.node.memory_bytes,
         swap_bytes=snapshot.node.swap_bytes,

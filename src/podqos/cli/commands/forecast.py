@@ -29,6 +29,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage, Snapshot
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.report.survival.forecast import CSV_COLUMNS, ForecastReport, csv_rows, forecast_report, table
 from podqos.survival.exhaustion import exhaustion
@@ -36,9 +37,8 @@ from podqos.survival.forecast import Forecast, Growth, Watch, forecast
 
 _DEFAULT_RATES = ("16Mi/s", "128Mi/s", "1Gi/s")
 _CURVE_RATES = tuple(1 << exponent for exponent in range(20, 34))
-_SECOND_US = 1_000_000
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
-_UNITS_US = {"ms": 1000, "s": _SECOND_US, "m": 60 * _SECOND_US}
+_UNITS_US = {"ms": 1000, "s": SECOND_US, "m": 60 * SECOND_US}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -47,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _validate(files: list[str]) -> int:
     from podqos.library.inputs.scenario_files import read_scenario
+    from podqos.model.time_units import SECOND_US
 
     code = EXIT_OK
     for file in files:
@@ -59,7 +60,7 @@ def _validate(files: list[str]) -> int:
         scenario = reading.scenario
         nodes = sum(group.count for group in scenario.nodes)
         pods = sum(nodes if each.kind == "DaemonSet" else each.replicas for each in scenario.workloads)
-        seconds = scenario.duration_us / 1_000_000
+        seconds = scenario.duration_us / SECOND_US
         print(f"{reading.path}: {nodes} node{'s' if nodes != 1 else ''}, {pods} pods, {seconds:g} s")
     return code
 

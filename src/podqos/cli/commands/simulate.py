@@ -27,6 +27,7 @@ from podqos.errors import HostError, InvalidOption
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.written_files import write_file
 from podqos.model.go_text import parse_duration_ns
+from podqos.model.time_units import MICROSECOND_NS
 from podqos.report.simulation.reading import deadliest_nodes, node_names, run_summary, run_view
 from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
 from podqos.report.simulation.view import RunView
@@ -38,7 +39,6 @@ from podqos.sim.variation import Variation
 _FEW_NODES = 12
 """So many nodes are recorded and shown without being asked for; of more, those with most kills."""
 _LINES_AT_ONCE = 10_000
-_NS_PER_US = 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +126,7 @@ def _scenario(arguments: argparse.Namespace) -> Scenario:
     if arguments.until is None:
         return scenario
     try:
-        until_us = parse_duration_ns(arguments.until) // _NS_PER_US
+        until_us = parse_duration_ns(arguments.until) // MICROSECOND_NS
     except ValueError as error:
         raise InvalidOption(str(error), where="--until", fix="for example 90s or 2h") from error
     if until_us <= 0:

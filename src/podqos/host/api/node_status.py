@@ -30,13 +30,12 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import PODS
 from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.model.stats import MemoryStats, Summary
+from podqos.model.time_units import SECOND_NS
 from podqos.qos.classes import classify
 
 if TYPE_CHECKING:
     from podqos.host.api.counters import Counters
     from podqos.host.node.node import Node
-
-_NS_PER_SECOND = 1_000_000_000
 
 
 def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes, None, NodeStatus]:
@@ -99,7 +98,7 @@ def _threshold_row(threshold: Threshold, seen: SignalObservation | None, is_met:
     return ThresholdRow(
         threshold.signal,
         threshold.is_hard,
-        threshold.grace_period_ns // _NS_PER_SECOND,
+        threshold.grace_period_ns // SECOND_NS,
         threshold.amount(seen.capacity).value if seen is not None else None,
         None if seen is None else seen.available,
         None if seen is None else seen.capacity,

@@ -13,13 +13,13 @@ from msgspec import Struct
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
+from podqos.model.time_units import SECOND_US
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
 from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
 from podqos.sim.blast import Blast, Death, PodFacts
 
-_SECOND_US = 1_000_000
 _SHOWN = 20
 _WIDEST_MATRIX = 24
 CSV_COLUMNS = (
@@ -172,7 +172,7 @@ def _death(death: Death, facts: PodFacts) -> DeathReport:
         qos_class=facts.qos_class,
         priority=facts.priority,
         is_critical=facts.is_critical,
-        after_seconds=death.after_us / _SECOND_US,
+        after_seconds=death.after_us / SECOND_US,
         by=death.by,
         cause=death.cause,
     )

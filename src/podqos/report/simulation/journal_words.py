@@ -37,12 +37,10 @@ from podqos.agent.reasons import (
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import CPU
+from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount
 from podqos.report.text.words import mebibytes
-
-_NS_PER_SECOND = 1_000_000_000
-_US_PER_SECOND = 1_000_000
 
 
 def line(entry: Entry) -> str:
@@ -75,7 +73,7 @@ def again(repetition: Again) -> str:
 
 def away(repetition: Again) -> str:
     """Return for how long it was not there between its evictions."""
-    first, last = (f"{us / _US_PER_SECOND:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
+    first, last = (f"{us / SECOND_US:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
     return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
 
 
@@ -207,7 +205,7 @@ def _nowhere(nowhere: NoPlace) -> str:
 
 def _threshold(figures: ThresholdFigures) -> str:
     resource = SIGNALS[figures.signal].resource
-    grace = f" for {figures.grace_period_ns // _NS_PER_SECOND} s" if figures.grace_period_ns else ""
+    grace = f" for {figures.grace_period_ns // SECOND_NS} s" if figures.grace_period_ns else ""
     return f"{figures.signal} {amount(figures.available, resource)} < {amount(figures.threshold, resource)}{grace}"
 
 

@@ -15,6 +15,7 @@ from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.snapshot import ContainerUsage, Snapshot
+from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
 from podqos.report.simulation.journal_words import is_kill, reasons, subject, verb
 from podqos.report.simulation.node_series import ShownNode
@@ -23,7 +24,7 @@ from podqos.sim.node.recording import Moment
 from podqos.survival.counterfactual import kernel_rescues, kubelet_place, kubelet_rescues
 from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
-from podqos.survival.race import SECOND_US, Race, winning_threshold_bytes
+from podqos.survival.race import Race, winning_threshold_bytes
 
 MOST_KILLS = 200
 """A page with more of them would be read by nobody; the journal has all."""

@@ -15,6 +15,7 @@ from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, Snapshot
+from podqos.model.time_units import SECOND_NS
 from podqos.report.simulation.view import (
     ConditionSpan,
     EvictionRank,
@@ -27,7 +28,7 @@ from podqos.report.simulation.view import (
 )
 from podqos.report.survival.ranking import EvictionPlace, KillPlace, amount, rank_report
 from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 
@@ -35,14 +36,13 @@ _MOST_RANKS = 12_000
 """How many places of both orders a node's picture holds; moments are left out beyond that."""
 _STEPS_BETWEEN = 8
 """Into how many parts a piece between two recorded moments is cut for their orders."""
-_NS_PER_SECOND = 1_000_000_000
 
 
 class ShownNode(Struct, frozen=True):
     """A node, its settings, and what was recorded of it."""
 
     record: NodeRecord
-    settings: NodeSettings
+    settings: SimNodeSettings
     pods: Mapping[str, int]
     """By key: their places in the run's list."""
     classes: Mapping[str, QOSClass]
@@ -96,7 +96,7 @@ def _pods_limit(node: ShownNode) -> int | None:
 
 def _thresholds(node: ShownNode) -> Iterator[ThresholdView]:
     graces = {
-        (each.signal, each.is_hard): each.grace_period_ns // _NS_PER_SECOND
+        (each.signal, each.is_hard): each.grace_period_ns // SECOND_NS
         for each in node.settings.agent.eviction.thresholds
     }
     for each in node.record.thresholds:

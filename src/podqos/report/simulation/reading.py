@@ -24,7 +24,7 @@ from podqos.report.simulation.view import ContainerView, EventView, PodView, Run
 from podqos.report.text.palette import shade
 from podqos.report.text.words import oom_rule
 from podqos.sim.node.recording import NodeRecord
-from podqos.sim.node.settings import NodeSettings, node_settings
+from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.run import Run
 from podqos.sim.scenario.scenario import Scenario
 
@@ -77,8 +77,8 @@ def node_names(scenario: Scenario) -> Iterator[str]:
         yield from (group.name_of(index) for index in range(group.count))
 
 
-def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, NodeSettings]:
-    found: dict[str, NodeSettings] = {}
+def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, SimNodeSettings]:
+    found: dict[str, SimNodeSettings] = {}
     for group in scenario.nodes:
         names = [name for index in range(group.count) if (name := group.name_of(index)) in wanted]
         if names:
@@ -87,7 +87,7 @@ def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, NodeSetti
     return found
 
 
-def _shown(record: NodeRecord, settings: NodeSettings, pods: Sequence[PodView]) -> ShownNode:
+def _shown(record: NodeRecord, settings: SimNodeSettings, pods: Sequence[PodView]) -> ShownNode:
     own = {pod.key: index for index, pod in enumerate(pods) if pod.node == record.name}
     # What is there from the beginning is not drawn as a step.
     beginning = sum(moment.time_us == 0 for moment in record.moments)
@@ -134,7 +134,7 @@ def _class(pod: Pod, profile: Profile) -> QOSClass:
 
 
 def _pods(
-    scenario: Scenario, records: Mapping[str, NodeRecord], settings: Mapping[str, NodeSettings]
+    scenario: Scenario, records: Mapping[str, NodeRecord], settings: Mapping[str, SimNodeSettings]
 ) -> Iterator[PodView]:
     """Yield the pods of the nodes shown as pictures stack them: by class, the important first."""
     workloads = {f"{each.namespace}/{each.name}": None for each in scenario.workloads}
@@ -152,7 +152,7 @@ def _stacking(pod: Pod, profile: Profile) -> tuple[int, int, str]:
     return _CLASSES.index(_class(pod, profile)), -(pod.spec.priority or 0), pod.key
 
 
-def _pod(pod: Pod, node: str, workload: str, colour: str, settings: NodeSettings) -> PodView:
+def _pod(pod: Pod, node: str, workload: str, colour: str, settings: SimNodeSettings) -> PodView:
     agent = settings.agent
     qos_class = _class(pod, agent.profile)
     memory_bytes = agent.cgroups.node_memory_bytes

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from podqos.agent.journal import By
+from podqos.model.time_units import SECOND_US
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.comparison import Comparison, Explanation, Row, Verdict, Victim
-
-_SECOND_US = 1_000_000
 
 _VERDICTS = {
     Verdict.SAME: "same",
@@ -114,7 +113,7 @@ def _victim(victim: Victim | None) -> VictimReport | None:
     if victim is None:
         return None
     cause = None if victim.cause is None else victim.cause.value
-    return VictimReport(victim.time_us / _SECOND_US, victim.by, victim.pod, victim.container, cause)
+    return VictimReport(victim.time_us / SECOND_US, victim.by, victim.pod, victim.container, cause)
 
 
 def _cells(victim: VictimReport | None) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
+from podqos.model.time_units import DAY_US, SECOND_US
 from podqos.report.simulation.panels import panels
 from podqos.report.simulation.plot import LEFT, RIGHT, WIDTH, Plot, plot_of
 from podqos.report.simulation.timeline import headline, seconds
@@ -24,7 +25,6 @@ _BETWEEN = 42
 _CLOSE = 17
 """Kills closer than so many pixels share a mark."""
 _FONT = f'font-family="system-ui, Segoe UI, Roboto, DejaVu Sans, sans-serif" font-size="11.5" fill="{QUIET}"'
-_DAY_US = 86_400_000_000
 _TIME_STEPS_US = tuple(
     step * 1000
     for step in (
@@ -78,8 +78,8 @@ def _head(plot: Plot) -> Iterator[str]:
 
 def _times(plot: Plot, bottom: float) -> Iterator[str]:
     rough = (plot.to_us - plot.from_us) / 9
-    step = next((each for each in _TIME_STEPS_US if each >= rough), _DAY_US * ceil(rough / _DAY_US))
-    digits = 0 if step >= 1_000_000 else 1 if step >= 100_000 else 3
+    step = next((each for each in _TIME_STEPS_US if each >= rough), DAY_US * ceil(rough / DAY_US))
+    digits = 0 if step >= SECOND_US else 1 if step >= 100_000 else 3
     for time_us in range(plot.from_us, plot.to_us + 1, step):
         x = plot.x(time_us)
         yield line(x, _TOP, x, bottom, GRID)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from podqos.report.text.style import Style, columns
-from podqos.sim.sweep import Combination, Spread, WorkloadSurvival
+from podqos.sim.sweep import Combination, Distribution, WorkloadSurvival
 
 CSV_COLUMNS = (
     "runs",
@@ -102,8 +102,8 @@ def _workloads(combinations: Sequence[Combination]) -> list[str]:
     return sorted((name for name, survived in worst.items() if survived < 1), key=lambda name: (worst[name], name))
 
 
-def _range(spread: Spread) -> str:
-    return f"{spread.least:g}" if spread.least == spread.most else f"{spread.least:g}–{spread.most:g}"
+def _range(figures: Distribution) -> str:
+    return f"{figures.least:g}" if figures.least == figures.most else f"{figures.least:g}–{figures.most:g}"
 
 
 def _bar(share: float) -> str:

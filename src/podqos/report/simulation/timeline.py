@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
 from podqos.agent.journal import By, Kind
+from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView, Summary
@@ -63,20 +64,20 @@ def csv_rows(summary: Summary) -> Iterator[tuple[str | int | float, ...]]:
             row.evictions,
             row.restarts,
             row.rejections,
-            row.downtime_us / 1_000_000,
-            row.throttled_us / 1_000_000,
+            row.downtime_us / SECOND_US,
+            row.throttled_us / SECOND_US,
         )
 
 
 def seconds(time_us: int, digits: int = 3) -> str:
     """Return a time for people: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
-    if time_us < 120_000_000:
-        return f"{time_us / 1_000_000:.{digits}f} s"
-    minutes, rest_us = divmod(time_us, 60_000_000)
+    if time_us < 2 * MINUTE_US:
+        return f"{time_us / SECOND_US:.{digits}f} s"
+    minutes, rest_us = divmod(time_us, MINUTE_US)
     if minutes < 120 and rest_us == 0:
         return f"{minutes} min"
     if minutes < 120:
-        return f"{minutes} min {rest_us / 1_000_000:.{min(digits, 1)}f} s"
+        return f"{minutes} min {rest_us / SECOND_US:.{min(digits, 1)}f} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min"
 

@@ -14,12 +14,12 @@ from msgspec import Struct
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
+from podqos.model.time_units import SECOND_US
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration, threshold_value
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.forecast import Crossing, Eviction, Forecast, Needed, Outcome
 
-_SECOND_US = 1_000_000
 _BAR = 30
 
 CSV_COLUMNS = (
@@ -125,7 +125,7 @@ def forecast_report(
     return ForecastReport(
         kubernetes_version=kubernetes_version,
         node_memory_bytes=node_memory_bytes,
-        interval_seconds=interval_us / _SECOND_US,
+        interval_seconds=interval_us / SECOND_US,
         growths=tuple(map(_growth, forecasts)),
         curve=tuple(CurvePoint(each.growth.bytes_per_second, float(each.kubelet_first)) for each in curve),
     )
@@ -250,7 +250,7 @@ def _needed(needed: Needed) -> NeededReport:
         text += (
             f"; the soft threshold of {soft} is too late even without a grace period"
             if grace is None
-            else f"; the soft threshold of {soft} may have a grace period of up to {duration(grace / _SECOND_US)}, and "
+            else f"; the soft threshold of {soft} may have a grace period of up to {duration(grace / SECOND_US)}, and "
             f"systemReserved has to hold {soft} for it"
         )
     return NeededReport(
@@ -258,7 +258,7 @@ def _needed(needed: Needed) -> NeededReport:
         eviction_hard_bytes=needed.hard_threshold_bytes,
         attainable=needed.attainable,
         soft_threshold_bytes=needed.soft_threshold_bytes,
-        soft_grace_seconds=None if needed.soft_grace_us is None else needed.soft_grace_us / _SECOND_US,
+        soft_grace_seconds=None if needed.soft_grace_us is None else needed.soft_grace_us / SECOND_US,
         system_reserved_for_soft_bytes=needed.soft_reservation_bytes,
         text=text + ".",
     )
@@ -290,7 +290,7 @@ def _span(first_us: Fraction, last_us: Fraction) -> str:
 
 
 def _seconds(time_us: Fraction) -> float:
-    return float(time_us / _SECOND_US)
+    return float(time_us / SECOND_US)
 
 
 def _time(seconds: float) -> str:

@@ -17,12 +17,12 @@ from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
 from podqos.eviction.thresholds import Threshold, ThresholdValue
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
+from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.exhaustion import Actor, Exhaustion, Step, ThresholdFacts
 
-_NS_PER_SECOND = 10**9
 _NOTHING = "–"
 
 CSV_COLUMNS = (
@@ -140,7 +140,7 @@ def thresholds_report(exhaustion: Exhaustion, kubernetes_version: str) -> Thresh
         ),
         allocatable=tuple(map(_allocatable, exhaustion.divisions)),
         soft_coverage=tuple(map(_coverage, exhaustion.coverage)),
-        pressure_transition_seconds=exhaustion.pressure_transition_period_ns / _NS_PER_SECOND,
+        pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
@@ -290,7 +290,7 @@ def _threshold(facts: ThresholdFacts) -> ThresholdReport:
         value=threshold_value(threshold.value),
         amount=facts.amount,
         lets_go_at=facts.let_go,
-        grace_seconds=threshold.grace_period_ns / _NS_PER_SECOND,
+        grace_seconds=threshold.grace_period_ns / SECOND_NS,
         condition=SIGNALS[threshold.signal].condition,
         is_derived=facts.is_derived or threshold.signal is Signal.ALLOCATABLE_MEMORY,
         sure_growth_bytes_per_second=facts.sure_growth_bytes_per_second,
@@ -338,7 +338,7 @@ def _step_text(step: Step) -> str:
             return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
         case Actor.SOFT_THRESHOLD:
             assert step.threshold is not None
-            grace = duration(step.threshold.grace_period_ns / _NS_PER_SECOND)
+            grace = duration(step.threshold.grace_period_ns / SECOND_NS)
             return f"soft threshold: reports pressure, evicts after {grace}"
 
 

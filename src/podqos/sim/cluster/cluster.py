@@ -16,11 +16,12 @@ from podqos.agent.reasons import Because, ReplacementFor
 from podqos.agent.state import Phase
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
+from podqos.model.time_units import SECOND_US
 from podqos.placement.workloads import DAEMON_SET
 from podqos.sim.cluster.control_plane import ControlPlane
 from podqos.sim.cluster.daemon_backoff import DaemonBackoff
 from podqos.sim.cluster.fleet import Fleet
-from podqos.sim.engine.event_queue import CLUSTER, Action, Agenda, Turn
+from podqos.sim.engine.event_queue import CLUSTER, Action, EventPriority, EventQueue
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import DemandOf
 from podqos.sim.node.would_evict import MemoryRequests
@@ -34,7 +35,7 @@ from podqos.sim.scenario.replicas import (
     replacement,
     unreachable_seconds,
 )
-from podqos.sim.scenario.scenario import SECOND_US, NodeLost, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import NodeLost, Scenario, ScenarioWorkload
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
@@ -46,15 +47,15 @@ class SimCluster:
     """All nodes of a scenario, and everything that is not a node's own business."""
 
     def __init__(
-        self, scenario: Scenario, agenda: Agenda, *, is_watched: Callable[[str], bool] = lambda _: True
+        self, scenario: Scenario, queue: EventQueue, *, is_watched: Callable[[str], bool] = lambda _: True
     ) -> None:
         """Set the cluster up. Nodes that are not watched, by name, are left out if provably nothing happens there."""
         self.scenario = scenario
-        self.agenda = agenda
+        self.queue = queue
         self.entries: list[Entry] = []
         self.requests = MemoryRequests(scenario.profile)
         self.pods: dict[str, tuple[Pod, str | None]] = {}
-        """By uid: the pods that are there, and their nodes. Those on resting nodes are not among them."""
+        """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod that is told to go has to."""
@@ -62,7 +63,7 @@ class SimCluster:
         """How many pods came to be after the beginning."""
         self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched)
-        self.control_plane = ControlPlane(self)
+        self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
         for index, workload in enumerate(scenario.workloads):
             self.plan(workload.arrives_us, partial(self._arrive, index, workload))
             if workload.deleted_us is not None:
@@ -73,7 +74,7 @@ class SimCluster:
 
     def plan(self, time_us: int, action: Action) -> None:
         """Let something happen that concerns no node in particular."""
-        self.agenda.plan(time_us, CLUSTER, Turn.LIFE, action)
+        self.queue.plan(time_us, CLUSTER, EventPriority.LIFE, action)
 
     def write(self, entry: Entry) -> None:
         """Write an entry into the journal."""
@@ -83,7 +84,7 @@ class SimCluster:
         """Write down what somebody did about a pod, after everything that its node has to say before."""
         if node is not None:
             self.fleet.get(node)
-        self.entries.append(Entry(self.agenda.now_us, node or "", kind, pod.key, None, by, because))
+        self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
 
     # ---- pods come and go ----------------------------------------------------------------------------------------
 
@@ -94,7 +95,7 @@ class SimCluster:
         if workload.kind == DAEMON_SET:
             nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
             for number, pod in enumerate(daemons(workload, nodes, self.scenario.profile)):
-                self._queue(pod, replica(number))
+                self._let_wait(pod, replica(number))
         elif is_there_first(workload):
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
@@ -104,7 +105,7 @@ class SimCluster:
                 self._bind(pod_of(workload, number), name, replica(number))
         else:
             for number in range(workload.replicas):
-                self._queue(pod_of(workload, number), replica(number))
+                self._let_wait(pod_of(workload, number), replica(number))
 
     def _next_order(self) -> tuple[int, int]:
         self._later += 1
@@ -123,10 +124,10 @@ class SimCluster:
         self.pods[pod.metadata.uid] = pod, name
 
     def in_order(self) -> list[tuple[str, Replica]]:
-        """Return the pods in the order in which they came to be, by uid; without those on resting nodes."""
+        """Return the pods in the order in which they came to be, by uid; without those on idle nodes."""
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
-    def _queue(self, pod: Pod, replica: Replica) -> None:
+    def _let_wait(self, pod: Pod, replica: Replica) -> None:
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
 
@@ -141,7 +142,7 @@ class SimCluster:
         if node is not None:
             node.report(PodBound(pod))
         else:
-            self._plan_loss(pod.metadata.uid, pod, self.agenda.now_us + NOTICED_AFTER_US)
+            self._plan_loss(pod.metadata.uid, pod, self.queue.now_us + NOTICED_AFTER_US)
 
     def _delete(self, workload: ScenarioWorkload, _: int) -> None:
         self.fleet.wake_all_with(workload)
@@ -174,7 +175,7 @@ class SimCluster:
         _, node = self.pods[pod.metadata.uid]
         replica = self._forget(pod)
         workload = replica.workload
-        is_over = workload.deleted_us is not None and self.agenda.now_us >= workload.deleted_us
+        is_over = workload.deleted_us is not None and self.queue.now_us >= workload.deleted_us
         if not workload.recreate or is_over or why in {"Deleted", Phase.SUCCEEDED}:
             return
         wait_us = self._wait_us(workload, node, why)
@@ -186,16 +187,16 @@ class SimCluster:
             made = replacement(pod, again)
             because = ReplacementFor(pod.key, why, wait_us // SECOND_US)
             self.note(Kind.REPLACED, made, None, By.CONTROLLER, because)
-            self._queue(made, again)
+            self._let_wait(made, again)
 
-        self.plan(self.agenda.now_us + wait_us + self.scenario.options.recreate_us, make)
+        self.plan(self.queue.now_us + wait_us + self.scenario.options.recreate_us, make)
 
     def _wait_us(self, workload: ScenarioWorkload, node: str | None, why: str) -> int:
         """Return how long a controller leaves a pod that has failed alone before it replaces it."""
         backs_off = workload.kind == DAEMON_SET and self.scenario.profile.daemon_set_backoff
         if not backs_off or node is None or why in _DELETED:
             return 0
-        return self._daemon_backoff.wait_us(f"{workload.namespace}/{workload.name}", node, self.agenda.now_us)
+        return self._daemon_backoff.wait_us(f"{workload.namespace}/{workload.name}", node, self.queue.now_us)
 
     # ---- what nodes say ------------------------------------------------------------------------------------------
 
@@ -229,7 +230,7 @@ class SimCluster:
     def lost(self, node: SimNode) -> None:
         """Let the control plane find out that a node is gone, and evict its pods when they have waited long enough."""
         self.fleet.drop(node.name)
-        noticed_us = self.agenda.now_us + NOTICED_AFTER_US
+        noticed_us = self.queue.now_us + NOTICED_AFTER_US
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))
         for uid, _ in self.in_order():
             pod, name = self.pods[uid]

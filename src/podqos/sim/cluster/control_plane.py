@@ -5,26 +5,49 @@ There is a scheduler only once somebody has to be placed: pods that are bound be
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from podqos.agent.journal import By, Kind
-from podqos.agent.reasons import NoPlace, PlacedOn, PreemptedFor
+from podqos.agent.reasons import Because, NoPlace, PlacedOn, PreemptedFor
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod
+from podqos.sim.cluster.fleet import Fleet
 from podqos.sim.cluster.scheduling import Scheduler
-from podqos.sim.engine.event_queue import CLUSTER, Turn
+from podqos.sim.engine.event_queue import CLUSTER, EventPriority, EventQueue
+from podqos.sim.node.node import SimNode
+from podqos.sim.scenario.replicas import Replica
+from podqos.sim.scenario.scenario import Scenario
 
-if TYPE_CHECKING:
-    from podqos.sim.cluster.cluster import SimCluster
-    from podqos.sim.node.node import SimNode
+
+class ClusterPods(Protocol):
+    """The pods of a cluster, and what is done about them."""
+
+    @property
+    def pods(self) -> Mapping[str, tuple[Pod, str | None]]:
+        """By uid: the pods that are there, and their nodes."""
+
+    def in_order(self) -> Sequence[tuple[str, Replica]]:
+        """Return the pods in the order in which they came to be, by uid."""
+
+    def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
+        """Write into the journal what was done about a pod."""
+
+    def placed(self, pod: Pod, name: str) -> None:
+        """Hear from the scheduler where a pod goes."""
+
+    def remove(self, uid: str, why: str) -> None:
+        """Tell a pod to go."""
 
 
 class ControlPlane:
     """What is decided above the nodes."""
 
-    def __init__(self, cluster: SimCluster) -> None:
+    def __init__(self, scenario: Scenario, queue: EventQueue, fleet: Fleet, cluster: ClusterPods) -> None:
+        self._scenario = scenario
+        self._queue = queue
+        self._fleet = fleet
         self._cluster = cluster
         self._scheduler: Scheduler | None = None
         self._conditions: dict[str, set[str]] = {}
@@ -34,7 +57,7 @@ class ControlPlane:
 
     def api_node(self, name: str) -> Node:
         """Return a node as the API server knows it."""
-        settings = self._cluster.fleet.settings(name)
+        settings = self._fleet.settings(name)
         spec = settings.spec
         return Node(
             ObjectMeta(name=name, labels={LABEL_HOSTNAME: name, **spec.labels}),
@@ -67,12 +90,12 @@ class ControlPlane:
         """Hear of a condition of a node, when it next reports."""
         held = self._conditions.setdefault(node.name, set())
         (held.add if holds else held.discard)(condition)
-        period_us = self._cluster.scenario.options.status_update_us
+        period_us = self._scenario.options.status_update_us
         if period_us is None:
             period_us = node.settings.status_update_us
-        now_us = self._cluster.agenda.now_us
+        now_us = self._queue.now_us
         due_us = -(-now_us // period_us) * period_us if period_us else now_us
-        self._cluster.plan(due_us, partial(self._report, node.name))
+        self._queue.plan(due_us, CLUSTER, EventPriority.LIFE, partial(self._report, node.name))
 
     def _report(self, name: str, _: int) -> None:
         self._reported[name] = tuple(sorted(self._conditions.get(name, ())))
@@ -90,15 +113,15 @@ class ControlPlane:
 
     def lost(self, name: str, _: int) -> None:
         """Notice that a node is gone."""
-        if self._scheduler is not None and not self._cluster.fleet.is_present(name):
+        if self._scheduler is not None and not self._fleet.is_present(name):
             self._scheduler.remove_node(name)
 
     # ---- the scheduler -------------------------------------------------------------------------------------------
 
     def _the_scheduler(self) -> Scheduler:
         if self._scheduler is None:
-            fleet = self._cluster.fleet
-            self._scheduler = Scheduler((self.api_node(name) for name in fleet.names), self._cluster.scenario.profile)
+            fleet = self._fleet
+            self._scheduler = Scheduler(map(self.api_node, fleet.names), self._scenario.profile)
             for name in fleet.names:
                 if not fleet.is_present(name):
                     self._scheduler.remove_node(name)
@@ -114,14 +137,13 @@ class ControlPlane:
             pod, name = self._cluster.pods[uid]
             if name is not None:
                 yield replica.order, pod, name
-        for pod, name, replica in self._cluster.fleet.resting_pods():
+        for pod, name, replica in self._fleet.idle_pods():
             yield replica.order, pod, name
 
     def _place_soon(self) -> None:
         if not self._is_placing:
             self._is_placing = True
-            agenda = self._cluster.agenda
-            agenda.plan(agenda.now_us, CLUSTER, Turn.KUBELET, self._place)
+            self._queue.plan(self._queue.now_us, CLUSTER, EventPriority.KUBELET, self._place)
 
     def _place(self, _: int) -> None:
         self._is_placing = False

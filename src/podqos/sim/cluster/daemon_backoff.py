@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from podqos.sim.scenario.scenario import SECOND_US
+from podqos.model.time_units import SECOND_US
 
 _FIRST_US = 1 * SECOND_US
 _LONGEST_US = 15 * 60 * SECOND_US

@@ -1,53 +1,60 @@
-"""The nodes of a simulated cluster: those that are set up, and those that rest because nothing happens on them.
+"""The nodes of a simulated cluster: those that are set up, and idle ones, which are not, because nothing happens there.
 
-A node rests as long as nobody wants anything of it, if it is proven that nothing happens there by itself
-(``beginnings``). When somebody does, it is set up as at the beginning; its own events are run up to now, by themselves,
-and from there on with everybody else's.
+A node stays idle as long as it is proven that nothing happens there by itself (``initial_state``) and nothing is asked
+of it. Then it is set up as at the beginning; its own events are run up to now, by themselves, and from there on with
+those of all other nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec import Struct
 
 from podqos.agent.events import PodBound
 from podqos.agent.journal import Entry
 from podqos.model.pod import Pod
-from podqos.sim.engine.event_queue import CLUSTER, Agenda
-from podqos.sim.idle.initial_state import Beginning, Beginnings, Part
-from podqos.sim.node.node import Place, SimNode
-from podqos.sim.node.settings import NodeSettings, node_settings
+from podqos.sim.engine.event_queue import CLUSTER, EventQueue
+from podqos.sim.idle.initial_state import InitialState, InitialStates, WorkloadPods
+from podqos.sim.node.node import NodeIdentity, Outside, SimNode
+from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.scenario.replicas import Replica, is_bound, is_there_first, numbers_by_node, pod_of
 from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, ScenarioWorkload
 
-if TYPE_CHECKING:
-    from podqos.sim.cluster.cluster import SimCluster
+
+class FleetOwner(Outside, Protocol):
+    """What of the cluster a fleet knows."""
+
+    scenario: Scenario
+    queue: EventQueue
+
+    def know(self, pod: Pod, name: str | None, replica: Replica) -> None:
+        """Remember a pod that is there."""
 
 
-class RestingNode(Struct, frozen=True):
+class IdleNode(Struct, frozen=True):
     """A node that is not set up."""
 
     name: str
-    beginning: Beginning
-    parts: tuple[Part, ...]
+    initial: InitialState
+    parts: tuple[WorkloadPods, ...]
     """Its pods."""
 
 
 class Fleet:
     """All nodes, by name, in the order of the scenario."""
 
-    def __init__(self, cluster: SimCluster, is_watched: Callable[[str], bool]) -> None:
+    def __init__(self, cluster: FleetOwner, is_watched: Callable[[str], bool]) -> None:
         self._cluster = cluster
-        self._places: dict[str, Place] = {}
-        self._settings: dict[str, NodeSettings] = {}
+        self._identities: dict[str, NodeIdentity] = {}
+        self._settings: dict[str, SimNodeSettings] = {}
         self._nodes: dict[str, SimNode] = {}
-        self._resting: dict[str, RestingNode] = {}
-        self._beginnings = Beginnings(cluster.scenario, cluster.requests)
+        self._idle: dict[str, IdleNode] = {}
+        self._initial_states = InitialStates(cluster.scenario, cluster.requests)
         self._learn()
-        self.names: tuple[str, ...] = tuple(self._places)
+        self.names: tuple[str, ...] = tuple(self._identities)
         self._set_up(is_watched)
 
     def _learn(self) -> None:
@@ -58,10 +65,10 @@ class Fleet:
             for number in range(group.count):
                 name = group.name_of(number)
                 self._settings[name] = settings
-                self._places[name] = Place(len(self._places), name, group.loop_phase_us(number))
+                self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
     def _set_up(self, is_watched: Callable[[str], bool]) -> None:
-        """Let those rest that are quiet and that nobody watches; set up the others."""
+        """Leave those out that are idle and that nobody watches; set up the others."""
         scenario = self._cluster.scenario
         kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
         kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
@@ -72,35 +79,35 @@ class Fleet:
                 continue
             if name not in busy and not is_watched(name):
                 own = tuple(parts.get(name, ()))
-                beginning = self._beginnings.of_quiet(self._settings[name], own)
-                if beginning is not None:
-                    self._resting[name] = RestingNode(name, beginning, own)
+                initial = self._initial_states.of_idle(self._settings[name], own)
+                if initial is not None:
+                    self._idle[name] = IdleNode(name, initial, own)
                     continue
             self.add(name)
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
-    def settings(self, name: str) -> NodeSettings:
+    def settings(self, name: str) -> SimNodeSettings:
         """Return how a node is set up."""
         return self._settings[name]
 
     def is_present(self, name: str) -> bool:
         """Whether a node is there, awake or not."""
-        return name in self._nodes or name in self._resting
+        return name in self._nodes or name in self._idle
 
     def awake(self) -> Collection[SimNode]:
         """Return the nodes that are set up."""
         return self._nodes.values()
 
-    def resting(self) -> Collection[RestingNode]:
+    def idle(self) -> Collection[IdleNode]:
         """Return the nodes that are not."""
-        return self._resting.values()
+        return self._idle.values()
 
-    def beginnings(self) -> Iterator[tuple[Beginning, int]]:
-        """Yield how the nodes that rest began, and how many of them did so."""
-        found = {id(node.beginning): node.beginning for node in self._resting.values()}
-        counts = Counter(id(node.beginning) for node in self._resting.values())
-        yield from ((beginning, counts[which]) for which, beginning in found.items())
+    def initial_states(self) -> Iterator[tuple[InitialState, int]]:
+        """Yield the initial states of idle nodes, and how many have each."""
+        found = {id(node.initial): node.initial for node in self._idle.values()}
+        counts = Counter(id(node.initial) for node in self._idle.values())
+        yield from ((initial, counts[which]) for which, initial in found.items())
 
     def numbered(self, index: int) -> tuple[SimNode, ...]:
         """Return the node with a number if it is awake; all of them for what concerns the cluster."""
@@ -110,75 +117,75 @@ class Fleet:
         return () if node is None else (node,)
 
     def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
-        """Yield the numbers of the pods that are there from the beginning, and their nodes, without resting ones."""
+        """Yield the numbers of the pods that are there from the beginning, and their nodes, without idle ones."""
         places = workload.nodes or self.names
-        turns = [turn for turn, name in enumerate(places) if name not in self._resting]
+        turns = [turn for turn, name in enumerate(places) if name not in self._idle]
         for first in range(0, workload.replicas, len(places)):
             yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if need be; None if it is away."""
-        if name in self._resting:
+        if name in self._idle:
             self._wake(name)
         return self._nodes.get(name)
 
     def add(self, name: str) -> None:
         """Set a node up that is empty."""
-        self._nodes[name] = self._new(name, self._cluster.agenda)
+        self._nodes[name] = self._new(name, self._cluster.queue)
 
     def drop(self, name: str) -> None:
         """Forget a node that is gone."""
         self._nodes.pop(name, None)
 
-    def _new(self, name: str, agenda: Agenda) -> SimNode:
+    def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
-        return SimNode(self._places[name], self._settings[name], cluster.scenario.options, agenda, cluster)
+        return SimNode(self._identities[name], self._settings[name], cluster.scenario.options, queue, cluster)
 
-    # ---- resting and waking --------------------------------------------------------------------------------------
+    # ---- idle and waking --------------------------------------------------------------------------------------
 
     def wake_all_with(self, workload: ScenarioWorkload) -> None:
         """Wake the nodes on which pods of a workload run."""
         workloads = self._cluster.scenario.workloads
-        for name, node in tuple(self._resting.items()):
+        for name, node in tuple(self._idle.items()):
             if any(workloads[part.workload] is workload for part in node.parts):
                 self._wake(name)
 
-    def resting_pods(self) -> Iterator[tuple[Pod, str, Replica]]:
-        """Yield the pods on resting nodes, and where they are."""
-        for node in self._resting.values():
+    def idle_pods(self) -> Iterator[tuple[Pod, str, Replica]]:
+        """Yield the pods on idle nodes, and where they are."""
+        for node in self._idle.values():
             yield from ((pod, node.name, replica) for pod, replica in self._pods(node))
 
     def _wake(self, name: str) -> None:
         """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
-        resting = self._resting.pop(name)
-        agenda = self._cluster.agenda
-        own = Agenda(agenda.until_us)
+        idle = self._idle.pop(name)
+        queue = self._cluster.queue
+        own = EventQueue(queue.until_us)
         self._nodes[name] = node = self._new(name, own)
-        for pod, replica in self._pods(resting):
+        for pod, replica in self._pods(idle):
             self._cluster.know(pod, name, replica)
             node.report(PodBound(pod))
-        agenda.take_over(own)
-        node.agenda = agenda
+        queue.take_over(own)
+        node.queue = queue
 
-    def _pods(self, node: RestingNode) -> Iterator[tuple[Pod, Replica]]:
+    def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:
         workloads = self._cluster.scenario.workloads
         for part in node.parts:
             workload = workloads[part.workload]
             for number in part.numbers:
                 yield pod_of(workload, number), Replica(workload, number, (part.workload, number))
 
-    def journal_of(self, node: RestingNode) -> Iterator[Entry]:
-        """Yield what a node that rests has to say."""
-        return node.beginning.entries(node.name, self._beginnings.keys(node.parts))
+    def journal_of(self, node: IdleNode) -> Iterator[Entry]:
+        """Yield what an idle node has to say."""
+        return node.initial.entries(node.name, self._initial_states.keys(node.parts))
 
 
-def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Part]]:
+def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[WorkloadPods]]:
     """Return which pods each node begins with, in the order in which they are bound."""
-    found: dict[str, list[Part]] = {}
+    found: dict[str, list[WorkloadPods]] = {}
     for index, workload in enumerate(scenario.workloads):
         if is_there_first(workload):
             for name, numbers in numbers_by_node(workload, names):
-                found.setdefault(name, []).append(Part(index, numbers))
+                found.setdefault(name, []).append(WorkloadPods(index, numbers))
     return found
 
 

@@ -28,16 +28,16 @@ class LongJournal(Sequence[Entry]):
     def __init__(self, written: list[Entry], fleet: Fleet) -> None:
         self._written = written
         self._fleet = fleet
-        self._resting = sorted(fleet.resting(), key=lambda node: node.name)
-        self._length = len(written) + sum(len(node.beginning.lines) for node in self._resting)
+        self._idle = sorted(fleet.idle(), key=lambda node: node.name)
+        self._length = len(written) + sum(len(node.initial.lines) for node in self._idle)
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[Entry]:
-        # Nodes that rest have entries at the beginning only: by name they are in the order of the journal.
-        quiet = (entry for node in self._resting for entry in self._fleet.journal_of(node))
-        return merge(self._written, quiet, key=lambda entry: (entry.time_us, entry.node)) if self._written else quiet
+        # Idle nodes have entries at the beginning only: by name they are in the order of the journal.
+        idle = (entry for node in self._idle for entry in self._fleet.journal_of(node))
+        return merge(self._written, idle, key=lambda entry: (entry.time_us, entry.node)) if self._written else idle
 
     @overload
     def __getitem__(self, index: int) -> Entry: ...

@@ -1,8 +1,8 @@
 """One curve of one container, fed into the sums that it is part of.
 
-A ``Want`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to swap) is
-kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by itself; it
-does as the curve falls and rises again.
+An ``Allocation`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to
+swap) is kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by
+itself; it does as the curve falls and rises again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.sim.engine.curve import Clock, Curve, Piece
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
 
 
-class Want(Flow):
+class Allocation(Flow):
     """What is held of one thing."""
 
     __slots__ = (
@@ -132,7 +132,7 @@ class Want(Flow):
             if version == self._version:
                 self.follow(now_us)
 
-        self._planner(time_us, Turn.DEMAND, knot)
+        self._planner(time_us, EventPriority.DEMAND, knot)
 
     def _plan_empty(self, time_us: int, amount: int, slope: int) -> None:
         """Stay at nothing when what is held has fallen to nothing before the curve has."""
@@ -142,7 +142,7 @@ class Want(Flow):
             if version == self._version:
                 self._set(now_us, 0, 0)
 
-        self._planner(time_us + amount // -slope, Turn.DEMAND, empty)
+        self._planner(time_us + amount // -slope, EventPriority.DEMAND, empty)
 
     def _set(self, time_us: int, amount: int, slope: int) -> None:
         more, steeper = amount - self.fine(time_us), slope - self.slope

@@ -23,7 +23,7 @@ Action = Callable[[int], None]
 """Told the time."""
 
 
-class Turn(IntEnum):
+class EventPriority(IntEnum):
     """What comes first at one time on one node."""
 
     DEMAND = 0
@@ -32,7 +32,7 @@ class Turn(IntEnum):
     KUBELET = 3
 
 
-class Agenda:
+class EventQueue:
     """What happens next."""
 
     __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "reached", "until_us")
@@ -48,13 +48,13 @@ class Agenda:
         self._sequence = 0
         self._at_once = 0
 
-    def plan(self, time_us: int, node: int, turn: Turn, action: Action) -> None:
+    def plan(self, time_us: int, node: int, priority: EventPriority, action: Action) -> None:
         """Let something happen at a time, unless that is after the end."""
         if time_us > self.until_us:
             return
         assert time_us >= self.now_us, "nothing happens in the past"
         self._sequence += 1
-        heappush(self._heap, (time_us, node, turn, self._sequence, action))
+        heappush(self._heap, (time_us, node, priority, self._sequence, action))
 
     @property
     def next(self) -> tuple[int, int] | None:
@@ -73,10 +73,10 @@ class Agenda:
         self.done += 1
         action(time_us)
 
-    def take_over(self, other: Agenda) -> None:
+    def take_over(self, other: EventQueue) -> None:
         """Let what has been planned elsewhere happen here: what would have happened by now at once, the rest later."""
         while other.next is not None and other.next <= (self.now_us, self.reached):
             other.step()
         self.done += other.done
-        for time_us, node, turn, _, action in sorted(other._heap):
-            self.plan(time_us, node, Turn(turn), action)
+        for time_us, node, priority, _, action in sorted(other._heap):
+            self.plan(time_us, node, EventPriority(priority), action)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from podqos.sim.engine.event_queue import NEVER_US, Action, Turn
+from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority
 
 FRACTION_BITS = 40
 ONE = 1 << FRACTION_BITS
 
-Planner = Callable[[int, Turn, Action], None]
-"""Lets something happen on a node: when, in whose turn, what."""
+Planner = Callable[[int, EventPriority, Action], None]
+"""Lets something happen on a node: when, with which priority, what."""
 
 
 class Flow:
@@ -120,7 +120,7 @@ class Mark:
                 due_us = gauge.since_us + gap // -slope + 1
         if due_us < self._queued_us:
             self._queued_us = due_us
-            self._planner(due_us, Turn.KERNEL, self._look)
+            self._planner(due_us, EventPriority.KERNEL, self._look)
 
     def _look(self, time_us: int) -> None:
         if time_us != self._queued_us:

@@ -3,10 +3,10 @@
 On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
 what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
 where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
-all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is quiet;
+all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is idle;
 if all are, so is the node.
 
-The bound may be too careful and never too bold: a node that is not known to be quiet is simulated.
+The bound may be too careful and never too bold: a node that is not known to be idle is simulated.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from msgspec import Struct
 
 from podqos.agent.reasons import OOMLevel
 from podqos.model.pod import Pod
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.idle.peaks import Peaks
-from podqos.sim.idle.probe import Demands, Trial
+from podqos.sim.idle.probe import Demands, Probe
 from podqos.sim.node.pods import SimPod
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.demand import IDLE
@@ -40,15 +40,15 @@ class Load(Struct, frozen=True):
     curves: Mapping[str, tuple[Curve, ...]]
 
 
-class Bounds:
-    """The bounds of equal machines."""
+class IdleBounds:
+    """Whether equal nodes stay idle."""
 
-    def __init__(self, settings: NodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
+    def __init__(self, settings: SimNodeSettings, requests: MemoryRequests, peaks: Peaks) -> None:
         self._peaks = peaks
-        self._trial = Trial(settings, requests)
-        self._is_usable = self._trial.settle()
-        world = self._trial.node.world
-        system = Load({}, {}) if not self._is_usable else self._added(world, _system_wants(world))
+        self._probe = Probe(settings, requests)
+        self._is_usable = self._probe.settle()
+        world = self._probe.node.world
+        system = Load({}, {}) if not self._is_usable else self._added(world, _system_allocations(world))
         self._system = system
         self._fixed = {
             name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
@@ -63,12 +63,12 @@ class Bounds:
             return None
         if any(demands.get(name, IDLE) != IDLE for name in inits):
             return None
-        self._trial.bind(pod, demands)
-        tried = self._trial.node.world.pods.get(pod.metadata.uid)
+        self._probe.bind(pod, demands)
+        probed = self._probe.node.world.pods.get(pod.metadata.uid)
         load = None
-        if self._trial.settle() and tried is not None:
-            load = self._of_pod(tried)
-        self._trial.remove(pod)
+        if self._probe.settle() and probed is not None:
+            load = self._of_pod(probed)
+        self._probe.remove(pod)
         return load if load is None or not inits else self._with_pids(load, len(inits))
 
     def _with_pids(self, load: Load, count: int) -> Load:
@@ -98,14 +98,14 @@ class Bounds:
 
     def _of_pod(self, pod: SimPod) -> Load | None:
         """Return what a pod adds, if it stays below its own limits."""
-        wants = list(_pod_wants(pod))
-        world = self._trial.node.world
+        allocations = list(_pod_allocations(pod))
+        world = self._probe.node.world
         shared = {id(gauge) for gauge in _shared(world).values()}
         own: dict[Gauge, list[Curve]] = {}
-        for want in wants:
-            for gauge in want.gauges:
+        for allocation in allocations:
+            for gauge in allocation.gauges:
                 if id(gauge) not in shared:
-                    own.setdefault(gauge, []).append(want.curve)
+                    own.setdefault(gauge, []).append(allocation.curve)
         for gauge, curves in own.items():
             if not self._fits(curves, _lowest_mark(gauge)):
                 return None
@@ -113,7 +113,7 @@ class Bounds:
         cpu = [container.cpu.curve for container in pod.running if container.cpu is not None]
         if quota is not None and not self._fits(cpu, (quota + 1) << FRACTION_BITS):
             return None
-        return self._added(world, wants)
+        return self._added(world, allocations)
 
     def _fits(self, curves: Sequence[Curve], level: int | None) -> bool:
         if level is None or sum(map(self._peaks.ceiling, curves)) << FRACTION_BITS < level:
@@ -121,13 +121,13 @@ class Bounds:
         peak = self._peaks.of_sum(curves)
         return peak is not None and peak < level
 
-    def _added(self, world: NodeWorld, wants: Iterable[Want]) -> Load:
+    def _added(self, world: NodeWorld, allocations: Iterable[Allocation]) -> Load:
         names = {id(gauge): name for name, gauge in _shared(world).items()}
         curves: dict[str, list[Curve]] = {}
-        for want in wants:
-            for gauge in want.gauges:
+        for allocation in allocations:
+            for gauge in allocation.gauges:
                 if id(gauge) in names:
-                    curves.setdefault(names[id(gauge)], []).append(want.curve)
+                    curves.setdefault(names[id(gauge)], []).append(allocation.curve)
         return self._load({name: tuple(each) for name, each in curves.items()})
 
     def _load(self, curves: Mapping[str, tuple[Curve, ...]]) -> Load:
@@ -161,7 +161,7 @@ def _lowest_mark(gauge: Gauge) -> int | None:
     return min((mark.level for mark in gauge.marks if mark.is_rising), default=None)
 
 
-def _system_wants(world: NodeWorld) -> Iterator[Want]:
+def _system_allocations(world: NodeWorld) -> Iterator[Allocation]:
     yield from world.memory.system.values()
     if world.cpu.system is not None:
         yield world.cpu.system
@@ -169,10 +169,10 @@ def _system_wants(world: NodeWorld) -> Iterator[Want]:
     filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
     supplies = (supply for each in filesystems.values() for supply in each.values())
     for supply in (*supplies, world.pids):
-        yield from (want for want, taker in supply.takers.items() if taker is None)
+        yield from (allocation for allocation, taker in supply.takers.items() if taker is None)
 
 
-def _pod_wants(pod: SimPod) -> Iterator[Want]:
+def _pod_allocations(pod: SimPod) -> Iterator[Allocation]:
     for container in pod.running:
         yield from container.memory
         yield from container.disk.values()

@@ -1,8 +1,8 @@
-"""How nodes begin on which nothing happens: decided once for all that are alike.
+"""The initial state of nodes on which nothing happens: decided once for all that are alike.
 
 What the kubelet decides at the beginning (whom it admits, with which scores they start) depends on the machine and on
 the pods' specs, not on names or demands. So it is decided by the agent on one node; the journal of all others is that
-of this one under other names. Whether a node is one of them is for ``quiet`` to prove.
+of this one under other names. Whether a node is one of them is for ``idle_bounds`` to prove.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import Because
-from podqos.sim.idle.idle_bounds import Bounds, Load
+from podqos.sim.idle.idle_bounds import IdleBounds, Load
 from podqos.sim.idle.peaks import Peaks
-from podqos.sim.idle.probe import Trial
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.idle.probe import Probe
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.replicas import name_of, pod_of
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 
 
-class Part(Struct, frozen=True, gc=False):
+class WorkloadPods(Struct, frozen=True, gc=False):
     """The pods of one workload on one node."""
 
     workload: int
@@ -43,8 +43,8 @@ class Line(Struct, frozen=True, gc=False):
     because: Because | None
 
 
-class Beginning(Struct, frozen=True):
-    """How nodes of one make with the same pods begin."""
+class InitialState(Struct, frozen=True):
+    """The initial state of equal nodes with the same pods."""
 
     lines: tuple[Line, ...]
     world: NodeWorld
@@ -57,72 +57,72 @@ class Beginning(Struct, frozen=True):
             yield Entry(line.time_us, node, line.kind, key, line.container, line.by, line.because)
 
 
-class Beginnings:
-    """The beginnings of the nodes of one scenario."""
+class InitialStates:
+    """The initial states of the idle nodes of one scenario."""
 
     def __init__(self, scenario: Scenario, requests: MemoryRequests) -> None:
         self._workloads = scenario.workloads
         self._requests = requests
         self._peaks = Peaks(scenario.duration_us)
-        self._bounds: dict[int, Bounds] = {}
-        self._begun: dict[tuple[int, tuple[tuple[int, int], ...]], Beginning | None] = {}
+        self._bounds: dict[int, IdleBounds] = {}
+        self._states: dict[tuple[int, tuple[tuple[int, int], ...]], InitialState | None] = {}
         self._loads: dict[tuple[int, int, int], Load | None] = {}
         self._answers: dict[tuple[int, tuple[tuple[int, ...], ...]], bool] = {}
 
-    def of_quiet(self, settings: NodeSettings, parts: Sequence[Part]) -> Beginning | None:
+    def of_idle(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
         """Return how a node begins on which nothing else happens until the end; None if something could."""
         key = id(settings), tuple((part.workload, len(part.numbers)) for part in parts)
-        if key not in self._begun:
-            self._begun[key] = self._begin(settings, parts)
-        beginning = self._begun[key]
-        if beginning is None:
+        if key not in self._states:
+            self._states[key] = self._probed(settings, parts)
+        initial = self._states[key]
+        if initial is None:
             return None
         kinds = tuple(self._kinds(part) for part in parts)
-        asked = id(beginning), kinds
+        asked = id(initial), kinds
         if asked not in self._answers:
-            self._answers[asked] = self._is_quiet(settings, beginning, parts, kinds)
-        return beginning if self._answers[asked] else None
+            self._answers[asked] = self._is_idle(settings, initial, parts, kinds)
+        return initial if self._answers[asked] else None
 
-    def keys(self, parts: Sequence[Part]) -> list[str]:
+    def keys(self, parts: Sequence[WorkloadPods]) -> list[str]:
         """Return the keys of a node's pods, in the order in which they were bound."""
         return [
             f"{workload.pod.metadata.namespace or 'default'}/{name_of(workload, number)}"
             for workload, number in self.pods(parts)
         ]
 
-    def pods(self, parts: Sequence[Part]) -> Iterator[tuple[ScenarioWorkload, int]]:
+    def pods(self, parts: Sequence[WorkloadPods]) -> Iterator[tuple[ScenarioWorkload, int]]:
         """Yield workload and number of a node's pods, in the order in which they were bound."""
         for part in parts:
             workload = self._workloads[part.workload]
             for number in part.numbers:
                 yield workload, number
 
-    def _kinds(self, part: Part) -> tuple[int, ...]:
+    def _kinds(self, part: WorkloadPods) -> tuple[int, ...]:
         """Return which of their workload's demands pods have; those that all have the same say so once."""
         count = len(self._workloads[part.workload].demands)
         return (0,) if count == 1 else tuple(number % count for number in part.numbers)
 
-    def _begin(self, settings: NodeSettings, parts: Sequence[Part]) -> Beginning | None:
-        trial = Trial(settings, self._requests)
+    def _probed(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
+        probe = Probe(settings, self._requests)
         places: dict[str, int] = {}
         for workload, number in self.pods(parts):
             pod = pod_of(workload, number)
             places[pod.key] = len(places)
-            trial.bind(pod, {})
-        if not trial.settle():
+            probe.bind(pod, {})
+        if not probe.settle():
             return None
-        return Beginning(tuple(_line(entry, places) for entry in trial.written), trial.node.world)
+        return InitialState(tuple(_line(entry, places) for entry in probe.written), probe.node.world)
 
-    def _is_quiet(
+    def _is_idle(
         self,
-        settings: NodeSettings,
-        beginning: Beginning,
-        parts: Sequence[Part],
+        settings: SimNodeSettings,
+        initial: InitialState,
+        parts: Sequence[WorkloadPods],
         kinds: tuple[tuple[int, ...], ...],
     ) -> bool:
         bounds = self._bounds.get(id(settings))
         if bounds is None:
-            bounds = self._bounds[id(settings)] = Bounds(settings, self._requests, self._peaks)
+            bounds = self._bounds[id(settings)] = IdleBounds(settings, self._requests, self._peaks)
         loads: list[Load] = []
         for part, own in zip(parts, kinds, strict=True):
             for kind in own:
@@ -130,9 +130,9 @@ class Beginnings:
                 if load is None:
                     return False
                 loads += [load] * (len(part.numbers) if len(own) == 1 else 1)
-        return bounds.are_kept(beginning.world, loads)
+        return bounds.are_kept(initial.world, loads)
 
-    def _load(self, bounds: Bounds, make: int, index: int, kind: int) -> Load | None:
+    def _load(self, bounds: IdleBounds, make: int, index: int, kind: int) -> Load | None:
         if (make, index, kind) not in self._loads:
             workload = self._workloads[index]
             self._loads[make, index, kind] = bounds.load(pod_of(workload, 0), workload.demands[kind])

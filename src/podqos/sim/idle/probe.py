@@ -11,13 +11,14 @@ from podqos.agent.events import PodBound, PodDeleted
 from podqos.agent.journal import Entry, Kind
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
-from podqos.sim.engine.event_queue import Agenda
-from podqos.sim.node.node import Place, SimNode
+from podqos.model.time_units import SECOND_US
+from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.node import NodeIdentity, SimNode
 from podqos.sim.node.pods import DemandOf
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.would_evict import MemoryRequests
 from podqos.sim.scenario.demand import IDLE, ContainerDemand
-from podqos.sim.scenario.scenario import SECOND_US, Options
+from podqos.sim.scenario.scenario import Options
 
 Demands = Mapping[str, ContainerDemand]
 """What a pod wants, by container."""
@@ -29,17 +30,17 @@ _FIRST_PASS_US = 10 * SECOND_US - 1
 """When the eviction loop would run first: not at 0."""
 
 
-class Trial:
+class Probe:
     """Such a node."""
 
-    def __init__(self, settings: NodeSettings, requests: MemoryRequests) -> None:
+    def __init__(self, settings: SimNodeSettings, requests: MemoryRequests) -> None:
         self.requests = requests
         self.written: list[Entry] = []
         self._is_disturbed = False
         self._demands: dict[str, Demands] = {}
-        self._agenda = Agenda(0)
-        place = Place(0, settings.spec.name, _FIRST_PASS_US)
-        self.node = SimNode(place, settings, Options(), self._agenda, self)
+        self._queue = EventQueue(0)
+        identity = NodeIdentity(0, settings.spec.name, _FIRST_PASS_US)
+        self.node = SimNode(identity, settings, Options(), self._queue, self)
 
     def bind(self, pod: Pod, demands: Demands) -> None:
         """Let a pod run, as it does at the beginning."""
@@ -48,8 +49,8 @@ class Trial:
 
     def settle(self) -> bool:
         """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
-        while self._agenda.next is not None:
-            self._agenda.step()
+        while self._queue.next is not None:
+            self._queue.step()
         return not self._is_disturbed and all(entry.kind in _BEGINNING for entry in self.written)
 
     def remove(self, pod: Pod) -> None:

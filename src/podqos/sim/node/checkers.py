@@ -8,9 +8,9 @@ from __future__ import annotations
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import Stage
 from podqos.kernel.cgroup import ROOT
+from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.node import SimNode
-from podqos.sim.scenario.scenario import SECOND_US
 
 _MOST_STOPPING_US = 60 * SECOND_US
 """Longer than a pod of the tests may take to stop."""

@@ -6,13 +6,13 @@ from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
 from podqos.sim.engine.gauge import FRACTION_BITS, Planner
 from podqos.sim.node.supply import BYTES, INODES, Refused, Supply
-from podqos.sim.scenario.scenario import Filesystem, NodeSpec
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec
 
 
 class Disks:
     """The filesystems of one node."""
 
-    def __init__(self, spec: NodeSpec, planner: Planner, refused: Refused) -> None:
+    def __init__(self, spec: MachineSpec, planner: Planner, refused: Refused) -> None:
         def supplies(name: str, filesystem: Filesystem) -> dict[str, Supply]:
             return {
                 BYTES: Supply(f"{name}.{BYTES}", filesystem.capacity_bytes, planner, refused),

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memory
 from podqos.kernel.memory import Machine
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.pods import SimContainer
 
 
-def laid_out(machine: Machine, system: Mapping[Kind, Want], running: Iterable[SimContainer], time_us: int) -> Memory:
+def laid_out(
+    machine: Machine, system: Mapping[Kind, Allocation], running: Iterable[SimContainer], time_us: int
+) -> Memory:
     """Return all cgroups with what they hold; ``system`` is what is held outside of pods."""
     memory = Memory(machine)
     for kind, want in system.items():
@@ -32,7 +34,7 @@ def laid_out(machine: Machine, system: Mapping[Kind, Want], running: Iterable[Si
     return memory
 
 
-def _by_kind(container: SimContainer) -> Iterator[tuple[Kind, Want]]:
+def _by_kind(container: SimContainer) -> Iterator[tuple[Kind, Allocation]]:
     if container.anon is not None:
         yield Kind.ANON, container.anon
     if container.active_file is not None:

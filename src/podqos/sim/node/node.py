@@ -26,10 +26,10 @@ from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.stats import Summary
-from podqos.sim.engine.event_queue import NEVER_US, Action, Agenda, Turn
+from podqos.sim.engine.event_queue import NEVER_US, Action, EventPriority, EventQueue
 from podqos.sim.node.alarms import Alarms
 from podqos.sim.node.pods import DemandOf, SimContainer
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 from podqos.sim.scenario.scenario import Options
@@ -56,7 +56,7 @@ class Outside(Protocol):
         """Hear that a machine has died."""
 
 
-class Place(Struct, frozen=True, gc=False):
+class NodeIdentity(Struct, frozen=True, gc=False):
     """What tells a node from those that are equal to it."""
 
     index: int
@@ -70,17 +70,17 @@ class SimNode:
 
     def __init__(
         self,
-        place: Place,
-        settings: NodeSettings,
+        identity: NodeIdentity,
+        settings: SimNodeSettings,
         options: Options,
-        agenda: Agenda,
+        queue: EventQueue,
         outside: Outside,
     ) -> None:
-        self.index = place.index
-        self.name = name = place.name
+        self.index = identity.index
+        self.name = name = identity.name
         self.settings = settings
         self.is_lost = False
-        self.agenda = agenda
+        self.queue = queue
         self._options = options
         self._outside = outside
         self._write = outside.write
@@ -92,7 +92,7 @@ class SimNode:
         self._wake_us = NEVER_US
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
-        self.driver.start(self.now_us, self.now_us + place.loop_phase_us)
+        self.driver.start(self.now_us, self.now_us + identity.loop_phase_us)
         self.alarms = Alarms(self.world)
         self._plan_wake()
 
@@ -117,21 +117,21 @@ class SimNode:
     @property
     def now_us(self) -> int:
         """The time."""
-        return self.agenda.now_us
+        return self.queue.now_us
 
     @property
     def state(self) -> AgentState:
         """What the agent remembers."""
         return self.driver.state
 
-    def plan(self, time_us: int, turn: Turn, action: Action) -> None:
+    def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Let something happen on this node, unless the machine is gone by then."""
 
         def happen(now_us: int) -> None:
             if not self.is_lost:
                 action(now_us)
 
-        self.agenda.plan(time_us, self.index, turn, happen)
+        self.queue.plan(time_us, self.index, priority, happen)
 
     def report(self, event: Event) -> None:
         """Let the agent hear of something."""
@@ -145,7 +145,9 @@ class SimNode:
         if not self._ended:
             # Init containers of pods that are there from the beginning have ended before it.
             period_us = self._options.pleg_period_us if now_us else 0
-            self.plan((now_us // period_us + 1) * period_us if period_us else now_us, Turn.KUBELET, self._relist)
+            self.plan(
+                (now_us // period_us + 1) * period_us if period_us else now_us, EventPriority.KUBELET, self._relist
+            )
         self._ended.append(
             ContainerExited(container.pod.uid, container.name, exit_code, oom_killed, finished_us=now_us)
         )
@@ -201,7 +203,7 @@ class SimNode:
 
     def notified(self, now_us: int) -> None:
         """Let the agent hear that memory has crossed a level, after everything else of this moment."""
-        self.plan(now_us, Turn.KUBELET, self._notified)
+        self.plan(now_us, EventPriority.KUBELET, self._notified)
 
     def _notified(self, now_us: int) -> None:
         self.driver.skip_idle_passes(now_us)
@@ -223,12 +225,12 @@ class SimNode:
         due_us = NEVER_US if may_skip or state.loop.wake_us is None else state.loop.wake_us
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
-            self.plan(self._sampled_us, Turn.LIFE, self._take_sample)
+            self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
         if state.restarts:
             due_us = min(due_us, state.restarts[0].wake_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
-            self.plan(due_us, Turn.KUBELET, self._woken)
+            self.plan(due_us, EventPriority.KUBELET, self._woken)
 
     def _take_sample(self, now_us: int) -> None:
         self._sample = now_us + self._age_us, self.world.summary()

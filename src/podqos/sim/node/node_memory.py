@@ -16,8 +16,8 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
-from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_layout import laid_out
@@ -38,7 +38,7 @@ class NodeMemory:
         self.groups: dict[str, MemoryGroup] = {}
         self.running: dict[str, SimContainer] = {}
         """By path of their cgroups, in the order in which they started."""
-        self.system: dict[Kind, Want] = {}
+        self.system: dict[Kind, Allocation] = {}
         """What runs outside of pods."""
         self.reclaimable = 0
         """How many there are that hold page cache or could be swapped out; if none, nobody has to be asked."""
@@ -130,7 +130,7 @@ class NodeMemory:
     def _full(self, group: MemoryGroup, time_us: int) -> None:
         """Note a cgroup that has passed its limit; which of several comes first is seen when all are known."""
         if not self._passed:
-            self._planner(time_us, Turn.KERNEL, self._make_room)
+            self._planner(time_us, EventPriority.KERNEL, self._make_room)
         self._passed.append(group)
 
     def _make_room(self, time_us: int) -> None:
@@ -192,7 +192,7 @@ class NodeMemory:
                 gained += each.size_bytes
         return gained
 
-    def _want(self, taken: Taken) -> Want | None:
+    def _want(self, taken: Taken) -> Allocation | None:
         if taken.path == ROOT:
             return self.system.get(taken.kind)
         container = self.running[taken.path]

@@ -10,7 +10,7 @@ from podqos.agent.reasons import Because, WouldEvict
 from podqos.eviction.signals import NodeCondition
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
-from podqos.sim.engine.event_queue import Action, Turn
+from podqos.sim.engine.event_queue import Action, EventPriority
 from podqos.sim.node.pods import DemandOf, SimContainer
 
 
@@ -21,7 +21,7 @@ class Owner(Protocol):
     def now_us(self) -> int:
         """The time."""
 
-    def plan(self, time_us: int, turn: Turn, action: Action) -> None:
+    def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Let something happen later."""
 
     def demand_of(self, pod: Pod) -> DemandOf:

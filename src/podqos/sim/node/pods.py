@@ -10,7 +10,7 @@ from podqos.kernel.oom import Process
 from podqos.model.pod import Pod
 from podqos.model.quantity import NANOS
 from podqos.qos.cgroup_paths import UNKNOWN_ID
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
 from podqos.sim.node.memory_group import MemoryGroup
@@ -62,19 +62,19 @@ class SimContainer:
         self.lost_processes = 0
         self.fixed_processes: int | None = None
         """How many processes share its memory, where that does not change over time."""
-        self.anon: Want | None = None
-        self.active_file: Want | None = None
-        self.inactive_file: Want | None = None
-        self.pids: Want | None = None
-        self.cpu: Want | None = None
-        self.tmpfs: list[Want] = []
+        self.anon: Allocation | None = None
+        self.active_file: Allocation | None = None
+        self.inactive_file: Allocation | None = None
+        self.pids: Allocation | None = None
+        self.cpu: Allocation | None = None
+        self.tmpfs: list[Allocation] = []
         """Volumes in memory: charged to it, but no part of any process."""
-        self.disk: dict[tuple[str, str], Want] = {}
+        self.disk: dict[tuple[str, str], Allocation] = {}
         """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
         the container ends, until it is started again or its pod is gone."""
 
     @property
-    def memory(self) -> Iterator[Want]:
+    def memory(self) -> Iterator[Allocation]:
         """What it holds of memory, of whatever kind."""
         for want in (self.anon, self.active_file, self.inactive_file):
             if want is not None:
@@ -82,7 +82,7 @@ class SimContainer:
         yield from self.tmpfs
 
     @property
-    def page_cache(self) -> Iterator[Want]:
+    def page_cache(self) -> Iterator[Allocation]:
         """What of its memory the kernel can take back without swapping."""
         for want in (self.active_file, self.inactive_file):
             if want is not None:

@@ -10,14 +10,14 @@ from podqos.agent.journal import Kind
 from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
 from podqos.eviction.observation import SignalObservation
 from podqos.eviction.signals import Signal
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.disks import Disks
 from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node_memory import NodeMemory, OutOfMemory
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.supply import PIDS, Supply, Taker
 from podqos.sim.node.throttling import NodeCpu
 
@@ -25,7 +25,7 @@ from podqos.sim.node.throttling import NodeCpu
 class NodeResources:
     """The resources of one simulated node."""
 
-    def __init__(self, name: str, settings: NodeSettings, owner: Owner, out_of_memory: OutOfMemory) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, owner: Owner, out_of_memory: OutOfMemory) -> None:
         spec = settings.spec
         self.name = name
         self.settings = settings
@@ -64,7 +64,7 @@ class NodeResources:
             found[Signal.ALLOCATABLE_MEMORY] = SignalObservation(left, limit_bytes)
         return found
 
-    def refused(self, supply: Supply, want: Want, taker: Taker | None, now_us: int) -> None:
+    def refused(self, supply: Supply, want: Allocation, taker: Taker | None, now_us: int) -> None:
         """Write down that a container, or the system, does not get what it wants."""
         because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
         self.owner.note(Kind.REFUSED, because, *(taker or (None, None)))

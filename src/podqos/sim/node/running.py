@@ -1,7 +1,7 @@
 """From demand to what is held: a container begins to run, loses a process, ends.
 
-Every curve that is not zero for all time becomes a ``Want`` that feeds the sums it is part of: memory its cgroups and
-the machine, disk its filesystem, process ids the limits on them.
+Every curve that is not zero for all time becomes an ``Allocation`` that feeds the sums it is part of: memory its
+cgroups and the machine, disk its filesystem, process ids the limits on them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.kernel.memcg import Kind
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
@@ -19,7 +19,7 @@ from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
 from podqos.sim.scenario.demand import SystemDemand
 
 
-def begin(node: NodeResources, container: SimContainer, now_us: int) -> None:
+def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container run, for the first time or again."""
     demand = container.demand
     container.is_running = True
@@ -27,33 +27,33 @@ def begin(node: NodeResources, container: SimContainer, now_us: int) -> None:
     container.lost_processes = 0
     processes = demand.processes
     container.fixed_processes = max(1, processes.knots[0][1]) if processes.is_constant else None
-    container.first_pid = node.next_pid
-    node.next_pid += max(1, *(value for _, value in demand.processes.knots))
-    node.memory.running[container.path] = container
-    _begin_memory(node, container, now_us)
+    container.first_pid = world.next_pid
+    world.next_pid += max(1, *(value for _, value in demand.processes.knots))
+    world.memory.running[container.path] = container
+    _begin_memory(world, container, now_us)
     taker: Taker = container.pod.key, container.name
-    _drop_disk(node, container, now_us)
-    for what, unit, curve, supply in _disk_curves(node, container):
+    _drop_disk(world, container, now_us)
+    for what, unit, curve, supply in _disk_curves(world, container):
         limits = container.pod.local_limits.get((container.name, what), ()) if unit == BYTES else ()
-        want = container.disk[what, unit] = Want(curve, (supply.gauge, *limits), node.owner.plan, now_us)
+        want = container.disk[what, unit] = Allocation(curve, (supply.gauge, *limits), world.owner.plan, now_us)
         supply.add(want, taker)
     supplies = container.pod.pids
-    container.pids = Want(demand.pids_wanted, [supply.gauge for supply in supplies], node.owner.plan, now_us)
+    container.pids = Allocation(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
     for supply in supplies:
         supply.add(container.pids, taker)
     if not _is_nothing(demand.cpu_milli):
-        node.cpu.start(container, now_us)
-    _plan_exit(node, container, now_us)
+        world.cpu.start(container, now_us)
+    _plan_exit(world, container, now_us)
 
 
-def finish(node: NodeResources, container: SimContainer, now_us: int) -> None:
+def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container end: its memory is free at once, what it wrote stays."""
     container.is_running = False
-    del node.memory.running[container.path]
+    del world.memory.running[container.path]
     for want in container.memory:
         want.end(now_us)
-    if container.active_file is not None or container.inactive_file is not None or _may_swap(node, container):
-        node.memory.reclaimable -= 1
+    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+        world.memory.reclaimable -= 1
     container.anon = container.active_file = container.inactive_file = None
     container.tmpfs = []
     if container.pids is not None:
@@ -64,14 +64,14 @@ def finish(node: NodeResources, container: SimContainer, now_us: int) -> None:
         container.pids = None
     for want in container.disk.values():
         want.hold(now_us)
-    node.cpu.end(container, now_us)
-    node.memory.eased(now_us)
+    world.cpu.end(container, now_us)
+    world.memory.eased(now_us)
 
 
-def exited(node: NodeResources, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
+def exited(world: NodeResources, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
     """Let a container end that nobody told to."""
-    finish(node, container, node.owner.now_us)
-    node.owner.ended(container, exit_code, oom_killed=oom_killed)
+    finish(world, container, world.owner.now_us)
+    world.owner.ended(container, exit_code, oom_killed=oom_killed)
 
 
 def lose_process(container: SimContainer, now_us: int) -> None:
@@ -84,63 +84,63 @@ def lose_process(container: SimContainer, now_us: int) -> None:
         container.anon.shrink(now_us, parts - container.lost_processes, parts)
 
 
-def grow(node: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
+def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
     """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
     if container.anon is None:
-        counted = [*_limited(container), node.working_set, node.pods_working_set]
-        container.anon = Want(curve, counted, node.owner.plan, now_us)
+        counted = [*_limited(container), world.working_set, world.pods_working_set]
+        container.anon = Allocation(curve, counted, world.owner.plan, now_us)
     else:
         container.anon.turn_to(curve, now_us)
 
 
-def remove_traces(node: NodeResources, pod: SimPod, now_us: int) -> None:
+def remove_traces(world: NodeResources, pod: SimPod, now_us: int) -> None:
     """Remove what a pod wrote."""
     for container in pod.containers.values():
-        _drop_disk(node, container, now_us)
+        _drop_disk(world, container, now_us)
 
 
-def begin_system(node: NodeResources, system: SystemDemand, now_us: int) -> None:
+def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> None:
     """Let everything outside of pods run."""
-    plan, memory = node.owner.plan, node.memory
+    plan, memory = world.owner.plan, world.memory
     for kind, curve in (
         (Kind.ANON, system.anon_bytes),
         (Kind.ACTIVE_FILE, system.active_file_bytes),
         (Kind.INACTIVE_FILE, system.inactive_file_bytes),
     ):
         if not _is_nothing(curve):
-            counted = () if kind is Kind.INACTIVE_FILE else (node.working_set,)
-            memory.system[kind] = Want(curve, (memory.usage, *counted), plan, now_us)
+            counted = () if kind is Kind.INACTIVE_FILE else (world.working_set,)
+            memory.system[kind] = Allocation(curve, (memory.usage, *counted), plan, now_us)
             memory.reclaimable += kind is not Kind.ANON or memory.machine.swap_bytes > 0
     for curve, supply in (
-        (system.nodefs_bytes, node.disks.nodefs[BYTES]),
-        (system.nodefs_inodes, node.disks.nodefs[INODES]),
-        (system.imagefs_bytes, node.disks.imagefs[BYTES]),
-        (system.pids, node.pids),
+        (system.nodefs_bytes, world.disks.nodefs[BYTES]),
+        (system.nodefs_inodes, world.disks.nodefs[INODES]),
+        (system.imagefs_bytes, world.disks.imagefs[BYTES]),
+        (system.pids, world.pids),
     ):
         if not _is_nothing(curve):
-            supply.add(Want(curve, (supply.gauge,), plan, now_us), None)
+            supply.add(Allocation(curve, (supply.gauge,), plan, now_us), None)
     if not _is_nothing(system.cpu_milli):
-        node.cpu.system = Want(system.cpu_milli, (node.cpu.wanted,), plan, now_us)
+        world.cpu.system = Allocation(system.cpu_milli, (world.cpu.wanted,), plan, now_us)
     memory.eased(now_us)
 
 
-def _begin_memory(node: NodeResources, container: SimContainer, now_us: int) -> None:
-    demand, plan = container.demand, node.owner.plan
+def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) -> None:
+    demand, plan = container.demand, world.owner.plan
     charged = list(_limited(container))
-    counted = [*charged, container.pod.working_set, node.pods_working_set, node.working_set]
+    counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
     if not _is_nothing(demand.anon_bytes):
-        container.anon = Want(demand.anon_bytes, counted, plan, now_us)
+        container.anon = Allocation(demand.anon_bytes, counted, plan, now_us)
     if not _is_nothing(demand.active_file_bytes):
-        container.active_file = Want(demand.active_file_bytes, counted, plan, now_us)
+        container.active_file = Allocation(demand.active_file_bytes, counted, plan, now_us)
     if not _is_nothing(demand.inactive_file_bytes):
-        container.inactive_file = Want(demand.inactive_file_bytes, charged, plan, now_us)
+        container.inactive_file = Allocation(demand.inactive_file_bytes, charged, plan, now_us)
     for name, volume in demand.volumes.items():
         if _is_in_memory(container, name) and not _is_nothing(volume.used_bytes):
             limits = container.pod.local_limits.get((container.name, f"volume/{name}"), ())
-            container.tmpfs.append(Want(volume.used_bytes, [*counted, *limits], plan, now_us))
-    if container.active_file is not None or container.inactive_file is not None or _may_swap(node, container):
-        node.memory.reclaimable += 1
-        node.memory.eased(now_us)
+            container.tmpfs.append(Allocation(volume.used_bytes, [*counted, *limits], plan, now_us))
+    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+        world.memory.reclaimable += 1
+        world.memory.eased(now_us)
 
 
 def _limited(container: SimContainer) -> Iterator[Gauge]:
@@ -158,12 +158,12 @@ def _limited(container: SimContainer) -> Iterator[Gauge]:
             yield group.gauge
 
 
-def _may_swap(node: NodeResources, container: SimContainer) -> bool:
-    return node.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
+def _may_swap(world: NodeResources, container: SimContainer) -> bool:
+    return world.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
 
 
-def _disk_curves(node: NodeResources, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
-    demand, disks = container.demand, node.disks
+def _disk_curves(world: NodeResources, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
+    demand, disks = container.demand, world.disks
     found = [
         ("rootfs", BYTES, demand.rootfs_bytes, disks.containerfs),
         ("rootfs", INODES, demand.rootfs_inodes, disks.containerfs),
@@ -179,8 +179,8 @@ def _disk_curves(node: NodeResources, container: SimContainer) -> Iterator[tuple
             yield what, unit, curve, filesystem[unit]
 
 
-def _drop_disk(node: NodeResources, container: SimContainer, now_us: int) -> None:
-    disks = node.disks
+def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> None:
+    disks = world.disks
     for (what, unit), want in container.disk.items():
         supply = (disks.containerfs if what == "rootfs" else disks.nodefs)[unit]
         want.end(now_us)
@@ -189,7 +189,7 @@ def _drop_disk(node: NodeResources, container: SimContainer, now_us: int) -> Non
     container.disk = {}
 
 
-def _plan_exit(node: NodeResources, container: SimContainer, now_us: int) -> None:
+def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container end when its demand says so; an init container of which nothing is said ends at once."""
     after_us = container.demand.exits_after_us
     if after_us is None and _is_init(container):
@@ -199,9 +199,9 @@ def _plan_exit(node: NodeResources, container: SimContainer, now_us: int) -> Non
 
     def leave(time_us: int) -> None:
         if container.is_running and container.started_us == time_us - after_us:
-            exited(node, container, container.demand.exit_code)
+            exited(world, container, container.demand.exit_code)
 
-    node.owner.plan(now_us + after_us, Turn.LIFE, leave)
+    world.owner.plan(now_us + after_us, EventPriority.LIFE, leave)
 
 
 def _is_init(container: SimContainer) -> bool:

@@ -20,19 +20,18 @@ from podqos.model.node import PODS
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.model.time_units import MICROSECOND_NS, SECOND_NS
 from podqos.placement.allocatable import Allocatable, node_allocatable
 from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 from podqos.sim.node.cgroup_readings import CgroupReadings
-from podqos.sim.scenario.scenario import NodeSpec
-
-_NS_PER_US = 1000
+from podqos.sim.scenario.scenario import MachineSpec
 
 
-class NodeSettings(Struct, frozen=True):
+class SimNodeSettings(Struct, frozen=True):
     """A node's spec, worked out; equal nodes share one."""
 
-    spec: NodeSpec
+    spec: MachineSpec
     agent: AgentConfig
     """Under the name of the spec."""
     machine: Machine
@@ -42,7 +41,7 @@ class NodeSettings(Struct, frozen=True):
     readings: CgroupReadings
 
 
-def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> NodeSettings:
+def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) -> SimNodeSettings:
     """Work out a node."""
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
@@ -60,11 +59,11 @@ def node_settings(spec: NodeSpec, profile: Profile, policy: Policy | None) -> No
         profile=profile,
         plans=PodPlans(cgroups, profile, for_pods),
     )
-    status_update_us = parse_duration_ns(config.node_status_update_frequency) // _NS_PER_US
-    return NodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
+    status_update_us = parse_duration_ns(config.node_status_update_frequency) // MICROSECOND_NS
+    return SimNodeSettings(spec, agent, _machine(spec), allocatable, layout, status_update_us, CgroupReadings())
 
 
-def capacity_of(spec: NodeSpec) -> ResourceList:
+def capacity_of(spec: MachineSpec) -> ResourceList:
     """Return what the machine has, in the words of the API."""
     return {
         CPU: Quantity.of_milli(spec.cpu_milli),
@@ -77,10 +76,10 @@ def capacity_of(spec: NodeSpec) -> ResourceList:
 def _longest_back_off_seconds(config: KubeletConfiguration, profile: Profile) -> int:
     period = config.crash_loop_back_off.max_container_restart_period
     is_on = config.feature_gates.get("KubeletCrashLoopBackOffMax", profile.max_container_restart_period)
-    return parse_duration_ns(period) // 10**9 if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
+    return parse_duration_ns(period) // SECOND_NS if period is not None and is_on else LONGEST_BACK_OFF_SECONDS
 
 
-def _machine(spec: NodeSpec) -> Machine:
+def _machine(spec: MachineSpec) -> Machine:
     version: Literal[1, 2] = spec.cgroup_version
     usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
     if spec.watermarks is None:
@@ -88,7 +87,7 @@ def _machine(spec: NodeSpec) -> Machine:
     return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
 
 
-def _cgroups(spec: NodeSpec, profile: Profile) -> CgroupSettings:
+def _cgroups(spec: MachineSpec, profile: Profile) -> CgroupSettings:
     version = CgroupVersion.V1 if spec.cgroup_version == 1 else CgroupVersion.V2
     settings = cgroup_settings(
         spec.config, capacity_of(spec), swap_bytes=spec.swap_bytes, cgroup_version=version, profile=profile

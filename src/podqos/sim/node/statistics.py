@@ -28,31 +28,31 @@ from podqos.sim.node.supply import BYTES, INODES
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def summary(node: NodeResources, time_us: int) -> Summary:
+def summary(world: NodeResources, time_us: int) -> Summary:
     """Take the figures of node and pods."""
     time = _EPOCH + timedelta(microseconds=time_us)
-    pods = tuple(_pod(pod, time_us, time) for pod in node.pods.values() if not pod.is_gone)
-    return Summary(_node(node, time_us, time), pods)
+    pods = tuple(_pod(pod, time_us, time) for pod in world.pods.values() if not pod.is_gone)
+    return Summary(_node(world, time_us, time), pods)
 
 
-def working_set_bytes(node: NodeResources, time_us: int) -> int:
+def working_set_bytes(world: NodeResources, time_us: int) -> int:
     """Return the working set of the whole node."""
-    memory = node.memory
+    memory = world.memory
     system = memory.system_bytes(Kind.ANON, time_us) + memory.system_bytes(Kind.ACTIVE_FILE, time_us)
     return system + sum(container.working_set_bytes(time_us) for container in memory.running.values())
 
 
-def _node(node: NodeResources, time_us: int, time: datetime) -> NodeStats:
-    memory, disks = node.memory, node.disks
+def _node(world: NodeResources, time_us: int, time: datetime) -> NodeStats:
+    memory, disks = world.memory, world.disks
     total_bytes = memory.machine.total_bytes
-    used = working_set_bytes(node, time_us)
+    used = working_set_bytes(world, time_us)
     pods = sum(container.working_set_bytes(time_us) for container in memory.running.values())
-    limit = node.pods_limit_bytes
+    limit = world.pods_limit_bytes
     rest = () if limit is None else (_memory(limit, pods, pods, pods, time),)
     swap = memory.machine.swap_bytes
     node_fs = _timed(disks.stats(disks.nodefs, time_us), time)
     return NodeStats(
-        node_name=node.name,
+        node_name=world.name,
         system_containers=tuple(ContainerStats(SYSTEM_CONTAINER_PODS, stats) for stats in rest),
         memory=_memory(total_bytes, used, memory.usage.at(time_us), memory.anon_bytes(time_us), time),
         fs=node_fs,
@@ -60,7 +60,7 @@ def _node(node: NodeResources, time_us: int, time: datetime) -> NodeStats:
             image_fs=_timed(disks.stats(disks.imagefs, time_us), time),
             container_fs=_timed(disks.stats(disks.containerfs, time_us), time),
         ),
-        rlimit=RlimitStats(time, node.pids.limit, node.pids.used(time_us)),
+        rlimit=RlimitStats(time, world.pids.limit, world.pids.used(time_us)),
         swap=SwapStats(swap - memory.swap_used_bytes(), memory.swap_used_bytes()) if swap else None,
     )
 

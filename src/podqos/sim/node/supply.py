@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from podqos.sim.engine.allocation import Want
+from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 
 Taker = tuple[str, str]
 """Who takes of a supply: the key of a pod and the name of a container."""
 
-Refused = Callable[["Supply", Want, Taker | None, int], None]
+Refused = Callable[["Supply", Allocation, Taker | None, int], None]
 """Told of a container, or of the system (None), that does not get what it wants, for the first time."""
 
 BYTES, INODES, PIDS = "bytes", "inodes", "pids"
@@ -28,7 +28,7 @@ class Supply:
         self.resource = resource
         self.limit = limit
         self.gauge = Gauge()
-        self._takers: dict[Want, Taker | None] = {}
+        self._takers: dict[Allocation, Taker | None] = {}
         self._refused = refused
         self._was_full = False
         """Whether anybody may have been refused who could go on."""
@@ -36,16 +36,16 @@ class Supply:
         self.mark.level = (limit + 1) << FRACTION_BITS
         self.mark.is_armed = True
 
-    def add(self, want: Want, taker: Taker | None) -> None:
+    def add(self, want: Allocation, taker: Taker | None) -> None:
         """Let a container, or the system, take of it."""
         self._takers[want] = taker
 
-    def drop(self, want: Want) -> None:
+    def drop(self, want: Allocation) -> None:
         """Forget somebody who takes no more of it."""
         del self._takers[want]
 
     @property
-    def takers(self) -> Mapping[Want, Taker | None]:
+    def takers(self) -> Mapping[Allocation, Taker | None]:
         """Who takes of it; None stands for the system."""
         return self._takers
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 
 from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
-from podqos.sim.engine.allocation import Want
-from podqos.sim.engine.event_queue import Action, Turn
+from podqos.sim.engine.allocation import Allocation
+from podqos.sim.engine.event_queue import Action, EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
@@ -34,7 +34,7 @@ class NodeCpu:
 
     def __init__(self, cpu_milli: int, cgroup_version: int, planner: Planner, note: Note) -> None:
         self.cpu_milli = cpu_milli
-        self.system: Want | None = None
+        self.system: Allocation | None = None
         self.wanted = Gauge()
         self.running: dict[str, SimContainer] = {}
         """Those that want any, by path."""
@@ -71,7 +71,7 @@ class NodeCpu:
             own.since_us = now_us
             gauges.append(own)
             _watch(own, setting.quota_milli, self._planner, self.look)
-        container.cpu = Want(container.demand.cpu_milli, gauges, self._noticing, now_us)
+        container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
 
@@ -85,14 +85,14 @@ class NodeCpu:
         self._bounds.pop(container.path, None)
         self.look(now_us)
 
-    def _noticing(self, time_us: int, turn: Turn, action: Action) -> None:
+    def _noticing(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan the next bend of a demand, and a look at what it means."""
 
         def bend(now_us: int) -> None:
             action(now_us)
             self.look(now_us)
 
-        self._planner(time_us, turn, bend)
+        self._planner(time_us, priority, bend)
 
     # ---- who gets how much ---------------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ class NodeCpu:
         """Look, after everything else of this moment, whether anybody begins or ceases to be slowed."""
         if self._looks_at_us != now_us:
             self._looks_at_us = now_us
-            self._planner(now_us, Turn.KERNEL, self._look)
+            self._planner(now_us, EventPriority.KERNEL, self._look)
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
         """Divide what the machine has; by path, in thousandths of the model's units."""

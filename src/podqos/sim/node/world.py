@@ -31,8 +31,9 @@ from podqos.eviction.commands import CleanUpNode, EvictPod
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
+from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.event_queue import Turn
+from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
@@ -42,10 +43,10 @@ from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.running import begin, begin_system, exited, finish, lose_process, remove_traces
-from podqos.sim.node.settings import NodeSettings
+from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
 from podqos.sim.node.supply import PIDS, Supply
-from podqos.sim.scenario.scenario import SECOND_US, Options
+from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
 KILLED_CODE = 137
@@ -55,7 +56,7 @@ KILLED_CODE = 137
 class NodeWorld(NodeResources):
     """One simulated node."""
 
-    def __init__(self, name: str, settings: NodeSettings, options: Options, owner: Owner) -> None:
+    def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: Owner) -> None:
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
@@ -176,7 +177,7 @@ class NodeWorld(NodeResources):
 
         def grew(now_us: int) -> None:
             self._kill(pod)
-            self.owner.plan(now_us, Turn.LIFE, lambda _: self._report(self._stopped(pod)))
+            self.owner.plan(now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
 
         now_us = self.owner.now_us
         Mark(pod.working_set, self.owner.plan, grew).above(pod.working_set.at(now_us), now_us)
@@ -200,7 +201,7 @@ class NodeWorld(NodeResources):
         if not delay_us:
             return act()
 
-        self.owner.plan(self.owner.now_us + delay_us, Turn.LIFE, lambda _: self._report(act()))
+        self.owner.plan(self.owner.now_us + delay_us, EventPriority.LIFE, lambda _: self._report(act()))
         return ()
 
     def _report(self, events: Sequence[Event]) -> None:

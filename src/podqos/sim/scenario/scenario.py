@@ -1,8 +1,8 @@
 """A scenario, ready to run: nodes, workloads, what happens. Values only, no texts and no files.
 
 Everything that many nodes or pods have in common is there once: ten thousand equal nodes are one ``NodeGroup``, the
-replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_file`` makes scenarios out
-of texts.
+replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_format`` makes scenarios
+out of texts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
-
-SECOND_US = 1_000_000
 
 # Linux on 64 bits gives out so many process ids unless told otherwise (kernel.pid_max).
 DEFAULT_MAX_PIDS = 4_194_304
@@ -33,7 +32,7 @@ class Filesystem(Struct, frozen=True, gc=False):
     inodes: int
 
 
-class NodeSpec(Struct, frozen=True, kw_only=True):
+class MachineSpec(Struct, frozen=True, kw_only=True):
     """One machine and its kubelet."""
 
     name: str
@@ -67,7 +66,7 @@ class NodeSpec(Struct, frozen=True, kw_only=True):
 class NodeGroup(Struct, frozen=True):
     """Equal machines. A single one has the name of the spec, of several the first is ``name-0``."""
 
-    spec: NodeSpec
+    spec: MachineSpec
     count: int = 1
     phase_step_us: int = 0
     """By how much each next node's eviction loop runs later than the one before; modulo ten seconds."""

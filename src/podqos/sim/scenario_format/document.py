@@ -1,7 +1,7 @@
 """A scenario file in the shape in which it is written (``podqos.dev/v1alpha1``).
 
-The declarations here are the format: names of fields are checked against them, and ``scenario_schema`` makes the JSON
-Schema of them, docstrings included. What the fields mean for a run is worked out in ``scenario_file``.
+The declarations here are the format: names of fields are checked against them, and ``schema`` makes the JSON
+Schema of them, docstrings included. What the fields mean for a run is worked out in ``file``.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import normalise
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile, parse_version
-from podqos.sim.scenario.scenario import SECOND_US, Happening, NodeAdded, NodeLost, Options, Scenario, ScenarioWorkload
+from podqos.model.time_units import SECOND_US
+from podqos.sim.scenario.scenario import Happening, NodeAdded, NodeLost, Options, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.document import ScenarioDocument, examination, read_document
 from podqos.sim.scenario_format.nodes import NodeReader
 from podqos.sim.scenario_format.samples import Series

@@ -14,7 +14,7 @@ from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import ZERO, Curve
 from podqos.sim.scenario.demand import SystemDemand
-from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, NodeGroup, NodeSpec
+from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
 from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart
 from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
 from podqos.sim.scenario_format.shape_text import Unit
@@ -65,7 +65,7 @@ class NodeReader:
         if part.cgroup_version not in {1, 2}:
             self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is what machines have today")
         files = part.filesystems
-        spec = NodeSpec(
+        spec = MachineSpec(
             name=part.name,
             memory_bytes=self._required(part.capacity.memory, (*path, "capacity", "memory"), "64Gi").value,
             cpu_milli=self._required(part.capacity.cpu, (*path, "capacity", "cpu"), "16").milli_value,

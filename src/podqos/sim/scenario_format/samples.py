@@ -23,6 +23,7 @@ from msgspec import Struct
 from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.model.quantity import NANOS, Quantity
+from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario_format.shape_text import parse_amount, parse_duration_us
 
 _TIME_COLUMNS = ("time", "timestamp", "t")
@@ -175,7 +176,7 @@ def _time(value: object) -> tuple[int, bool]:
     """Return microseconds, and whether they count from 1970."""
     seconds = _number(value)
     if seconds is not None:
-        return int(seconds * 1_000_000), seconds >= _DATES_FROM_SECONDS
+        return int(seconds * SECOND_US), seconds >= _DATES_FROM_SECONDS
     if isinstance(value, str) and "-" in value:
         try:
             date = datetime.fromisoformat(value)

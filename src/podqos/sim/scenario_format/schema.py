@@ -1,4 +1,4 @@
-"""The JSON Schema of scenario files, for editors: made of the declarations in ``scenario_document``.
+"""The JSON Schema of scenario files, for editors: made of the declarations in ``document``.
 
 Descriptions are the docstrings that stand below classes and fields there, so that the format is told in one place.
 """

@@ -22,6 +22,7 @@ from msgspec import Struct
 from podqos.errors import InputError, InvalidQuantity
 from podqos.model.go_text import parse_duration_ns
 from podqos.model.quantity import Quantity
+from podqos.model.time_units import DAY_US, MICROSECOND_NS
 from podqos.sim.engine.curve import Curve, constant
 from podqos.sim.scenario_format.shapes import leak, ramp, steps, total
 
@@ -30,7 +31,7 @@ _DURATIONS = "such as 1.5s, 10m or 24h"
 _WORDS = {"second": "1s", "minute": "1m", "hour": "1h", "day": "24h", "s": "1s", "m": "1m", "h": "1h"}
 _DAYS = re.compile(r"(\d+)d(.*)")
 # No run lasts longer, and 2⁶³ nanoseconds are not far away.
-_LONGEST_US = 100 * 366 * 24 * 3600 * 10**6
+_LONGEST_US = 100 * 366 * DAY_US
 
 
 class Unit(StrEnum):
@@ -100,7 +101,7 @@ def parse_duration_us(text: object) -> int:
     if matched is not None:
         days, rest = int(matched[1]), matched[2] or "0"
     try:
-        duration_us = days * 24 * 3600 * 10**6 + parse_duration_ns(rest) // 1000
+        duration_us = days * DAY_US + parse_duration_ns(rest) // MICROSECOND_NS
     except ValueError:
         fix = f"write the unit: {written}s" if written.isdecimal() else _DURATIONS
         raise InputError(f'"{written}" is no duration', fix=fix) from None

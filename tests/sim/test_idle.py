@@ -11,25 +11,26 @@ from admission.pods import container
 from eviction.nodes import pod, pod_of
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.time_units import SECOND_US
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.cluster.long_journal import LongJournal
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.engine.event_queue import Agenda
+from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Filesystem, NodeGroup, NodeLost, Scenario
 from sim.test_properties import scenarios
-from sim.worlds import GI, MI, SECOND_US, node, ramp, scenario, using, workload
+from sim.worlds import GI, MI, node, ramp, scenario, using, workload
 
 
-def resting(made: Scenario) -> int:
+def idle_nodes(made: Scenario) -> int:
     """Return how many nodes are not set up at the beginning."""
-    return len(unwatched(made).fleet.resting())
+    return len(unwatched(made).fleet.idle())
 
 
 def unwatched(made: Scenario) -> SimCluster:
     """Return a cluster of which nobody wants to see anything."""
-    return SimCluster(made, Agenda(made.duration_us), is_watched=lambda _: False)
+    return SimCluster(made, EventQueue(made.duration_us), is_watched=lambda _: False)
 
 
 def all_awake(made: Scenario) -> bytes:
@@ -63,7 +64,7 @@ def test_a_node_with_something_to_do_is_set_up(demand):
     hard = {"memory.available": "100Mi", "nodefs.available": "10%"}
     (group,) = made.nodes
     spec = replace(group.spec, config=KubeletConfiguration(eviction_hard=hard))
-    assert resting(replace(made, nodes=(replace(group, spec=spec),))) == 0
+    assert idle_nodes(replace(made, nodes=(replace(group, spec=spec),))) == 0
 
 
 QUIET = {
@@ -78,7 +79,7 @@ QUIET = {
 @pytest.mark.parametrize("demands", QUIET.values(), ids=QUIET)
 def test_a_node_with_nothing_to_do_rests_and_its_journal_is_the_same(demands):
     made = fleet(*demands)
-    assert resting(made) == 5
+    assert idle_nodes(made) == 5
     assert encode(simulate(made).entries) == all_awake(made)
 
 
@@ -86,21 +87,21 @@ def test_pods_that_take_turns_are_quiet_together_though_their_peaks_would_not_be
     one = Curve(((0, 0), (50 * SECOND_US, 600 * MI), (100 * SECOND_US, 0)), period_us=100 * SECOND_US)
     other = Curve(((0, 600 * MI), (50 * SECOND_US, 0), (100 * SECOND_US, 600 * MI)), period_us=100 * SECOND_US)
     both = [workload(pod(name), using(curve)) for name, curve in (("one", one), ("other", other))]
-    assert resting(scenario(*both, seconds=1000)) == 1
-    assert resting(scenario(*both, workload(pod("third"), using(500 * MI)), seconds=1000)) == 0
+    assert idle_nodes(scenario(*both, seconds=1000)) == 1
+    assert idle_nodes(scenario(*both, workload(pod("third"), using(500 * MI)), seconds=1000)) == 0
 
 
 def test_pods_that_are_not_all_admitted_make_a_node_worth_a_look():
     full = [workload(pod(f"p{number}", "memory=400Mi"), using()) for number in range(3)]
-    assert resting(scenario(*full[:2])) == 1
-    assert resting(scenario(*full)) == 0
+    assert idle_nodes(scenario(*full[:2])) == 1
+    assert idle_nodes(scenario(*full)) == 0
 
 
 def test_init_containers_end_at_the_beginning():
     made = pod_of("a", container("main"), init_containers=(container("first"), container("second")))
-    quiet = scenario(workload(made, using(MI)))
-    assert resting(quiet) == 1
-    assert encode(simulate(quiet).entries) == all_awake(quiet)
+    idle = scenario(workload(made, using(MI)))
+    assert idle_nodes(idle) == 1
+    assert encode(simulate(idle).entries) == all_awake(idle)
 
 
 def free(name: str, **fields: object):
@@ -140,9 +141,9 @@ def test_a_node_that_wakes_goes_on_as_if_it_had_been_there_all_the_time(made):
 def test_only_nodes_that_are_wanted_wake():
     made = fleet(using(MI), seconds=10, happenings=(NodeLost(at_us=3 * SECOND_US, node="n-1"),))
     cluster = unwatched(made)
-    while cluster.agenda.next is not None:
-        cluster.agenda.step()
-    assert [each.name for each in cluster.fleet.resting()] == ["n-0", "n-2", "n-3", "n-4"]
+    while cluster.queue.next is not None:
+        cluster.queue.step()
+    assert [each.name for each in cluster.fleet.idle()] == ["n-0", "n-2", "n-3", "n-4"]
 
 
 def test_nodes_that_are_watched_do_not_rest():
@@ -165,8 +166,8 @@ def test_many_quiet_nodes_cost_no_events():
 def test_a_long_journal_reads_like_a_list():
     made = fleet(using(MI), count=12, happenings=(NodeLost(at_us=3 * SECOND_US, node="n-1"),))
     cluster = unwatched(made)
-    while cluster.agenda.next is not None:
-        cluster.agenda.step()
+    while cluster.queue.next is not None:
+        cluster.queue.step()
     written = sorted(cluster.entries, key=lambda entry: (entry.time_us, entry.node))
     journal, entries = LongJournal(written, cluster.fleet), list(simulate(made).entries)
     assert list(journal) == list(journal) == entries
