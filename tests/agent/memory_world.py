@@ -9,6 +9,8 @@ from itertools import count
 from podqos.agent.commands import (
     Command,
     CreateCgroup,
+    HoldPod,
+    MemoryLevel,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -16,9 +18,19 @@ from podqos.agent.commands import (
     StartPod,
     StopPod,
     UpdateCgroup,
+    WatchMemory,
 )
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped, Woken
+from podqos.agent.events import (
+    ContainerExited,
+    ContainerStarted,
+    Event,
+    MemoryNotified,
+    PodCleanedUp,
+    PodStarted,
+    PodStopped,
+    Woken,
+)
 from podqos.agent.journal import Entry
 from podqos.agent.state import AgentConfig
 from podqos.eviction.commands import CleanUpNode, EvictPod
@@ -59,19 +71,20 @@ class MemoryWorld:
         self.rejected: dict[str, str] = {}
         self.conditions: dict[str, bool] = {}
         self.commands: list[Command] = []
+        self.held: set[str] = set()
+        self.levels: tuple[MemoryLevel, ...] = ()
         self._later: list[tuple[int, int, Event]] = []
         self._sequence = count()
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
-    def summary(self) -> Summary:
+    def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Take the figures."""
-        used = sum(self.uses_mi.get(pod.metadata.name, 0) for pod in self.running.values())
         disk = FsStats(
             available_bytes=(self.disk_mi - self.dead_containers_mi - self.unused_images_mi) * MI,
             capacity_bytes=self.disk_mi * MI,
         )
-        memory = MemoryStats(available_bytes=(self.memory_mi - used) * MI, working_set_bytes=used * MI)
+        memory = MemoryStats(available_bytes=self._available, working_set_bytes=self.memory_mi * MI - self._available)
         return Summary(NodeStats("n", memory=memory, fs=disk), tuple(map(self._stats, self.running.values())))
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -91,6 +104,12 @@ class MemoryWorld:
                 return self._outcome(ContainerStarted(pod.metadata.uid, plan.name), self.start_seconds)
             case StopPod(pod, grace) | EvictPod(pod, grace):
                 return self._stop(pod, grace)
+            case HoldPod(pod):
+                self.held.add(pod.metadata.uid)
+            case WatchMemory(levels):
+                self.levels = levels
+                if any(level.tell_if_below and self._available < level.below_bytes for level in levels):
+                    return (MemoryNotified(),)
             case CleanUpNode(CleanUp.CONTAINERS):
                 self.dead_containers_mi = 0
             case CleanUpNode(CleanUp.IMAGES):
@@ -118,6 +137,20 @@ class MemoryWorld:
         (uid,) = (uid for uid, pod in self.running.items() if pod.metadata.name == name)
         return ContainerExited(uid, container, exit_code, oom_killed)
 
+    def grow(self, name: str, more_mi: int) -> list[Event]:
+        """Let a pod take more memory; return what the world says to that."""
+        (uid,) = (uid for uid, pod in self.running.items() if pod.metadata.name == name)
+        if uid in self.held:
+            return [self._happen(PodStopped(uid))]
+        before = self._available
+        self.uses_mi[name] += more_mi
+        crossed = any(self._available < level.below_bytes <= before for level in self.levels)
+        return [MemoryNotified()] if crossed else []
+
+    @property
+    def _available(self) -> int:
+        return (self.memory_mi - sum(self.uses_mi.get(pod.metadata.name, 0) for pod in self.running.values())) * MI
+
     def next_event_us(self) -> int | None:
         """When something is reported next."""
         return self._later[0][0] if self._later else None
@@ -131,6 +164,7 @@ class MemoryWorld:
     def _happen(self, event: Event) -> Event:
         if isinstance(event, PodStopped):
             self.running.pop(event.uid, None)
+            self._later = sorted(later for later in self._later if later[2] != event)
         return event
 
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from agent.memory_world import MemoryWorld, Run
 from eviction.nodes import guaranteed, pod
-from podqos.agent.agent import handle, is_quiet, skip_quiet_passes
+from podqos.agent.agent import handle, is_idle, skip_idle_passes
 from podqos.agent.commands import CreateCgroup, RejectPod, StartPod, StopPod, UpdateCgroup
+from podqos.agent.driver import Driver
 from podqos.agent.events import Observed, PodBound, PodCleanedUp, PodDeleted, PodStopped, Woken
 from podqos.agent.reasons import (
     CleanUpGain,
@@ -19,7 +21,7 @@ from podqos.agent.reasons import (
     TooLittleLeft,
     UnderPressure,
 )
-from podqos.agent.state import AgentConfig, Resting, Stage
+from podqos.agent.state import AgentConfig, MemoryNotification, Resting, Stage
 from podqos.eviction.commands import EvictPod
 from podqos.eviction.manager import configure
 from podqos.eviction.observation import Observation, observe
@@ -377,20 +379,45 @@ def test_a_guaranteed_pod_within_its_request_is_evicted_last():
     assert [name for _, _, name in running.lines("Evicted")] == ["default/b"]
 
 
-# ---- quiet passes ------------------------------------------------------------------------------------------------
+# ---- idle passes -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("until", [0, 1, 10, 11, 95])
-def test_skipping_quiet_passes_is_the_same_as_running_them(until):
+def test_skipping_idle_passes_is_the_same_as_running_them(until):
     running = run(None, pod("a"))
     running.until(0)
     rested = running.driver.state
-    assert is_quiet(rested)
+    assert is_idle(rested)
     running.until(until - 0.001)
-    assert skip_quiet_passes(rested, until * 1_000_000) == running.driver.state
+    assert skip_idle_passes(rested, until * 1_000_000) == running.driver.state
 
 
-def test_a_node_under_pressure_is_not_quiet():
+def test_skipped_passes_set_the_levels_of_a_notified_kubelet_too():
+    running = Run(replace(config(), notification=MemoryNotification.KUBELET))
+    running.until(0)
+    rested = running.driver.state
+    running.until(35)
+    assert skip_idle_passes(rested, 35_000_000) == running.driver.state
+    assert running.driver.state.watched_us == 30_000_000
+
+
+def test_a_driver_skips_passes_of_an_idle_agent_only():
+    idle, busy = run(None, pod("a")), run(crowded(stop_seconds=5), GREEDY, MODEST)
+    for running in (idle, busy):
+        running.until(0)
+        before = running.driver.state
+        running.driver.skip_idle_passes(25_000_000)
+        assert (running.driver.state == before) == (running is busy)
+    assert idle.driver.wake_us == 30_000_000
+
+
+def test_the_first_pass_comes_when_the_world_says():
+    driver = Driver(config(), MemoryWorld(), lambda _: None)
+    driver.start(3_000_000, 7_000_000)
+    assert driver.wake_us == 7_000_000
+
+
+def test_a_node_under_pressure_is_not_idle():
     running = run(crowded(), GREEDY, MODEST)
     running.until(0)
-    assert not is_quiet(running.driver.state)
+    assert not is_idle(running.driver.state)

@@ -8,10 +8,28 @@ from msgspec.structs import replace
 from agent.memory_world import MemoryWorld, Run
 from agent.test_agent import config
 from eviction.nodes import pod, pod_of
-from podqos.agent.commands import CreateCgroup, StartContainer, StartPod
+from podqos.agent.commands import CreateCgroup, HoldPod, StartContainer, StartPod, WatchMemory
 from podqos.agent.events import ContainerExited, MemoryNotified, PodAdopted, PodBound, Remembered
-from podqos.agent.state import Evicting, Resting
-from podqos.model.pod import Container
+from podqos.agent.memory import memory_notification
+from podqos.agent.state import AgentConfig, Evicting, MemoryNotification, Resting
+from podqos.eviction.commands import EvictPod
+from podqos.eviction.signals import Signal
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import Container, Pod
+from podqos.qos.cgroup_settings import CgroupVersion
+
+SOFT = {"eviction_soft": {"memory.available": "200Mi"}, "eviction_soft_grace_period": {"memory.available": "5s"}}
+
+
+def fast(**settings: object) -> AgentConfig:
+    """Make the same node with the fast path."""
+    return replace(config(**settings), notification=MemoryNotification.FAST_PATH)
+
+
+def critical(name: str) -> Pod:
+    """Make a pod that is never evicted."""
+    made = pod(name)
+    return replace(made, spec=replace(made.spec, priority=2_000_001_000))
 
 
 def _world(**uses_mi: int) -> MemoryWorld:
@@ -38,6 +56,30 @@ class TestMemoryNotified:
         assert running.driver.state.loop == Resting(13_000_000)
         assert running.journal == []
 
+    def test_a_notified_kubelet_looks_at_once_and_its_regular_passes_stay_where_they_are(self):
+        running = Run(replace(config(), notification=MemoryNotification.KUBELET), _world(a=10))
+        running.tell(PodBound(pod("a")))
+        running.until(3)
+        running.tell(MemoryNotified())
+        assert running.driver.state.loop == Resting(10_000_000)
+        running.world.uses_mi["a"] = 950
+        running.tell(MemoryNotified())
+        assert running.lines("Evicted", "CleanedUp") == [(3, "Evicted", "default/a"), (3, "CleanedUp", "default/a")]
+        assert running.driver.state.loop == Resting(10_000_000)
+
+    def test_a_notified_kubelet_does_not_wait_for_the_clean_up(self):
+        world = _world(a=500, b=400)
+        world.clean_up_seconds = 20
+        running = Run(replace(config(), notification=MemoryNotification.KUBELET), world)
+        for name in ("a", "b"):
+            running.tell(PodBound(pod(name)))
+        running.until(3)
+        running.world.uses_mi["a"] = 550
+        running.tell(MemoryNotified())
+        running.world.uses_mi["b"] = 950
+        running.until(10)
+        assert running.lines("Evicted") == [(3, "Evicted", "default/a"), (10, "Evicted", "default/b")]
+
     def test_while_somebody_goes_nobody_else_is_chosen(self):
         world = _world(a=950, b=940)
         world.stop_seconds = 5
@@ -48,6 +90,119 @@ class TestMemoryNotified:
         assert isinstance(running.driver.state.loop, Evicting)
         running.tell(MemoryNotified())
         assert len(running.lines("Evicted")) == 1
+
+
+def _levels(world: MemoryWorld) -> list[tuple[Signal, int, bool]]:
+    return [(level.signal, level.below_bytes >> 20, level.tell_if_below) for level in world.levels]
+
+
+class TestWhatIsWatched:
+    def test_without_notifications_nothing_is(self):
+        running = Run(config(), _world(a=950))
+        running.tell(PodBound(pod("a")))
+        running.until(30)
+        assert not any(isinstance(command, WatchMemory | HoldPod) for command in running.world.commands)
+
+    def test_a_kubelet_watches_every_threshold_of_memory_and_sets_levels_every_ten_seconds_at_most(self):
+        running = Run(replace(config(**SOFT), notification=MemoryNotification.KUBELET))
+        running.until(0)
+        assert _levels(running.world) == [(Signal.MEMORY, 100, False), (Signal.MEMORY, 200, False)]
+        for seconds, times in ((4, 1), (9.999, 1), (10, 2), (15, 2)):
+            running.until(seconds)
+            running.tell(MemoryNotified())
+            asked = [command for command in running.world.commands if isinstance(command, WatchMemory)]
+            assert len(asked) == times, seconds
+
+    def test_the_fast_path_watches_the_first_hard_threshold_of_memory_and_asks_after_every_look(self):
+        running = Run(fast(**SOFT))
+        running.until(0)
+        assert _levels(running.world) == [(Signal.MEMORY, 100, True)]
+        running.world.levels = ()
+        running.tell(MemoryNotified())
+        assert _levels(running.world) == [(Signal.MEMORY, 100, True)]
+
+    def test_memory_that_is_known_to_be_short_is_not_told_again_and_nobody_is_asked_forever(self):
+        running = Run(fast(), _world(a=950))
+        running.tell(PodBound(critical("a")))
+        running.until(15)
+        assert _levels(running.world) == [(Signal.MEMORY, 100, False)]
+        assert running.driver.state.loop == Resting(20_000_000)
+
+    def test_a_soft_threshold_that_is_met_hides_no_hard_one(self):
+        running = Run(fast(**SOFT), _world(a=850))
+        running.tell(PodBound(pod("a")))
+        running.until(0)
+        assert _levels(running.world) == [(Signal.MEMORY, 100, True)]
+
+    @pytest.mark.parametrize(
+        ("is_set", "version", "fast_path", "expected"),
+        [
+            (False, CgroupVersion.V1, False, MemoryNotification.OFF),
+            (True, CgroupVersion.V1, False, MemoryNotification.KUBELET),
+            (True, CgroupVersion.V2, False, MemoryNotification.OFF),
+            (False, CgroupVersion.V2, True, MemoryNotification.FAST_PATH),
+            (True, CgroupVersion.V1, True, MemoryNotification.FAST_PATH),
+        ],
+    )
+    def test_a_kubelet_is_notified_on_cgroup_v1_only(self, is_set, version, fast_path, expected):
+        configuration = KubeletConfiguration(kernel_memcg_notification=is_set)
+        assert memory_notification(configuration, version, fast_path=fast_path) is expected
+
+
+class TestFastPath:
+    def test_a_victim_of_a_hard_memory_threshold_is_held_before_it_is_told_to_go(self):
+        running = Run(fast(), _world(a=950))
+        running.tell(PodBound(pod("a")))
+        running.until(0)
+        held, told = (command for command in running.world.commands if isinstance(command, HoldPod | EvictPod))
+        assert (held, told.pod) == (HoldPod(pod("a")), pod("a"))
+
+    @pytest.mark.parametrize("notification", [MemoryNotification.OFF, MemoryNotification.KUBELET])
+    def test_without_it_nobody_is_held(self, notification):
+        running = Run(replace(config(), notification=notification), _world(a=950))
+        running.tell(PodBound(pod("a")))
+        running.until(0)
+        assert running.lines("Evicted")
+        assert not running.world.held
+
+    def test_a_victim_of_a_soft_threshold_is_not_held(self):
+        running = Run(fast(**SOFT), _world(a=850))
+        running.tell(PodBound(pod("a")))
+        running.until(10)
+        assert running.lines("Evicted") == [(10, "Evicted", "default/a")]
+        assert not running.world.held
+
+    def test_a_shadow_holds_nobody(self):
+        running = Run(replace(fast(), shadow=True), _world(a=950))
+        running.tell(PodBound(pod("a")))
+        running.until(0)
+        assert running.lines("WouldEvict")
+        assert not running.world.held
+
+    def test_after_an_eviction_it_looks_again_at_once_and_a_kubelet_within_a_second(self):
+        for settings, seconds in ((fast(), 0.001), (config(), 1)):
+            running = Run(settings, _world(a=950, b=940))
+            for name in ("a", "b"):
+                running.tell(PodBound(pod(name)))
+            running.until(5)
+            assert running.lines("Evicted") == [(0, "Evicted", "default/a"), (seconds, "Evicted", "default/b")]
+
+    def test_it_waits_for_what_is_left_of_the_victim_before_it_looks_again(self):
+        world = _world(a=950, b=940)
+        world.stop_seconds, world.clean_up_seconds = 0.4, 0.3
+        running = Run(fast(), world)
+        for name in ("a", "b"):
+            running.tell(PodBound(pod(name)))
+        running.until(5)
+        assert running.lines("Evicted") == [(0, "Evicted", "default/a"), (0.701, "Evicted", "default/b")]
+
+    def test_memory_that_ran_short_since_the_last_look_is_seen_at_once(self):
+        running = Run(fast(), _world(a=10))
+        running.tell(PodBound(pod("a")))
+        running.until(4)
+        for event in running.world.grow("a", 940):
+            running.tell(event)
+        assert running.lines("Evicted") == [(4, "Evicted", "default/a")]
 
 
 class TestShadow:

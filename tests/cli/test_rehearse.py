@@ -30,6 +30,10 @@ REHEARSALS = {
     "question-1-variant": (["--until", "5s", "--scale", "1/16"], ["default/pod2"]),
     "question-2": (["--until", "9s", "--scale", "1/16"], ["default/pod2", "default/pod2"]),
     "question-3": (["--until", "5s", "--scale", "1/16"], ["default/small-request"]),
+    "race on the fast path": (
+        ["--until", "8s", "--scale", "1/16", "--fast-path"],
+        ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"],
+    ),
     "accidental-burstable": (["--until", "75s", "--speed", "1.4"], ["production/article-service-0"]),
 }
 
@@ -45,7 +49,7 @@ def _left_behind() -> list[str]:
 def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(name, expected):
     options, victims = expected
     done = subprocess.run(
-        [*COMMAND, str(ROOT / "scenarios" / f"{name}.yaml"), *options, "-o", "json"],
+        [*COMMAND, str(ROOT / "scenarios" / f"{name.split()[0]}.yaml"), *options, "-o", "json"],
         capture_output=True,
         text=True,
         timeout=240,
@@ -56,6 +60,8 @@ def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(n
     assert [each["predicted"]["pod"] for each in report["victims"]] == victims
     assert [each["real"]["pod"] for each in report["victims"]] == victims
     assert (report["sameVictims"], report["sameOrder"]) == (True, True)
+    hands = {each[side]["by"] for each in report["victims"] for side in ("predicted", "real")}
+    assert hands == {"kubelet" if "fast path" in name else "kernel"}
 
 
 @pytest.mark.slow
@@ -74,6 +80,16 @@ def test_an_interrupted_rehearsal_leaves_nothing_behind():
 def test_a_scenario_of_several_nodes_is_refused():
     with pytest.raises(InputError, match="a rehearsal has one node"):
         unrehearsable(load_scenario(str(ROOT / "scenarios" / "slow-leak.yaml")))
+
+
+def test_the_prediction_has_the_fast_path_where_the_option_or_the_scenario_asks_for_it():
+    race = load_scenario(str(ROOT / "scenarios" / "race.yaml"))
+    asked = on_this_machine(race, CgroupVersion.V2, fast_path=True)
+    by = [
+        [entry.by for entry in simulate(each).entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}]
+        for each in (race, asked, on_this_machine(asked, CgroupVersion.V1))
+    ]
+    assert by == [["kernel"] * 2, ["kubelet"] * 2, ["kubelet"] * 2]
 
 
 def test_what_is_not_rehearsed_is_named():

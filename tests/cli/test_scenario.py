@@ -448,3 +448,29 @@ def test_the_page_names_every_field_of_demands_nodes_and_workloads():
             field for field in definitions[name]["properties"] if f"`{field}" not in PAGE and f"{field}:" not in PAGE
         ]
         assert missing in ([], ["description"]), name
+
+
+NOTIFIED = """\
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: notified}
+spec:
+  duration: 1s
+  nodes:
+    - name: worker
+      capacity: {cpu: 1, memory: 1Gi}
+      kubelet: {kernelMemcgNotification: true}
+      EXTRA
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "warns"), [("cgroupVersion: 2", 1), ("cgroupVersion: 1", 0), ("fastPath: true", 0)], ids=str
+)
+def test_a_notification_that_never_comes_is_warned_of_once(tmp_path, capsys, extra, warns):
+    path = tmp_path / "scenario.yaml"
+    path.write_text(NOTIFIED.replace("EXTRA", extra))
+    assert main(["simulate", str(path)]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if "never fires" in line]
+    assert len(warned) == warns
+    assert all(line.startswith(f"{path}:9:7: warning: spec.nodes[0].kubelet: ") for line in warned)

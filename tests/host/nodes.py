@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from podqos.agent.events import MemoryNotified
 from podqos.agent.journal import Entry, decode
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.node.host_pod import HostPod
@@ -128,6 +129,11 @@ class NodeStage:
         """Return what the main container of a pod has written, over all its runs."""
         files = sorted((self.settings.state_dir / "logs").glob(f"default_{name}_*/main/*.log"))
         return "".join(file.read_text() for file in files)
+
+    def look(self) -> None:
+        """Let the agent look at the node now, with all figures as fresh as they can be."""
+        self.node.summary()
+        self.node.deliver(MemoryNotified())
 
     def close(self) -> None:
         """End everything, whatever state it is in, and look that nothing is left."""

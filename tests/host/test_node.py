@@ -10,7 +10,6 @@ import pytest
 
 from host.machine import needs_node
 from host.nodes import GROW, MI, PYTHON, kubelet, pod_document, running_node
-from podqos.agent.events import MemoryNotified
 from podqos.qos.cgroup import pod_cgroups, tier_cgroups
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 from podqos.qos.classes import classify
@@ -134,9 +133,9 @@ def test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace():
     with running_node(soft) as stage:
         stage.put(pod_document("polite", *PYTHON, _WINDS_UP))
         stage.until(lambda: "grown" in stage.log("polite"))
-        stage.node.deliver(MemoryNotified())
+        stage.look()
         stage.node.loop.run_for(1.1)
-        stage.node.deliver(MemoryNotified())
+        stage.look()
         assert stage.lines("Evicted")
         folder = stage.settings.state_dir / "logs" / f"default_polite_{stage.pod('polite').uid}"
         stage.until(lambda: stage.lines("Stopped"))
@@ -172,7 +171,7 @@ def test_an_empty_dir_above_its_limit_has_its_pod_evicted():
         figures = stage.node.figures
         figures.disk.begin(figures.folders(stage.node.world.pods.values()))
         figures.disk.go_on(10)
-        stage.node.deliver(MemoryNotified())
+        stage.look()
         stage.until(lambda: stage.lines("CleanedUp"))
         (entry,) = stage.entries("Evicted")
         assert (entry.pod, entry.because.limit_kind, entry.because.name) == (
@@ -213,7 +212,7 @@ def test_process_ids_running_out_evict_the_pod_with_most_of_them():
     with running_node(kubelet(evictionHard={"pid.available": str(threshold)}), memory_bytes=1024 * MI) as stage:
         stage.put(pod_document("forker", *PYTHON, forks), pod_document("other", *_SLEEP))
         stage.until(lambda: "forked" in stage.log("forker") and stage.is_up("other"))
-        stage.node.deliver(MemoryNotified())
+        stage.look()
         stage.until(lambda: stage.lines("CleanedUp"))
         assert stage.lines("Evicted") == [("Evicted", "forker")]
         assert stage.is_up("other")
@@ -379,7 +378,7 @@ def test_a_cgroup_that_vanishes_is_survived():
         stage.node.cgroups.kill(path)
         while not stage.node.cgroups.remove(path):
             time.sleep(0.01)
-        stage.node.deliver(MemoryNotified())
+        stage.look()
         stage.until(lambda: stage.lines("Restarted") and stage.is_up("web", "other"))
 
 

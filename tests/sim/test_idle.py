@@ -108,6 +108,35 @@ def test_pods_that_take_turns_are_quiet_together_though_their_peaks_would_not_be
     assert idle_nodes(scenario(*both, workload(pod("third"), using(500 * MI)), seconds=1000)) == 0
 
 
+SUM = Curve(((0, 0), (50 * SECOND_US, 600 * MI), (100 * SECOND_US, 0)), period_us=100 * SECOND_US)
+REST = Curve(((0, 600 * MI), (50 * SECOND_US, 0), (100 * SECOND_US, 600 * MI)), period_us=100 * SECOND_US)
+EVEN_SECONDS = (1 << 26) / SECOND_US
+"""No slope to a whole number is rounded in so much time."""
+LIMITED = pod("a", limits="memory=100Mi,cpu=1")
+FULL = {
+    "the machine": lambda more: [workload("a", using(500 * MI)), workload("b", using(500 * MI + more))],
+    "the machine, by curves that take turns": lambda more: [
+        workload("a", using(SUM)),
+        workload("b", using(REST)),
+        workload("c", using(400 * MI + more)),
+    ],
+    "a limit": lambda more: [workload(LIMITED, using(ramp(0, 100 * MI + more, EVEN_SECONDS)))],
+    "a quota": lambda more: [workload(LIMITED, using(0, cpu_milli=ramp(0, 1000 + more, 60)))],
+    "the disk": lambda more: [
+        workload(name, using(0, logs_bytes=50 * GI + extra)) for name, extra in (("a", 0), ("b", more))
+    ],
+}
+
+
+@pytest.mark.parametrize("pods", FULL.values(), ids=FULL)
+def test_a_node_that_is_full_to_the_last_unit_is_idle_and_one_more_makes_it_worth_a_look(pods):
+    full, over = (scenario(*pods(more), seconds=100) for more in (0, 1))
+    assert (idle_nodes(full), idle_nodes(over)) == (1, 0)
+    assert encode(simulate(full).entries) == all_awake(full)
+    kinds = simulate(over).tallies.kinds
+    assert kinds.keys() & {"OOMKilled", "Throttled", "Refused"}
+
+
 def test_pods_that_are_not_all_admitted_make_a_node_worth_a_look():
     full = [workload(pod(f"p{number}", "memory=400Mi"), using()) for number in range(3)]
     assert idle_nodes(scenario(*full[:2])) == 1

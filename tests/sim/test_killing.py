@@ -14,7 +14,7 @@ from podqos.kernel.oom import select
 from podqos.qos.cgroup import Cgroup, Level
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import constant
-from podqos.sim.node.memory_groups import NodeMemory
+from podqos.sim.node.node_memory import NodeMemory
 from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.pods import SimContainer, SimPod
 from sim.worlds import using

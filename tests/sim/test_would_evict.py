@@ -11,7 +11,7 @@ from podqos.eviction.signals import Signal
 from podqos.model.profile import LATEST
 from podqos.model.stats import MemoryStats, PodStats
 from podqos.sim.engine.gauge import ONE
-from podqos.sim.node.memory_groups import MemoryGroup
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimPod
 from podqos.sim.node.would_evict import MemoryRequests, would_evict
 

@@ -10,12 +10,23 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.agent.agent import handle, start
-from podqos.agent.commands import Command, CreateCgroup, RemoveCgroup, StartContainer, StartPod, StopPod
+from podqos.agent.commands import (
+    Command,
+    CreateCgroup,
+    HoldPod,
+    MemoryLevel,
+    RemoveCgroup,
+    StartContainer,
+    StartPod,
+    StopPod,
+    WatchMemory,
+)
 from podqos.agent.driver import Driver
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
+    MemoryNotified,
     PodBound,
     PodCleanedUp,
     PodStarted,
@@ -24,7 +35,7 @@ from podqos.agent.events import (
 )
 from podqos.agent.journal import Entry
 from podqos.agent.ports import World
-from podqos.agent.state import AgentConfig
+from podqos.agent.state import AgentConfig, MemoryNotification
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.manager import configure
 from podqos.eviction.observation import observe
@@ -34,6 +45,8 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.qos.cgroup_settings import CgroupSettings
+
+MI = 1 << 20
 
 
 class Stage(Protocol):
@@ -48,6 +61,9 @@ class Stage(Protocol):
     def end(self, pod: Pod, exit_code: int) -> Sequence[Event]:
         """Let the main process of the pod's container exit by itself, and return what the world reported at once."""
 
+    def grow(self, pod: Pod) -> Sequence[Event]:
+        """Let the pod's container take 16 MiB more, if it can, and return what the world reported at once."""
+
     def settle(self, seconds: float) -> Sequence[Event]:
         """Let so much time pass in the world, and return what it reported."""
 
@@ -57,6 +73,8 @@ class WorldContract(ABC):
 
     patience_seconds: float = 5
     """How long outcomes may take on top of a grace period."""
+    at_once_seconds: float = 0.5
+    """How long what happens at once may take."""
 
     @pytest.fixture
     @abstractmethod
@@ -133,6 +151,46 @@ class WorldContract(ABC):
     def test_a_clean_up_is_done_when_it_returns(self, stage, what):
         assert list(stage.world.carry_out(CleanUpNode(what, _reclaiming()))) == []
 
+    def test_a_pod_that_is_held_runs_on_and_has_its_grace_period_if_it_does_not_grow(self, stage):
+        pod = stage.pod("a")
+        _start(stage, pod, self.patience_seconds)
+        assert not stage.world.carry_out(HoldPod(pod))
+        assert not stage.settle(0.2)
+        assert set(observe(stage.world.summary()).pods) == {pod.metadata.uid}
+        events = [*stage.world.carry_out(_eviction(pod, 1)), *stage.settle(1 + self.patience_seconds)]
+        assert events == [PodStopped(pod.metadata.uid)]
+
+    def test_a_pod_that_is_held_and_grows_is_stopped_at_once_and_reported_once(self, stage):
+        pod, other = stage.pod("a"), stage.pod("b")
+        for each in (pod, other):
+            _start(stage, each, self.patience_seconds)
+        stage.world.carry_out(HoldPod(pod))
+        events = [*stage.world.carry_out(_eviction(pod, 600)), *stage.grow(pod), *stage.settle(self.at_once_seconds)]
+        assert events == [PodStopped(pod.metadata.uid)]
+        assert not stage.settle(self.patience_seconds)
+        assert set(observe(stage.world.summary()).pods) == {other.metadata.uid}
+
+    def test_memory_that_crosses_a_level_is_told(self, stage):
+        pod = stage.pod("a")
+        _start(stage, pod, self.patience_seconds)
+        events = [*_watch(stage, _available(stage) - 8 * MI), *stage.settle(self.at_once_seconds)]
+        assert events == []
+        assert MemoryNotified() in [*stage.grow(pod), *stage.settle(self.patience_seconds)]
+
+    def test_levels_that_were_asked_for_before_count_no_more(self, stage):
+        pod = stage.pod("a")
+        _start(stage, pod, self.patience_seconds)
+        _watch(stage, _available(stage) - 8 * MI)
+        assert not stage.world.carry_out(WatchMemory())
+        assert [*stage.grow(pod), *stage.settle(self.at_once_seconds)] == []
+
+    @pytest.mark.parametrize("tell_if_below", [True, False], ids=["wanted", "not wanted"])
+    def test_memory_that_has_crossed_a_level_already_is_told_only_if_that_is_wanted(self, stage, tell_if_below):
+        _start(stage, stage.pod("a"), self.patience_seconds)
+        asked = _watch(stage, _available(stage) + 2 * MI, tell_if_below=tell_if_below)
+        events = [*asked, *stage.settle(self.at_once_seconds)]
+        assert events == ([MemoryNotified()] if tell_if_below else [])
+
     def test_an_agent_relieves_pressure_by_evicting_and_looks_again(self, stage):
         """The threshold is put where the node already is, so that no memory has to be filled for it."""
         pod = stage.pod("a")
@@ -142,6 +200,35 @@ class WorldContract(ABC):
         kinds = [entry.kind.value for entry in entries if entry.kind != "Observed"]
         assert kinds == ["Admitted", "Started", "ConditionChanged", "Evicted", "Stopped", "CleanedUp"]
         assert not observe(stage.world.summary()).pods
+
+    def test_an_agent_on_the_fast_path_evicts_one_pod_after_the_other_without_waiting_for_a_pass(self, stage):
+        pods = [stage.pod("a"), stage.pod("b")]
+        capacity = observe(stage.world.summary()).signals[Signal.MEMORY].capacity
+        config = replace(_config(stage, f"{capacity}"), notification=MemoryNotification.FAST_PATH)
+        entries: list[Entry] = []
+        driver = Driver(config, stage.world, entries.append)
+        driver.start(0)
+        for each in pods:
+            driver.deliver(0, PodBound(each))
+            for happened in stage.settle(self.patience_seconds):
+                driver.deliver(0, happened)
+        for _ in pods:
+            now_us = driver.wake_us
+            driver.deliver(now_us, Woken())
+            for _ in ("stopped", "cleaned up"):
+                for happened in stage.settle(self.patience_seconds):
+                    driver.deliver(now_us, happened)
+        kinds = [entry.kind.value for entry in entries if entry.pod is not None]
+        assert kinds == [*["Admitted", "Started"] * 2, *["Evicted", "Stopped", "CleanedUp"] * 2]
+        assert entries[-1].time_us < 10_000
+
+
+def _available(stage: Stage) -> int:
+    return observe(stage.world.summary()).signals[Signal.MEMORY].available
+
+
+def _watch(stage: Stage, below_bytes: int, *, tell_if_below: bool = False) -> Sequence[Event]:
+    return stage.world.carry_out(WatchMemory((MemoryLevel(Signal.MEMORY, below_bytes, tell_if_below),)))
 
 
 def _config(stage: Stage, hard_memory: str = "100Mi") -> AgentConfig:

@@ -24,6 +24,9 @@ class MemoryStage:
     def end(self, pod: Pod, exit_code: int):
         return [self.world.exit(pod.metadata.name, "main", exit_code)]
 
+    def grow(self, pod: Pod):
+        return self.world.grow(pod.metadata.name, 16)
+
     def settle(self, seconds: float):
         return self.world.settle(seconds)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from eviction.nodes import pod
-from podqos.agent.events import ContainerExited
+from podqos.agent.events import ContainerExited, MemoryNotified
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST
 from podqos.model.quantity import ZERO
 from podqos.model.time_units import SECOND_US
+from podqos.sim.engine.curve import constant
 from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.running import exited, grow
 from podqos.sim.node.settings import node_settings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.scenario.scenario import Options
@@ -53,6 +55,9 @@ class SimStage:
     def alarm(self, now_us: int) -> None:
         """No loop has to look."""
 
+    def notified(self, _: int) -> None:
+        self.reported.append(MemoryNotified())
+
     def condition(self, condition, *, holds: bool) -> None:
         """Nobody asks for it."""
 
@@ -65,7 +70,12 @@ class SimStage:
         return pod(name)
 
     def end(self, pod: Pod, exit_code: int):
-        self.world.exited(self.world.pods[pod.metadata.uid].containers["main"], exit_code)
+        exited(self.world, self.world.pods[pod.metadata.uid].containers["main"], exit_code)
+        return ()
+
+    def grow(self, pod: Pod):
+        container = self.world.pods[pod.metadata.uid].containers["main"]
+        grow(self.world, container, constant(container.anon_bytes(self.now_us) + 16 * MI), self.now_us)
         return ()
 
     def settle(self, seconds: float):

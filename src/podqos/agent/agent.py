@@ -32,9 +32,9 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import tier_cgroups
 
 
-def start(config: AgentConfig, now_us: int) -> Step:
-    """Set a node up: its cgroups, and the first pass of the eviction loop at once."""
-    turn = Turn(config, AgentState(loop=Resting(now_us)), now_us)
+def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> Step:
+    """Set a node up: its cgroups, and the first pass of the eviction loop, at once unless told otherwise."""
+    turn = Turn(config, AgentState(loop=Resting(now_us if first_pass_us is None else first_pass_us)), now_us)
     turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups)))
     return turn.step()
 
@@ -73,21 +73,25 @@ def handle(config: AgentConfig, state: AgentState, now_us: int, event: Event) ->
     return turn.step()
 
 
-def skip_quiet_passes(state: AgentState, until_us: int) -> AgentState:
+def skip_idle_passes(state: AgentState, until_us: int) -> AgentState:
     """Return the state as if all passes before ``until_us`` had been run and had seen nothing.
 
     For worlds that know when nothing happens. Nothing may be met or remembered: the manager's memory is then the same
-    after any number of passes, and only the time of the next one changes.
+    after any number of passes, and only times change.
     """
     loop = state.loop
     assert isinstance(loop, Resting)
-    assert is_quiet(state)
+    assert is_idle(state)
     interval_us = MONITORING_INTERVAL_SECONDS * SECOND_US
-    skipped = max(0, -(-(until_us - loop.wake_us) // interval_us))
-    return replace(state, loop=Resting(loop.wake_us + skipped * interval_us))
+    skipped = -(-(until_us - loop.wake_us) // interval_us)
+    if skipped <= 0:
+        return state
+    wake_us = loop.wake_us + skipped * interval_us
+    watched_us = None if state.watched_us is None else wake_us - interval_us
+    return replace(state, loop=Resting(wake_us), watched_us=watched_us)
 
 
-def is_quiet(state: AgentState) -> bool:
+def is_idle(state: AgentState) -> bool:
     """Whether the eviction loop rests and remembers no threshold and no condition."""
     manager = state.manager
     return isinstance(state.loop, Resting) and not (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.signals import NodeCondition
+from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import Pod
 from podqos.qos.cgroup import Cgroup
 
@@ -72,6 +72,12 @@ class StopPod(Struct, frozen=True, gc=False):
     grace_period_seconds: int
 
 
+class HoldPod(Struct, frozen=True, gc=False):
+    """Stop a pod from growing, and kill it as soon as it tries to; ``EvictPod`` follows. There is no answer to it."""
+
+    pod: Pod
+
+
 class RejectPod(Struct, frozen=True, gc=False):
     """Do not run a pod: it becomes ``Failed`` with this reason and message."""
 
@@ -90,6 +96,25 @@ class SetCondition(Struct, frozen=True, gc=False):
 class LookAtNode(Struct, frozen=True, gc=False):
     """Take the figures of node and pods; the answer is ``Observed``."""
 
+    is_urgent: bool = False
+    """Whether only memory has to be fresh, because there is no time for more."""
+
+
+class MemoryLevel(Struct, frozen=True, gc=False):
+    """An amount of memory that may run out."""
+
+    signal: Signal
+    below_bytes: int
+    """The level is crossed when less than this is available."""
+    tell_if_below: bool = False
+    """Whether to tell also if that is so already; the kernel itself tells of crossings only."""
+
+
+class WatchMemory(Struct, frozen=True, gc=False):
+    """Tell (``MemoryNotified``) when memory crosses one of these levels; those asked for before count no more."""
+
+    levels: tuple[MemoryLevel, ...] = ()
+
 
 Command = (
     CreateCgroup
@@ -98,9 +123,11 @@ Command = (
     | StartPod
     | StartContainer
     | StopPod
+    | HoldPod
     | EvictPod
     | CleanUpNode
     | RejectPod
     | SetCondition
     | LookAtNode
+    | WatchMemory
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from podqos.agent.agent import handle, start
+from podqos.agent.agent import handle, is_idle, skip_idle_passes, start
 from podqos.agent.commands import Command, LookAtNode
 from podqos.agent.events import Event, Observed
 from podqos.agent.journal import Entry
@@ -27,9 +27,14 @@ class Driver:
         self.state = AgentState()
         self._write = write
 
-    def start(self, now_us: int) -> None:
-        """Set the node up; the agent wants to be woken at once for its first pass."""
-        self._carry_on(now_us, start(self.config, now_us))
+    def start(self, now_us: int, first_pass_us: int | None = None) -> None:
+        """Set the node up; the agent wants to be woken for its first pass, at once unless told otherwise."""
+        self._carry_on(now_us, start(self.config, now_us, first_pass_us))
+
+    def skip_idle_passes(self, until_us: int) -> None:
+        """Leave out the passes before a time, if the agent is idle; the world knows that they would see nothing."""
+        if is_idle(self.state):
+            self.state = skip_idle_passes(self.state, until_us)
 
     def deliver(self, now_us: int, event: Event) -> None:
         """Let the agent hear of something, and do what it asks for until it asks for nothing more."""
@@ -54,5 +59,5 @@ class Driver:
 
     def _carry_out(self, command: Command) -> Sequence[Event]:
         if isinstance(command, LookAtNode):
-            return (Observed(observe(self.world.summary())),)
+            return (Observed(observe(self.world.summary(is_urgent=command.is_urgent))),)
         return self.world.carry_out(command)

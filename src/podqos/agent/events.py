@@ -91,10 +91,9 @@ class Observed(Struct, frozen=True, gc=False):
 
 
 class MemoryNotified(Struct, frozen=True, gc=False):
-    """The kernel says that memory has crossed a level that was set for it; a world need not have such a signal.
+    """The kernel says that memory has crossed a level (``WatchMemory``); a world need not have such a signal.
 
-    The agent looks at once instead of at its next pass. The kubelet has the same with ``kernelMemcgNotification``:
-    it is off by default, listens at most once in ten seconds and leaves the growth of the victim alone.
+    It may come for nothing: the kernel counts page cache, too. The agent looks at once instead of at its next pass.
     """
 
 

@@ -1,7 +1,8 @@
 """The kubelet's eviction loop: look, decide, evict, wait, look again.
 
-Between two passes lie ten seconds, unless somebody was evicted: then the loop waits for that pod to be gone and looks
-again at once. The decisions themselves are ``eviction.manager``'s.
+Between two passes lie ten seconds, unless a pod was evicted: then the loop waits for it to be gone and looks again
+within a second. What happens between two passes is in ``memory``, the decisions themselves are ``eviction.manager``'s.
+A kubelet that is notified during an eviction begins a second pass beside the first; here it waits for its next one.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (Start, waitForPodsCleanup), pkg/kubelet/
 pod_workers.go (killPodNow: how long an eviction waits for the containers to end).
@@ -12,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from podqos.agent import pods
-from podqos.agent.commands import LookAtNode, SetCondition
+from podqos.agent.commands import HoldPod, LookAtNode, SetCondition
 from podqos.agent.journal import Kind
+from podqos.agent.memory import REFRESH_SECONDS, fast_path_levels, is_for_memory_now, kubelet_levels
 from podqos.agent.reasons import (
     CleanUpGain,
     ConditionStatus,
@@ -23,7 +25,7 @@ from podqos.agent.reasons import (
     UnderPressure,
     WaitedTooLong,
 )
-from podqos.agent.state import AwaitingCleanUp, CleaningUp, Evicting, Looking, Resting
+from podqos.agent.state import AwaitingCleanUp, CleaningUp, Evicting, Looking, MemoryNotification, Resting
 from podqos.agent.turn import Turn
 from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
 from podqos.eviction.manager import (
@@ -40,6 +42,8 @@ from podqos.model.time_units import SECOND_US
 
 CLEAN_UP_POLL_SECONDS = 1
 LEAST_STOP_TIMEOUT_SECONDS = 10
+LOOK_AGAIN_US = 1000
+"""How soon the fast path looks again: the figures have to be newer than those that led to the eviction."""
 
 
 def woken(turn: Turn) -> None:
@@ -65,10 +69,12 @@ def woken(turn: Turn) -> None:
 
 
 def notified(turn: Turn) -> None:
-    """Look at once, unless somebody is going already: what that frees has to be seen first."""
-    if isinstance(turn.state.loop, Resting):
-        turn.change(loop=Looking())
-        turn.ask(LookAtNode())
+    """Look at once, unless a pod is going already: what that frees has to be seen first."""
+    loop = turn.state.loop
+    if isinstance(loop, Resting):
+        is_kubelet = turn.config.notification is MemoryNotification.KUBELET
+        turn.change(loop=Looking(resume_us=loop.wake_us if is_kubelet else None))
+        turn.ask(LookAtNode(is_urgent=True))
 
 
 def observed(turn: Turn, observation: Observation) -> None:
@@ -84,13 +90,14 @@ def observed(turn: Turn, observation: Observation) -> None:
             pods=turn.state.active_pods,
         )
         turn.change(manager=done.state)
+        _listen_as_kubelet(turn)
         _report(turn, before, done.state, observation)
     elif isinstance(loop, CleaningUp):
         _note_clean_up(turn, loop.first_phase, observation)
         done = after_clean_up(turn.config.eviction, loop.first_phase, observation)
     else:
         return
-    _act(turn, done)
+    _act(turn, done, loop.resume_us)
 
 
 def stopped(turn: Turn, uid: str) -> None:
@@ -109,46 +116,60 @@ def cleaned_up(turn: Turn, uid: str) -> None:
     if remaining:
         turn.change(loop=AwaitingCleanUp(remaining, loop.since_us, loop.wake_us))
     else:
-        turn.change(loop=Resting(_next_poll_us(loop.since_us, turn.now_us)))
+        _look_again(turn, loop.since_us)
 
 
-def _act(turn: Turn, done: Pass) -> None:
+def _listen_as_kubelet(turn: Turn) -> None:
+    """Set the levels that a kubelet is notified of, unless it has done so a moment ago."""
+    before_us = turn.state.watched_us
+    is_due = before_us is None or turn.now_us - before_us >= REFRESH_SECONDS * SECOND_US
+    if turn.config.notification is MemoryNotification.KUBELET and is_due:
+        turn.change(watched_us=turn.now_us)
+        turn.ask(kubelet_levels(turn.config, turn.state.manager))
+
+
+def _act(turn: Turn, done: Pass, resume_us: int | None) -> None:
     evictions = tuple(command for command in done.commands if isinstance(command, EvictPod))
     if done.awaiting is not None:
-        turn.change(loop=CleaningUp(done))
+        turn.change(loop=CleaningUp(done, resume_us=resume_us))
         turn.ask(*done.commands, LookAtNode())
     elif evictions and turn.config.shadow:
         for eviction in evictions:
             turn.note(Kind.WOULD_EVICT, pod=eviction.pod.key, because=_why_evicted(turn, eviction, done.ranking))
-        _rest(turn)
+        _rest(turn, resume_us)
     elif evictions:
         for eviction in evictions:
             turn.note(Kind.EVICTED, pod=eviction.pod.key, because=_why_evicted(turn, eviction, done.ranking))
-        _evict(turn, evictions, ())
+        _evict(turn, evictions, (), resume_us)
     else:
-        _rest(turn)
+        _rest(turn, resume_us)
 
 
-def _rest(turn: Turn) -> None:
-    turn.change(loop=Resting(turn.now_us + MONITORING_INTERVAL_SECONDS * SECOND_US))
+def _rest(turn: Turn, resume_us: int | None) -> None:
+    usual_us = turn.now_us + MONITORING_INTERVAL_SECONDS * SECOND_US
+    turn.change(loop=Resting(usual_us if resume_us is None else max(resume_us, turn.now_us)))
+    if turn.config.notification is MemoryNotification.FAST_PATH:
+        turn.ask(fast_path_levels(turn.config, turn.state.manager))
 
 
-def _evict(turn: Turn, evictions: tuple[EvictPod, ...], evicted: tuple[str, ...]) -> None:
+def _evict(turn: Turn, evictions: tuple[EvictPod, ...], evicted: tuple[str, ...], resume_us: int | None) -> None:
     """End the first of the pods that is still there; upstream ends one after the other."""
     there = [eviction for eviction in evictions if _is_active(turn, eviction)]
     if not there:
-        _await_clean_up(turn, evicted)
+        _await_clean_up(turn, evicted, resume_us)
         return
     current, *waiting = there
     uid = current.pod.metadata.uid
     pods.evicting(turn, uid)
     until_us = turn.now_us + _stop_timeout_seconds(current.grace_period_seconds) * SECOND_US
-    turn.change(loop=Evicting(current, tuple(waiting), (*evicted, uid), until_us))
+    turn.change(loop=Evicting(current, tuple(waiting), (*evicted, uid), until_us, resume_us))
+    if turn.config.notification is MemoryNotification.FAST_PATH and is_for_memory_now(current):
+        turn.ask(HoldPod(current.pod))
     turn.ask(current)
 
 
 def _after_stop(turn: Turn, loop: Evicting) -> None:
-    _evict(turn, loop.waiting, loop.evicted)
+    _evict(turn, loop.waiting, loop.evicted, loop.resume_us)
 
 
 def _is_active(turn: Turn, eviction: EvictPod) -> bool:
@@ -156,13 +177,25 @@ def _is_active(turn: Turn, eviction: EvictPod) -> bool:
     return record is not None and record.is_active
 
 
-def _await_clean_up(turn: Turn, evicted: tuple[str, ...]) -> None:
+def _await_clean_up(turn: Turn, evicted: tuple[str, ...], resume_us: int | None) -> None:
+    """Wait until nothing is left of the pods; a kubelet that was notified does not, its own loop goes on."""
+    if resume_us is not None:
+        _rest(turn, resume_us)
+        return
     remaining = tuple(uid for uid in evicted if uid in turn.state.pods)
     if remaining:
         until_us = turn.now_us + POD_CLEAN_UP_TIMEOUT_SECONDS * SECOND_US
         turn.change(loop=AwaitingCleanUp(remaining, turn.now_us, until_us))
     else:
-        turn.change(loop=Resting(_next_poll_us(turn.now_us, turn.now_us)))
+        _look_again(turn, turn.now_us)
+
+
+def _look_again(turn: Turn, since_us: int) -> None:
+    """Look again after an eviction: a kubelet at the next tick, the fast path as soon as there are new figures."""
+    if turn.config.notification is MemoryNotification.FAST_PATH:
+        turn.change(loop=Resting(turn.now_us + LOOK_AGAIN_US))
+    else:
+        turn.change(loop=Resting(_next_poll_us(since_us, turn.now_us)))
 
 
 def _next_poll_us(since_us: int, now_us: int) -> int:

@@ -9,6 +9,9 @@ same contract:
   having been told to leads to ``ContainerExited``, and the rest of its pod runs on;
 - ``EvictPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after ``RemoveCgroup`` to
   ``PodCleanedUp``;
+- ``HoldPod`` has no answer of its own: a pod that grows all the same stops at once, one that does not runs on;
+- ``WatchMemory`` leads to ``MemoryNotified`` when memory crosses one of the last levels asked for. A world that cannot
+  tell leaves it at that;
 - ``CleanUpNode`` is done when ``carry_out`` returns, so that the next look shows what it gained;
 - ``summary`` shows every pod that runs, under its uid, in the shape of the kubelet's ``/stats/summary``.
 """
@@ -26,8 +29,8 @@ from podqos.model.stats import Summary
 class World(Protocol):
     """A node, simulated or real."""
 
-    def summary(self) -> Summary:
-        """Return the figures of node and pods, as fresh as the world has them."""
+    def summary(self, *, is_urgent: bool = False) -> Summary:
+        """Return the figures of node and pods, as fresh as the world has them; urgently, memory is enough."""
 
     def carry_out(self, command: Command) -> Sequence[Event]:
         """Do what is asked; return what is known to have come of it already."""

@@ -2,11 +2,12 @@
 
 The eviction loop is always in exactly one of these phases::
 
-    Resting ──woken──► Looking ──observed──► Resting                      nothing to do
+    Resting ──woken, or notified──► Looking ──observed──► Resting         nothing to do
                           ▲   │
                           │   ├─observed──► CleaningUp ──observed──► Resting or Evicting
                           │   └─observed──► Evicting ──stopped, or waited long enough──► AwaitingCleanUp
-                          └──────────── the next second after all are cleaned up, at the latest after 30 s
+                          └──────────── the next second after all are cleaned up, at the latest after 30 s;
+                                        on the fast path at once
 
 All values are frozen: a state can be kept, compared and gone back to.
 """
@@ -34,6 +35,17 @@ DEFAULT_MAX_PODS = 110
 LONGEST_BACK_OFF_SECONDS = 300
 
 
+class MemoryNotification(StrEnum):
+    """Who is told by the kernel that memory runs short (``memory``)."""
+
+    OFF = "off"
+    """Nobody: the loop looks every ten seconds."""
+    KUBELET = "kubelet"
+    """The kubelet, with ``kernelMemcgNotification`` on cgroup v1."""
+    FAST_PATH = "fast path"
+    """podqos' own agent, which also keeps a victim from growing and looks again when it is gone."""
+
+
 class AgentConfig(Struct, frozen=True, kw_only=True):
     """One node: its name, what it has, and its kubelet's settings."""
 
@@ -47,6 +59,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
     shadow: bool = False
     """Decide and write down whom to evict, but evict nobody."""
+    notification: MemoryNotification = MemoryNotification.OFF
     profile: Profile = LATEST
     plans: PodPlans | None = None
     """What has been worked out already, for nodes of this kind."""
@@ -153,6 +166,8 @@ class Looking(Struct, frozen=True, gc=False):
     """Figures have been asked for."""
 
     wake_us: None = None
+    resume_us: int | None = None
+    """When the regular pass comes that this one does not put off: a kubelet's that was notified."""
 
 
 class CleaningUp(Struct, frozen=True, gc=False):
@@ -160,6 +175,7 @@ class CleaningUp(Struct, frozen=True, gc=False):
 
     first_phase: Pass
     wake_us: None = None
+    resume_us: int | None = None
 
 
 class Evicting(Struct, frozen=True, gc=False):
@@ -170,6 +186,7 @@ class Evicting(Struct, frozen=True, gc=False):
     evicted: tuple[str, ...]
     """The uids of this pass, the current one included."""
     wake_us: int
+    resume_us: int | None = None
 
 
 class AwaitingCleanUp(Struct, frozen=True, gc=False):
@@ -204,6 +221,8 @@ class AgentState(Struct, frozen=True, gc=False):
     loop: Loop = Resting(0)
     restarts: tuple[Restart, ...] = ()
     """Those that are put off, next first."""
+    watched_us: int | None = None
+    """When a kubelet last set the levels it is notified of."""
 
     @property
     def wake_us(self) -> int | None:

@@ -63,10 +63,19 @@ class Rehearsed(Struct, frozen=True):
     """What the machine did not allow."""
 
 
-def on_this_machine(scenario: Scenario, version: CgroupVersion) -> Scenario:
-    """Return the scenario as it is on this machine: with its version of cgroups, and without controllers."""
+def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bool = False) -> Scenario:
+    """Return the scenario as it is on this machine: with its version of cgroups, and without controllers.
+
+    ``fast_path`` lets the kernel wake the node, whatever the scenario says, where a kubelet looks every ten seconds.
+    """
     number: Literal[1, 2] = 1 if version is CgroupVersion.V1 else 2
-    nodes = tuple(replace(group, spec=replace(group.spec, cgroup_version=number)) for group in scenario.nodes)
+    nodes = tuple(
+        replace(
+            group,
+            spec=replace(group.spec, cgroup_version=number, fast_path=fast_path or group.spec.fast_path),
+        )
+        for group in scenario.nodes
+    )
     workloads = tuple(replace(workload, recreate=False) for workload in scenario.workloads)
     return replace(scenario, nodes=nodes, workloads=workloads)
 
@@ -127,14 +136,13 @@ def _is_used(*curves: Curve) -> bool:
 class Rehearsal:
     """One scenario on one confined node."""
 
-    def __init__(self, scenario: Scenario, say: Callable[[str], None], *, fast_path: bool = False) -> None:
-        """Prepare a node; ``fast_path`` lets the kernel wake it, where a kubelet would look every ten seconds."""
+    def __init__(self, scenario: Scenario, say: Callable[[str], None]) -> None:
+        """Prepare a node."""
         (self._here,) = nodes_now(scenario)
         self._scenario = scenario
         self._spec = _confined(self._here.node)
         self._system_curve = scenario.nodes[0].spec.system.anon_bytes
         self._say = say
-        self._fast_path = fast_path
         self._folder = Path(tempfile.mkdtemp(prefix="podqos-rehearsal-"))
         self._begin = self._folder / "begin"
         self._begin_us = 0
@@ -162,7 +170,7 @@ class Rehearsal:
             cgroup_root=f"podqos-rehearsal-{os.getpid()}",
             memory_bytes=self._spec.memory_bytes,
             configuration=self._spec.config,
-            fast_path=self._fast_path,
+            fast_path=self._spec.fast_path,
             policy=self._scenario.policy,
             profile=self._scenario.profile,
         )

@@ -52,8 +52,6 @@ class Explanation(StrEnum):
     """The kernel's choice hung on less memory than figures are exact to."""
     CLOSE_IN_TIME = "close in time"
     """Two victims fell so close together that either can be first."""
-    FAST_PATH = "fast path"
-    """The real node is woken at once; a kubelet looks every ten seconds."""
     OTHER_SCORE = "other score"
     """The machine did not allow the planned oom_score_adj."""
 
@@ -77,8 +75,6 @@ class Tolerance(Struct, frozen=True, gc=False):
 
     margin_bytes: int = 8 << 20
     time_us: int = SECOND_US // 2
-    fast_path: bool = False
-    """Whether one of the two nodes is woken by the kernel."""
 
 
 class Comparison(Struct, frozen=True, gc=False):
@@ -170,8 +166,6 @@ def _explanation(
         return Explanation.OTHER_SCORE
     if any(_is_close(each, tolerance) for each in (one, other)):
         return Explanation.CLOSE_CALL
-    if tolerance.fast_path and (row.verdict is Verdict.OTHER_HAND or _changed_hands(row, first, second)):
-        return Explanation.FAST_PATH
     if row.verdict is Verdict.MOVED and (
         _has_neighbour(one, first, tolerance) or _has_neighbour(other, second, tolerance)
     ):
@@ -185,14 +179,6 @@ def _differ(one: int | None, other: int | None) -> bool:
 
 def _is_close(victim: Victim | None, tolerance: Tolerance) -> bool:
     return victim is not None and victim.margin_bytes is not None and victim.margin_bytes <= tolerance.margin_bytes
-
-
-def _changed_hands(row: Row, first: Sequence[Victim], second: Sequence[Victim]) -> bool:
-    """Say whether the kernel killed where now the kubelet evicts, so that the course is another from there on."""
-    if By.KUBELET not in {each.by for each in second} or By.KERNEL not in {each.by for each in first}:
-        return False
-    happened = row.happened
-    return happened is None or happened.by is By.KUBELET
 
 
 def _has_neighbour(victim: Victim | None, journal: Sequence[Victim], tolerance: Tolerance) -> bool:

@@ -125,7 +125,10 @@ KERNEL_FIRST = Check(
         "nothing, or the kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, "
         "without regard to priority, and without a grace period."
     ),
-    fix="Raise evictionHard for memory.available, or set kernelMemcgNotification.",
+    fix=(
+        "Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the "
+        "kubelet's notifier is a stub that never fires."
+    ),
     bad=Example(
         _HEAD
         + """\

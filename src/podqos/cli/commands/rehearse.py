@@ -81,12 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         small = replace(small, duration_us=_until_us(arguments.until))
     memory_bytes = small.nodes[0].spec.memory_bytes
     _refuse_too_large(memory_bytes)
-    small = on_this_machine(small, open_cgroups("/podqos-rehearsal").version)
+    small = on_this_machine(small, open_cgroups("/podqos-rehearsal").version, fast_path=arguments.fast_path)
     predicted = simulate(small).entries
-    real = Rehearsal(small, _say, fast_path=arguments.fast_path).run()
+    real = Rehearsal(small, _say).run()
     if arguments.journal is not None:
         write_file(arguments.journal, encode(real.entries))
-    tolerance = Tolerance(margin_bytes=int(memory_bytes * _MARGIN_SHARE), fast_path=arguments.fast_path)
+    tolerance = Tolerance(margin_bytes=int(memory_bytes * _MARGIN_SHARE))
     report = rehearsal_report(
         compare(predicted, real.entries, tolerance),
         scenario=scenario.name,

@@ -70,7 +70,7 @@ def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes
         thresholds=tuple(threshold_rows(node, Summary(stats))),
         pressure=pressure(node),
         fast_path=FastPath(
-            settings.fast_path, dict(node.watch.levels), counters.reactions, counters.last_reaction_seconds
+            settings.fast_path, dict(node.world.memory_watch.levels), counters.reactions, counters.last_reaction_seconds
         ),
         degraded=tuple(node.capabilities.lines()),
         notes=tuple(NoteRow(text, count) for text, count in node.notes.items()),

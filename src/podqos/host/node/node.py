@@ -25,28 +25,17 @@ from msgspec.structs import replace
 from podqos.agent.driver import Driver
 from podqos.agent.events import (
     Event,
-    MemoryNotified,
     PodBound,
     PodDeleted,
     Remembered,
     Woken,
 )
-from podqos.agent.state import (
-    AwaitingCleanUp,
-    ContainerRecord,
-    Evicting,
-    PodRecord,
-    Resting,
-    Stage,
-)
+from podqos.agent.state import ContainerRecord, PodRecord, Resting, Stage
 from podqos.errors import HostError
-from podqos.eviction.observation import observe
-from podqos.eviction.signals import Signal
 from podqos.host.linux.capabilities import detect, open_cgroups
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.procfs import Procfs
-from podqos.host.linux.watch import MemoryWatch, is_memory_short
 from podqos.host.node.adoption import adopt
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
@@ -97,13 +86,12 @@ class Node:
         except HostError:
             self._give_up()
             raise
-        kubepods = node_path(self.config.cgroups)
         self.figures = Figures(
             settings.node,
             cgroups=self.cgroups,
             state=self.state,
             capacity_bytes=settings.memory_bytes,
-            kubepods=kubepods,
+            kubepods=node_path(self.config.cgroups),
             procfs=self.procfs,
         )
         self.figures.image_folder = self.runtime.image_folder()
@@ -126,17 +114,10 @@ class Node:
         """Pods that admission did not let in, by uid."""
         self.wanted: dict[str, Wanted] = {}
         """Pods that the directory asks for, by uid."""
-        self.watch = MemoryWatch(
-            self.cgroups,
-            self.loop,
-            {Signal.MEMORY: self.cgroups.own, Signal.ALLOCATABLE_MEMORY: kubepods},
-            self.crossed,
-        )
         self._saved: dict[str, PodRecord] = {}
         self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
         self._timer: Timer | None = None
         self._is_delivering = False
-        self._was_evicting = False
         self._stops = 0
         self._inotify: INotify | None = None
         self._kernel_log: KernelLog | None = None
@@ -184,7 +165,7 @@ class Node:
 
     def close(self) -> None:
         """Let go of everything; without pods left nothing stays behind on the machine."""
-        self.watch.close()
+        self.world.memory_watch.close()
         is_empty = not self.world.pods
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
@@ -220,17 +201,11 @@ class Node:
         try:
             while self._waiting:
                 self._deliver_one(self._waiting.popleft())
+            self._save()
         finally:
             self._is_delivering = False
-        self._after_events()
-
-    def crossed(self) -> None:
-        """Look at the node at once: the kernel says that memory has crossed its level."""
-        self.world.is_hurried, self.world.noticed = True, time.monotonic()
-        try:
-            self.deliver(MemoryNotified())
-        finally:
-            self.world.is_hurried, self.world.noticed = False, None
+            self.world.settled()
+        self._set_timer()
 
     def summary(self) -> Summary:
         """Return the figures of now, for whoever asks from outside."""
@@ -257,29 +232,6 @@ class Node:
         if len(self.driver.state.pods) < before:
             # Somebody with the same name may have been waiting for this.
             self.loop.call_after(0, self._reconcile)
-
-    def _after_events(self) -> None:
-        self._save()
-        self._set_timer()
-        loop, was_evicting = self.driver.state.loop, self._was_evicting
-        self._was_evicting = isinstance(loop, Evicting | AwaitingCleanUp)
-        if self.settings.fast_path and isinstance(loop, Resting):
-            self._arm(was_evicting=was_evicting)
-
-    def _arm(self, *, was_evicting: bool) -> None:
-        """Set the kernel's level by figures of now.
-
-        The kernel tells of crossings only. If an eviction has just ended and did not bring usage below the level, the
-        next look follows at once, where the kubelet waits for up to a second.
-        """
-        state = self.driver.state.manager
-        thresholds = self.config.eviction.thresholds if state.thresholds is None else state.thresholds
-        seen = observe(self.figures.quick(())).signals
-        known = {threshold.signal for threshold in state.first_observed_us}
-        if not self.watch.arm(thresholds, seen, known):
-            self.note("the kernel has no signal for memory thresholds: pressure is seen within ten seconds only")
-        if was_evicting and is_memory_short(thresholds, seen):
-            self.loop.call_after(0, self.crossed)
 
     def _set_timer(self) -> None:
         if self._timer is not None:

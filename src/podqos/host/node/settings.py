@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.memory import memory_notification
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.errors import HostError, InvalidConfiguration
 from podqos.eviction.kubelet_file import read_kubelet
@@ -50,6 +51,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
     shadow: bool = False
     realtime: bool = False
     fast_path: bool = True
+    """Whether the kernel wakes the node and its victims are kept from growing (``agent.memory``)."""
     keep_pods: bool = False
     policy: Policy | None = None
     profile: Profile = LATEST
@@ -93,6 +95,7 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
         longest_back_off_seconds=configuration.max_container_restart_seconds(settings.profile)
         or LONGEST_BACK_OFF_SECONDS,
         shadow=settings.shadow,
+        notification=memory_notification(configuration, cgroups.version, fast_path=settings.fast_path),
         profile=settings.profile,
     )
 

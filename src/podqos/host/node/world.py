@@ -3,9 +3,8 @@
 ``carry_out`` begins what it is asked for; what takes time is reported later through ``report``. Everything happens on
 the node's one thread (``loop``).
 
-An eviction for memory under a hard threshold first stops the victim's growth (``Cgroups.hold``), then asks it to end.
-If it tries to grow all the same it is killed at once instead of at the end of its second of grace; one that only winds
-up has its second. The kubelet does neither: it lets a victim grow until the kernel steps in.
+A pod that the agent holds (``HoldPod``) is kept from growing (``Cgroups.hold``). If it tries to all the same it is
+killed at once instead of at the end of its grace period; one that only winds up has its time.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
+    HoldPod,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -29,21 +29,25 @@ from podqos.agent.commands import (
     StartPod,
     StopPod,
     UpdateCgroup,
+    WatchMemory,
 )
 from podqos.agent.events import (
     ContainerExited,
     ContainerStarted,
     Event,
+    MemoryNotified,
     PodCleanedUp,
     PodStarted,
     PodStopped,
 )
 from podqos.errors import HostError
-from podqos.eviction.commands import CleanUpNode, EvictPod, Reclaiming
+from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.observation import observe
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups, Unwritten
 from podqos.host.linux.disk import advance, removing
 from podqos.host.linux.loop import Loop
+from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
@@ -124,7 +128,13 @@ class HostWorld:
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
         """How a pod ended that is being stopped because nothing of it is left to run."""
         self.is_hurried = False
-        """Whether the next look is one in a hurry."""
+        """Whether what is being done cannot wait for the disk."""
+        self.memory_watch = MemoryWatch(
+            cgroups,
+            loop,
+            {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},
+            self._memory_crossed,
+        )
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
         """Cgroups of classes, by path, whose limit the kernel did not take: more was in use."""
@@ -140,10 +150,11 @@ class HostWorld:
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
-    def summary(self) -> Summary:
+    def summary(self, *, is_urgent: bool = False) -> Summary:
         """Take the figures of node and pods."""
         there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
-        return self.figures.quick(there) if self.is_hurried else self.figures.full(there)
+        self.is_hurried |= is_urgent
+        return self.figures.quick(there) if is_urgent else self.figures.full(there)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
         """Do what the agent asks for."""
@@ -159,6 +170,8 @@ class HostWorld:
                 return (ContainerStarted(pod.metadata.uid, plan.name),)
             case StopPod(pod, grace):
                 return self._stop(pod, grace)
+            case HoldPod(pod):
+                self._hold(pod)
             case EvictPod():
                 return self._evict(command)
             case CleanUpNode(what):
@@ -167,9 +180,22 @@ class HostWorld:
                 self._turn_away(pod, reason, message)
             case SetCondition(condition, holds):
                 self.conditions[condition] = holds
+            case WatchMemory(levels):
+                if not self.memory_watch.watch(levels, observe(self.figures.quick(())).signals):
+                    self._note(
+                        "the kernel has no signal for memory thresholds: pressure is seen within ten seconds only"
+                    )
             case _:
                 raise AssertionError(command)
         return ()
+
+    def settled(self) -> None:
+        """Hear that everything is done that an event has led to: what comes next is in no hurry."""
+        self.is_hurried, self.noticed = False, None
+
+    def _memory_crossed(self) -> None:
+        self.noticed = time.monotonic()
+        self._report(MemoryNotified())
 
     # ---- adoption ------------------------------------------------------------------------------------------------
 
@@ -337,8 +363,6 @@ class HostWorld:
         host_pod = self.pods.get(command.pod.metadata.uid)
         if host_pod is None:
             return (PodStopped(command.pod.metadata.uid),)
-        if _is_for_memory_now(command):
-            self._hold(host_pod)
         host_pod.state = msgspec.structs.replace(
             host_pod.state, phase="Failed", reason="Evicted", message=command.message, ended_us=_now_us()
         )
@@ -348,8 +372,11 @@ class HostWorld:
             reaction.terminated = time.monotonic()
         return events
 
-    def _hold(self, pod: HostPod) -> None:
+    def _hold(self, held: Pod) -> None:
         """Stop a pod from growing; kill it as soon as it tries to."""
+        pod = self.pods.get(held.metadata.uid)
+        if pod is None:
+            return
         pod.held = self.cgroups.hold(pod.cgroup)
         now = time.monotonic()
         self._reacting[pod.uid] = reaction = Reaction(pod.pod.key, self.noticed, now, now)
@@ -525,12 +552,6 @@ class HostWorld:
         self.figures.disk.go_on(_DISK_SLICE_SECONDS)
         if not self.figures.disk.is_done:
             self._loop.call_after(_DISK_PAUSE_SECONDS, self._go_on_measuring)
-
-
-def _is_for_memory_now(command: EvictPod) -> bool:
-    because = command.because
-    memory = {Signal.MEMORY, Signal.ALLOCATABLE_MEMORY}
-    return isinstance(because, Reclaiming) and because.threshold.signal in memory and because.threshold.is_hard
 
 
 def _with_id(cgroup: Cgroup, run_id: str) -> Cgroup:

@@ -25,7 +25,6 @@ _VERDICTS = {
 _EXPLANATIONS = {
     Explanation.CLOSE_CALL: "the kernel's choice hung on less memory than figures are exact to",
     Explanation.CLOSE_IN_TIME: "two fell so close together that either can be first",
-    Explanation.FAST_PATH: "this node is woken by the kernel at once; a kubelet looks every ten seconds",
     Explanation.OTHER_SCORE: "the machine did not allow the planned oom_score_adj",
 }
 

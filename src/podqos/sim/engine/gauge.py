@@ -88,6 +88,11 @@ class Mark:
         self.is_armed = True
         self._gauge.change(now_us, 0, 0)
 
+    def remove(self) -> None:
+        """Wait no more, for good."""
+        self.is_armed = False
+        self._gauge.marks.remove(self)
+
     def is_reached(self, time_us: int) -> bool:
         """Whether the gauge is at the level or beyond: at least there if rising, below it if falling."""
         amount = self._gauge.fine(time_us)

@@ -169,7 +169,7 @@ def _system_allocations(world: NodeWorld) -> Iterator[Allocation]:
     filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
     supplies = (supply for each in filesystems.values() for supply in each.values())
     for supply in (*supplies, world.pids):
-        yield from (allocation for allocation, container in supply.takers.items() if container is None)
+        yield from (allocation for allocation, taker in supply.takers.items() if taker is None)
 
 
 def _pod_allocations(pod: SimPod) -> Iterator[Allocation]:

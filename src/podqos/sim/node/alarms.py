@@ -7,46 +7,38 @@ remember nothing need not be run.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import derive_containerfs
 from podqos.sim.engine.gauge import Gauge, Mark
-from podqos.sim.node.disks import BYTES, INODES
-
-if TYPE_CHECKING:
-    from podqos.sim.node.node import SimNode
+from podqos.sim.node.resources import NodeResources
+from podqos.sim.node.supply import BYTES, INODES
 
 
 class Alarms:
     """The alarms of one node."""
 
-    def __init__(self, node: SimNode) -> None:
+    def __init__(self, node: NodeResources) -> None:
         self._node = node
         self.are_raised = False
         self._raised_us = 0
-        self._marks: list[tuple[Signal, Mark]] = []
+        self._marks: list[Mark] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
         sums = dict(self._gauges())
         for threshold in (*derived.in_place, *derived.added):
             if threshold.signal in sums:
                 gauge, capacity = sums[threshold.signal]
-                mark = Mark(gauge, node.plan, node.alarm)
-                mark.above(capacity - threshold.amount(capacity).value, node.now_us)
-                self._marks.append((threshold.signal, mark))
-
-    def is_memory_short(self, now_us: int) -> bool:
-        """Whether a threshold of memory is met at this very moment."""
-        memory = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
-        return any(signal in memory and mark.is_reached(now_us) for signal, mark in self._marks)
+                mark = Mark(gauge, node.owner.plan, node.owner.alarm)
+                mark.above(capacity - threshold.amount(capacity).value, node.owner.now_us)
+                self._marks.append(mark)
 
     def look(self, now_us: int) -> None:
         """Lower the alarm after a pass, if nothing is passed any more."""
-        if any(mark.is_reached(now_us) for _, mark in self._marks):
+        if any(mark.is_reached(now_us) for mark in self._marks):
             self._raised_us = now_us
         self.are_raised = now_us - self._raised_us <= self._node.settings.spec.statistics_age_us
-        for _, mark in self._marks:
+        for mark in self._marks:
             if not mark.is_armed and not mark.is_reached(now_us):
                 mark.arm(now_us)
 
@@ -56,16 +48,16 @@ class Alarms:
         self._raised_us = now_us
 
     def _gauges(self) -> Iterator[tuple[Signal, tuple[Gauge, int]]]:
-        world = self._node.world
-        yield Signal.MEMORY, (world.working_set, world.memory.machine.total_bytes)
-        limit = world.pods_limit_bytes
+        node = self._node
+        yield Signal.MEMORY, (node.working_set, node.memory.machine.total_bytes)
+        limit = node.pods_limit_bytes
         if limit is not None:
-            yield Signal.ALLOCATABLE_MEMORY, (world.pods_working_set, limit)
-        yield Signal.PID, (world.pids.gauge, world.pids.limit)
+            yield Signal.ALLOCATABLE_MEMORY, (node.pods_working_set, limit)
+        yield Signal.PID, (node.pids.gauge, node.pids.limit)
         for space, inodes, filesystem in (
-            (Signal.NODEFS, Signal.NODEFS_INODES, world.disks.nodefs),
-            (Signal.IMAGEFS, Signal.IMAGEFS_INODES, world.disks.imagefs),
-            (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES, world.disks.containerfs),
+            (Signal.NODEFS, Signal.NODEFS_INODES, node.disks.nodefs),
+            (Signal.IMAGEFS, Signal.IMAGEFS_INODES, node.disks.imagefs),
+            (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES, node.disks.containerfs),
         ):
             yield space, (filesystem[BYTES].gauge, filesystem[BYTES].limit)
             yield inodes, (filesystem[INODES].gauge, filesystem[INODES].limit)

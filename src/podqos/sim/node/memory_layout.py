@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import Kind, Memory
+from podqos.kernel.memory import Machine
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS
-
-if TYPE_CHECKING:
-    from podqos.sim.node.memory_groups import NodeMemory
-    from podqos.sim.node.pods import SimContainer
+from podqos.sim.node.pods import SimContainer
 
 
-def laid_out(node: NodeMemory, time_us: int) -> Memory:
-    """Return all cgroups with what they hold."""
-    memory = Memory(node.machine)
-    for kind, want in node.system.items():
+def laid_out(
+    machine: Machine, system: Mapping[Kind, Allocation], running: Iterable[SimContainer], time_us: int
+) -> Memory:
+    """Return all cgroups with what they hold; ``system`` is what is held outside of pods."""
+    memory = Memory(machine)
+    for kind, want in system.items():
         memory.put(ROOT, kind, want.at(time_us))
         if kind is Kind.ANON and want.debt:
             memory.put(ROOT, Kind.SWAP, want.debt >> FRACTION_BITS)
-    for container in node.running.values():
+    for container in running:
         for group in reversed(container.groups[:-1]):
             if group.path not in memory:
                 memory.add(group.path, group.settings)

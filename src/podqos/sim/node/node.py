@@ -1,7 +1,7 @@
 """A simulated node: the agent, its world, and when the kubelet looks at what.
 
 The eviction loop's passes are run only where they could see something: as long as nothing is met or remembered, and
-no gauge has passed what a threshold asks for, a pass changes nothing and is skipped (``agent.skip_quiet_passes``). A
+no gauge has passed what a threshold asks for, a pass changes nothing and is skipped (``Driver.skip_idle_passes``). A
 gauge that passes raises the alarm; the loop then goes on at the next of its own times.
 """
 
@@ -12,11 +12,12 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.agent.agent import is_quiet, skip_quiet_passes
+from podqos.agent.agent import is_idle
 from podqos.agent.commands import Command
 from podqos.agent.driver import Driver
-from podqos.agent.events import ContainerExited, Event, Woken
+from podqos.agent.events import ContainerExited, Event, MemoryNotified, Woken
 from podqos.agent.journal import By, Entry, Kind
+from podqos.agent.memory import is_memory_short
 from podqos.agent.reasons import Because, WouldEvict
 from podqos.agent.state import AgentState, Resting
 from podqos.eviction.commands import CleanUpNode
@@ -91,14 +92,13 @@ class SimNode:
         self._wake_us = NEVER_US
         self.world = NodeWorld(name, settings, options, self)
         self.driver = Driver(replace(settings.agent, node=name), self, self._write)
-        self.driver.start(self.now_us)
-        self.alarms = Alarms(self)
-        self.driver.state = replace(self.driver.state, loop=Resting(self.now_us + identity.loop_phase_us))
+        self.driver.start(self.now_us, self.now_us + identity.loop_phase_us)
+        self.alarms = Alarms(self.world)
         self._plan_wake()
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------
 
-    def summary(self) -> Summary:
+    def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Return the figures the kubelet decides on."""
         now_us = self.now_us
         if self._sample is not None and self._sample[0] == now_us and not self._is_fresh:
@@ -190,30 +190,39 @@ class SimNode:
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
         pods = self.world.pods.values()
-        return would_evict(pods, now_us, ranking, threshold_met=self.alarms.is_memory_short(now_us))
+        is_short = is_memory_short(eviction.thresholds, self.world.memory_signals())
+        return would_evict(pods, now_us, ranking, threshold_met=is_short)
 
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 
     def alarm(self, now_us: int) -> None:
         """Say that the eviction loop might see something from now on."""
         self.alarms.raise_all(now_us)
-        self._catch_up(now_us + self._age_us)
+        self.driver.skip_idle_passes(now_us + self._age_us)
         self._plan_wake()
 
-    def _may_skip(self) -> bool:
-        state = self.driver.state
-        return is_quiet(state) and state.manager.thresholds is not None and not self.alarms.are_raised
+    def notified(self, now_us: int) -> None:
+        """Let the agent hear that memory has crossed a level, after everything else of this moment."""
+        self.plan(now_us, EventPriority.KUBELET, self._notified)
 
-    def _catch_up(self, until_us: int) -> None:
-        """Pass over the passes before a time that were skipped."""
-        loop = self.driver.state.loop
-        if isinstance(loop, Resting) and loop.wake_us < until_us and is_quiet(self.driver.state):
-            self.driver.state = skip_quiet_passes(self.driver.state, until_us)
+    def _notified(self, now_us: int) -> None:
+        self.driver.skip_idle_passes(now_us)
+        self._deliver(MemoryNotified(), is_pass=isinstance(self.driver.state.loop, Resting))
+
+    def _may_skip(self) -> bool:
+        """Whether passes are left out. Levels that page cache shifts have to be set again with every pass."""
+        world, state = self.world, self.driver.state
+        if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised:
+            return False
+        return not (world.memory_watch.is_on and world.memory.reclaimable)
 
     def _plan_wake(self) -> None:
         """Plan the next time at which the agent has something to do."""
+        may_skip = self._may_skip()
+        if not may_skip:
+            self.driver.skip_idle_passes(self.now_us)
         state = self.driver.state
-        due_us = NEVER_US if self._may_skip() or state.loop.wake_us is None else state.loop.wake_us
+        due_us = NEVER_US if may_skip or state.loop.wake_us is None else state.loop.wake_us
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
@@ -231,9 +240,11 @@ class SimNode:
             return
         self._wake_us = NEVER_US
         if self._may_skip():
-            self._catch_up(now_us + 1)
-        is_pass = self.driver.state.loop.wake_us == now_us
-        self.driver.deliver(now_us, Woken())
+            self.driver.skip_idle_passes(now_us + 1)
+        self._deliver(Woken(), is_pass=self.driver.state.loop.wake_us == now_us)
+
+    def _deliver(self, event: Event, *, is_pass: bool) -> None:
+        self.driver.deliver(self.now_us, event)
         if is_pass:
-            self.alarms.look(now_us)
+            self.alarms.look(self.now_us)
         self._plan_wake()

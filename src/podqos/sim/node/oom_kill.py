@@ -16,7 +16,8 @@ from podqos.kernel.cgroup import ROOT
 from podqos.kernel.memcg import oom_total_pages
 from podqos.kernel.oom import OOM_SCORE_ADJ_MIN, Process, Selection, kill, select
 from podqos.sim.engine.gauge import FRACTION_BITS
-from podqos.sim.node.memory_groups import MemoryGroup, NodeMemory
+from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.node_memory import NodeMemory
 from podqos.sim.node.pods import SimContainer
 
 _LEAST_POINTS = -(1 << 62)

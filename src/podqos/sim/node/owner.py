@@ -45,6 +45,9 @@ class Owner(Protocol):
     def alarm(self, now_us: int) -> None:
         """Hear that the eviction loop might see something."""
 
+    def notified(self, now_us: int) -> None:
+        """Hear that memory has crossed a level that the agent asked for."""
+
     def left(self, pod: Pod, *, rejected: bool = False) -> None:
         """Hear that a pod does not run any more, or never did."""
 

@@ -14,8 +14,8 @@ from podqos.qos.cgroup_paths import UNKNOWN_ID
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge
-from podqos.sim.node.disks import Supply
-from podqos.sim.node.memory_groups import MemoryGroup
+from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.supply import Supply
 from podqos.sim.scenario.demand import ContainerDemand
 
 LocalLimits = Mapping[tuple[str, str], tuple[Gauge, ...]]

@@ -15,10 +15,10 @@ from podqos.kernel.memcg import Kind
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
-from podqos.sim.node.disks import BYTES, INODES
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.statistics import working_set_bytes
+from podqos.sim.node.supply import BYTES, INODES
 
 
 class ThresholdLine(Struct, frozen=True, gc=False):

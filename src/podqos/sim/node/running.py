@@ -7,22 +7,19 @@ cgroups and the machine, disk its filesystem, process ids the limits on them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Curve
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge
-from podqos.sim.node.disks import BYTES, INODES, Supply
 from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.resources import NodeResources
+from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
 from podqos.sim.scenario.demand import SystemDemand
 
-if TYPE_CHECKING:
-    from podqos.sim.node.world import NodeWorld
 
-
-def begin(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container run, for the first time or again."""
     demand = container.demand
     container.is_running = True
@@ -34,21 +31,22 @@ def begin(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     world.next_pid += max(1, *(value for _, value in demand.processes.knots))
     world.memory.running[container.path] = container
     _begin_memory(world, container, now_us)
+    taker: Taker = container.pod.key, container.name
     _drop_disk(world, container, now_us)
     for what, unit, curve, supply in _disk_curves(world, container):
         limits = container.pod.local_limits.get((container.name, what), ()) if unit == BYTES else ()
         want = container.disk[what, unit] = Allocation(curve, (supply.gauge, *limits), world.owner.plan, now_us)
-        supply.add(want, container)
+        supply.add(want, taker)
     supplies = container.pod.pids
     container.pids = Allocation(demand.pids_wanted, [supply.gauge for supply in supplies], world.owner.plan, now_us)
     for supply in supplies:
-        supply.add(container.pids, container)
+        supply.add(container.pids, taker)
     if not _is_nothing(demand.cpu_milli):
         world.cpu.start(container, now_us)
     _plan_exit(world, container, now_us)
 
 
-def finish(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container end: its memory is free at once, what it wrote stays."""
     container.is_running = False
     del world.memory.running[container.path]
@@ -70,6 +68,12 @@ def finish(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     world.memory.eased(now_us)
 
 
+def exited(world: NodeResources, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
+    """Let a container end that nobody told to."""
+    finish(world, container, world.owner.now_us)
+    world.owner.ended(container, exit_code, oom_killed=oom_killed)
+
+
 def lose_process(container: SimContainer, now_us: int) -> None:
     """Let one process of a container be gone, with its part of the private memory."""
     parts = container.process_count(now_us) + container.lost_processes
@@ -80,7 +84,7 @@ def lose_process(container: SimContainer, now_us: int) -> None:
         container.anon.shrink(now_us, parts - container.lost_processes, parts)
 
 
-def grow(world: NodeWorld, container: SimContainer, curve: Curve, now_us: int) -> None:
+def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
     """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
     if container.anon is None:
         counted = [*_limited(container), world.working_set, world.pods_working_set]
@@ -89,13 +93,13 @@ def grow(world: NodeWorld, container: SimContainer, curve: Curve, now_us: int) -
         container.anon.turn_to(curve, now_us)
 
 
-def remove_traces(world: NodeWorld, pod: SimPod, now_us: int) -> None:
+def remove_traces(world: NodeResources, pod: SimPod, now_us: int) -> None:
     """Remove what a pod wrote."""
     for container in pod.containers.values():
         _drop_disk(world, container, now_us)
 
 
-def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
+def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> None:
     """Let everything outside of pods run."""
     plan, memory = world.owner.plan, world.memory
     for kind, curve in (
@@ -120,7 +124,7 @@ def begin_system(world: NodeWorld, system: SystemDemand, now_us: int) -> None:
     memory.eased(now_us)
 
 
-def _begin_memory(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) -> None:
     demand, plan = container.demand, world.owner.plan
     charged = list(_limited(container))
     counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
@@ -154,11 +158,11 @@ def _limited(container: SimContainer) -> Iterator[Gauge]:
             yield group.gauge
 
 
-def _may_swap(world: NodeWorld, container: SimContainer) -> bool:
+def _may_swap(world: NodeResources, container: SimContainer) -> bool:
     return world.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
 
 
-def _disk_curves(world: NodeWorld, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
+def _disk_curves(world: NodeResources, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
     demand, disks = container.demand, world.disks
     found = [
         ("rootfs", BYTES, demand.rootfs_bytes, disks.containerfs),
@@ -175,7 +179,7 @@ def _disk_curves(world: NodeWorld, container: SimContainer) -> Iterator[tuple[st
             yield what, unit, curve, filesystem[unit]
 
 
-def _drop_disk(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> None:
     disks = world.disks
     for (what, unit), want in container.disk.items():
         supply = (disks.containerfs if what == "rootfs" else disks.nodefs)[unit]
@@ -185,7 +189,7 @@ def _drop_disk(world: NodeWorld, container: SimContainer, now_us: int) -> None:
     container.disk = {}
 
 
-def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
+def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> None:
     """Let a container end when its demand says so; an init container of which nothing is said ends at once."""
     after_us = container.demand.exits_after_us
     if after_us is None and _is_init(container):
@@ -195,7 +199,7 @@ def _plan_exit(world: NodeWorld, container: SimContainer, now_us: int) -> None:
 
     def leave(time_us: int) -> None:
         if container.is_running and container.started_us == time_us - after_us:
-            world.exited(container, container.demand.exit_code)
+            exited(world, container, container.demand.exit_code)
 
     world.owner.plan(now_us + after_us, EventPriority.LIFE, leave)
 

@@ -7,6 +7,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.agent.memory import memory_notification
 from podqos.agent.pod_plans import PodPlans
 from podqos.agent.state import LONGEST_BACK_OFF_SECONDS, AgentConfig
 from podqos.errors import InvalidConfiguration
@@ -55,6 +56,7 @@ def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) ->
         allocatable=for_pods,
         max_pods=allocatable.allocatable[PODS].value,
         longest_back_off_seconds=config.max_container_restart_seconds(profile) or LONGEST_BACK_OFF_SECONDS,
+        notification=memory_notification(config, cgroups.cgroup_version, fast_path=spec.fast_path),
         profile=profile,
         plans=PodPlans(cgroups, profile, for_pods),
     )

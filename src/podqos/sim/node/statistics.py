@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 from podqos.kernel.memcg import Kind
 from podqos.model.stats import (
@@ -22,30 +21,28 @@ from podqos.model.stats import (
     SwapStats,
     VolumeStats,
 )
-from podqos.sim.node.disks import BYTES, INODES
 from podqos.sim.node.pods import SimContainer, SimPod
-
-if TYPE_CHECKING:
-    from podqos.sim.node.world import NodeWorld
+from podqos.sim.node.resources import NodeResources
+from podqos.sim.node.supply import BYTES, INODES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def summary(world: NodeWorld, time_us: int) -> Summary:
+def summary(world: NodeResources, time_us: int) -> Summary:
     """Take the figures of node and pods."""
     time = _EPOCH + timedelta(microseconds=time_us)
     pods = tuple(_pod(pod, time_us, time) for pod in world.pods.values() if not pod.is_gone)
     return Summary(_node(world, time_us, time), pods)
 
 
-def working_set_bytes(world: NodeWorld, time_us: int) -> int:
+def working_set_bytes(world: NodeResources, time_us: int) -> int:
     """Return the working set of the whole node."""
     memory = world.memory
     system = memory.system_bytes(Kind.ANON, time_us) + memory.system_bytes(Kind.ACTIVE_FILE, time_us)
     return system + sum(container.working_set_bytes(time_us) for container in memory.running.values())
 
 
-def _node(world: NodeWorld, time_us: int, time: datetime) -> NodeStats:
+def _node(world: NodeResources, time_us: int, time: datetime) -> NodeStats:
     memory, disks = world.memory, world.disks
     total_bytes = memory.machine.total_bytes
     used = working_set_bytes(world, time_us)

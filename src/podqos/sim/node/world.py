@@ -1,7 +1,8 @@
 """A simulated node as the agent sees it: carries commands out, shows figures, reports what happens.
 
-How demands become memory, disk, process ids and CPU is in ``running``; what the kernel does about them in
-``memory_groups``, ``oom_kill``, ``disks`` and ``throttling``. When the kubelet hears of things is ``node``'s business.
+What the machine has is in ``resources``, how demands become memory, disk, process ids and CPU in ``running``; what the
+kernel does about them in ``node_memory``, ``oom_kill``, ``supply`` and ``throttling``. When the kubelet hears of things
+is ``node``'s business.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from podqos.agent.commands import (
     Command,
     ContainerPlan,
     CreateCgroup,
+    HoldPod,
+    MemoryLevel,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -19,67 +22,49 @@ from podqos.agent.commands import (
     StartPod,
     StopPod,
     UpdateCgroup,
+    WatchMemory,
 )
 from podqos.agent.events import ContainerStarted, Event, PodCleanedUp, PodStarted, PodStopped
-from podqos.agent.journal import Kind as Happened
-from podqos.agent.reasons import CPUThrottled, LimitReached, OOMLevel
+from podqos.agent.journal import Kind
+from podqos.agent.reasons import OOMLevel
 from podqos.eviction.commands import CleanUpNode, EvictPod
+from podqos.eviction.signals import Signal
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup import Cgroup, Level
-from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
-from podqos.sim.engine.gauge import Gauge
-from podqos.sim.node.disks import PIDS, Disks, Supply
+from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
-from podqos.sim.node.memory_groups import MemoryGroup, NodeMemory
+from podqos.sim.node.memory_group import MemoryGroup
+from podqos.sim.node.memory_watch import MemoryWatch
 from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
-from podqos.sim.node.running import begin, begin_system, finish, lose_process, remove_traces
+from podqos.sim.node.resources import NodeResources
+from podqos.sim.node.running import begin, begin_system, exited, finish, lose_process, remove_traces
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
-from podqos.sim.node.throttling import NodeCpu
+from podqos.sim.node.supply import PIDS, Supply
 from podqos.sim.scenario.scenario import Options
 
 _LEVELS = {Level.NODE: OOMLevel.KUBEPODS, Level.QOS: OOMLevel.CLASS, Level.POD: OOMLevel.POD}
-_KILLED = 137
+KILLED_CODE = 137
 """The exit code of what was killed: 128 and the number of SIGKILL."""
 
 
-class NodeWorld:
+class NodeWorld(NodeResources):
     """One simulated node."""
 
     def __init__(self, name: str, settings: SimNodeSettings, options: Options, owner: Owner) -> None:
-        spec = settings.spec
-        self.name = name
-        self.settings = settings
-        self.owner = owner
-        self.pods: dict[str, SimPod] = {}
-        """By uid: those whose sandbox is there, and those of which something is left."""
-        self.memory = NodeMemory(settings.machine, owner.plan, self._out_of_memory)
-        self.disks = Disks(spec, owner.plan, self._refused)
-        self.pids = Supply(PIDS, spec.max_pids, owner.plan, self._refused)
-        self.cpu = NodeCpu(spec.cpu_milli, spec.cgroup_version, owner.plan, self._throttled)
-        self.working_set = Gauge()
-        """What the kubelet counts, of the whole machine."""
-        self.pods_working_set = Gauge()
-        self.next_pid = 1000
+        super().__init__(name, settings, owner, self._out_of_memory)
+        self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
-        self.pid_limits: dict[str, Supply] = {}
-        """By path of the cgroup that sets them."""
-        begin_system(self, spec.system, owner.now_us)
-
-    @property
-    def pods_limit_bytes(self) -> int | None:
-        """The limit of the cgroup of all pods."""
-        groups = (group for group in self.memory.groups.values() if group.level is OOMLevel.KUBEPODS)
-        return next((group.limit_bytes for group in groups), None)
+        begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
-    def summary(self) -> Summary:
+    def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Take the figures as they are now."""
         return summary(self, self.owner.now_us)
 
@@ -94,6 +79,10 @@ class NodeWorld:
                 return self._start_container(command)
             case StopPod(pod, grace) | EvictPod(pod, grace):
                 return self._stop(pod, grace)
+            case HoldPod(pod):
+                self._hold(self.pods[pod.metadata.uid])
+            case WatchMemory(levels):
+                self._watch_memory(levels)
             case RemoveCgroup(uid, path):
                 return self._remove(uid, path)
             case CleanUpNode(what):
@@ -111,7 +100,7 @@ class NodeWorld:
         self.cpu.write(cgroup.path, reading.cpu)
         limit = reading.pids_max
         if limit is not None and cgroup.path not in self.pid_limits:
-            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self._refused)
+            supply = self.pid_limits[cgroup.path] = Supply(PIDS, limit, self.owner.plan, self.refused)
             supply.gauge.since_us = self.owner.now_us
 
     # ---- pods come -----------------------------------------------------------------------------------------------
@@ -167,20 +156,33 @@ class NodeWorld:
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
+        after_us = min(self._options.stop_us, grace_seconds * SECOND_US)
+        return self._later(after_us, lambda: self._stopped(stopping))
 
-        def stop() -> Sequence[Event]:
-            if stopping.is_gone:
-                # It was told twice, and the shorter time counts: deleted, and then evicted.
-                return ()
-            for container in tuple(stopping.running):
-                finish(self, container, self.owner.now_us)
-            stopping.is_gone = True
-            self.owner.left(pod)
-            stopped = PodStopped(stopping.uid)
-            # Without a cgroup of its own nothing else will be asked for it.
-            return (stopped, *self._clean_up(stopping)) if stopping.group is self.memory.root else (stopped,)
+    def _stopped(self, pod: SimPod) -> Sequence[Event]:
+        if pod.is_gone:
+            # It was told twice, and the shorter time counts: deleted, and then evicted.
+            return ()
+        self._kill(pod)
+        pod.is_gone = True
+        self.owner.left(pod.pod)
+        stopped = PodStopped(pod.uid)
+        # Without a cgroup of its own nothing else will be asked for it.
+        return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
 
-        return self._later(min(self._options.stop_us, grace_seconds * SECOND_US), stop)
+    def _kill(self, pod: SimPod) -> None:
+        for container in tuple(pod.running):
+            finish(self, container, self.owner.now_us)
+
+    def _hold(self, pod: SimPod) -> None:
+        """Kill a pod as soon as it grows: its memory is free at once, the agent hears that it has stopped."""
+
+        def grew(now_us: int) -> None:
+            self._kill(pod)
+            self.owner.plan(now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
+
+        now_us = self.owner.now_us
+        Mark(pod.working_set, self.owner.plan, grew).above(pod.working_set.at(now_us), now_us)
 
     def _remove(self, uid: str, path: str) -> Sequence[Event]:
         def remove() -> Sequence[Event]:
@@ -196,22 +198,17 @@ class NodeWorld:
         del self.pods[pod.uid]
         return (PodCleanedUp(pod.uid),)
 
-    def exited(self, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
-        """Let a container end that nobody told to."""
-        finish(self, container, self.owner.now_us)
-        self.owner.ended(container, exit_code, oom_killed=oom_killed)
-
     def _later(self, delay_us: int, act: Callable[[], Sequence[Event]]) -> Sequence[Event]:
         """Do something now and return what came of it, or do it later and report."""
         if not delay_us:
             return act()
 
-        def happen(_: int) -> None:
-            for event in act():
-                self.owner.report(event)
-
-        self.owner.plan(self.owner.now_us + delay_us, EventPriority.LIFE, happen)
+        self.owner.plan(self.owner.now_us + delay_us, EventPriority.LIFE, lambda _: self._report(act()))
         return ()
+
+    def _report(self, events: Sequence[Event]) -> None:
+        for event in events:
+            self.owner.report(event)
 
     # ---- the kernel ----------------------------------------------------------------------------------------------
 
@@ -223,16 +220,15 @@ class NodeWorld:
                 self.owner.lost(now_us)
                 return
             container = killed.container
-            self.owner.note(Happened.OOM_KILLED, killed.because, container.pod.key, container.name)
+            self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
             if killed.has_ended:
-                self.exited(container, _KILLED, oom_killed=True)
+                exited(self, container, KILLED_CODE, oom_killed=True)
             else:
                 lose_process(container, now_us)
 
-    def _refused(self, supply: Supply, want: Allocation, container: SimContainer | None, now_us: int) -> None:
-        because = LimitReached(supply.resource, want.wanted(now_us), supply.limit)
-        pod, name = (None, None) if container is None else (container.pod.key, container.name)
-        self.owner.note(Happened.REFUSED, because, pod, name)
-
-    def _throttled(self, container: SimContainer, because: CPUThrottled, _: int) -> None:
-        self.owner.note(Happened.THROTTLED, because, container.pod.key, container.name)
+    def _watch_memory(self, levels: Sequence[MemoryLevel]) -> None:
+        usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
+        if kubepods is not None and kubepods.gauge is not None:
+            usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
+        sources = {signal: (usage[signal], seen.available) for signal, seen in self.memory_signals().items()}
+        self.memory_watch.watch(levels, sources, self.owner.now_us)

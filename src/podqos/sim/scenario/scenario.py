@@ -59,6 +59,8 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     """When the kubelet's eviction loop runs first; from then on every ten seconds."""
     statistics_age_us: int = 0
     """How old the figures are that the kubelet decides on."""
+    fast_path: bool = False
+    """Whether podqos' own node agent runs there, with its fast path, instead of a kubelet."""
 
 
 class NodeGroup(Struct, frozen=True):

@@ -127,6 +127,9 @@ class NodePart(_Part, frozen=True):
     """By how much the loop of each next machine is later."""
     statistics_age: Duration = Duration(0)
     """How old the figures are that the kubelet sees."""
+    fast_path: bool = False
+    """Whether podqos' own node agent runs there instead of a kubelet: woken by the kernel as soon as memory runs short,
+    it keeps the victim from growing and looks again at once."""
 
 
 class VolumePart(_Part, frozen=True):

@@ -110,7 +110,8 @@ class _Resolution:
         if not spec.nodes:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
-        nodes = NodeReader(self._setting, self._materials.kubelets, profile, self._report).groups(spec.nodes)
+        kubelets = self._materials.kubelets
+        nodes = NodeReader(self._setting, kubelets, profile, self._report, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
         demands = DemandReader(self._setting, names, self._report)
         return Scenario(
@@ -128,6 +129,9 @@ class _Resolution:
 
     def _report(self, path: FieldPath, what: str, fix: str = "") -> None:
         self.findings.append(Finding(path, what, fix))
+
+    def _warn(self, path: FieldPath, what: str, fix: str) -> None:
+        self.findings.append(Finding(path, what, fix, Severity.WARNING))
 
     def _profile(self) -> Profile:
         if not self._spec.kubernetes_version:

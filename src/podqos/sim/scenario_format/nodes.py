@@ -32,12 +32,18 @@ class NodeReader:
     """Makes node groups of what a file says about nodes."""
 
     def __init__(
-        self, setting: Setting, kubelets: Mapping[str, KubeletConfiguration], profile: Profile, report: Report
+        self,
+        setting: Setting,
+        kubelets: Mapping[str, KubeletConfiguration],
+        profile: Profile,
+        report: Report,
+        warn: Report = lambda _path, _what, _fix: None,
     ) -> None:
         self._setting = setting
         self._kubelets = kubelets
         self._profile = profile
         self._report = report
+        self._warn = warn
 
     def groups(self, parts: Sequence[NodePart]) -> tuple[NodeGroup, ...]:
         """Return the groups in their order."""
@@ -78,6 +84,7 @@ class NodeReader:
             taints=part.taints,
             loop_phase_us=int(part.loop_phase),
             statistics_age_us=int(part.statistics_age),
+            fast_path=part.fast_path,
         )
         return NodeGroup(spec, min(max(1, part.count), MOST_NODES), int(part.phase_step))
 
@@ -127,6 +134,9 @@ class NodeReader:
         except InputError as error:
             place = f"{error.where}: " if error.where else ""
             self._report(path, f"the kubelet would not start: {place}{error.what}", error.fix)
+        if config.kernel_memcg_notification and part.cgroup_version != 1 and not part.fast_path:
+            what = "kernelMemcgNotification does nothing on cgroup v2: the kubelet's notifier there never fires"
+            self._warn(path, what, "cgroupVersion: 1, or fastPath: true for podqos' own node agent")
         return config
 
 

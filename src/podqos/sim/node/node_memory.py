@@ -9,24 +9,22 @@ is left to take, and somebody dies, is exact all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 from msgspec.structs import replace
 
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.cgroup import ROOT, parent_path
-from podqos.kernel.memcg import Kind, MemcgSettings
+from podqos.kernel.memcg import Kind, MemcgSettings, Memory
 from podqos.kernel.memory import Machine
 from podqos.kernel.reclaim import Taken, reclaim, reclaimable_bytes
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.memory_layout import laid_out
-
-if TYPE_CHECKING:
-    from podqos.sim.node.pods import SimContainer
+from podqos.sim.node.pods import SimContainer
 
 LEAST_BATCH_BYTES = 1 << 20
 """A cgroup at its limit gives back at least so much at a time, if it has it, or a sixteenth of all it can give."""
@@ -34,39 +32,8 @@ LEAST_BATCH_BYTES = 1 << 20
 RETRY_US = 60 * SECOND_US
 """How often the kubelet writes the cgroups of the classes again (periodicQOSCgroupUpdateInterval)."""
 
-OutOfMemory = Callable[["MemoryGroup", int], None]
+OutOfMemory = Callable[[MemoryGroup, int], None]
 """Kills until a cgroup is within its limit again; told the cgroup and the time."""
-
-
-class MemoryGroup:
-    """One cgroup, or the machine."""
-
-    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
-
-    def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
-        self.path = path
-        self.level = level
-        self.parent = parent
-        self.settings = MemcgSettings()
-        self.limit_bytes: int | None = None
-        self.wanted_bytes: int | None = None
-        """The limit that the kernel refused because more was in use."""
-        self.gauge: Gauge | None = None
-        """All that is charged to it; none where there is no limit to watch."""
-        self.mark: Mark | None = None
-
-    def chain(self) -> Iterator[MemoryGroup]:
-        """Yield the cgroup and those above it."""
-        group: MemoryGroup | None = self
-        while group is not None:
-            yield group
-            group = group.parent
-
-    def excess_bytes(self, time_us: int) -> int:
-        """Return by how much it is over its limit; below zero is what it has left."""
-        assert self.gauge is not None
-        assert self.limit_bytes is not None
-        return self.gauge.at(time_us) - self.limit_bytes
 
 
 class NodeMemory:
@@ -215,7 +182,7 @@ class NodeMemory:
         self.eased(time_us)
 
     def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
-        memory = laid_out(self, time_us)
+        memory = self._laid_out(time_us)
         gainable = reclaimable_bytes(memory, group.path)
         batch = max(LEAST_BATCH_BYTES, gainable // 16)
         return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
@@ -225,11 +192,14 @@ class NodeMemory:
         if not self._can_gain(time_us):
             return
         marks = self.machine.watermarks
-        memory = laid_out(self, time_us)
+        memory = self._laid_out(time_us)
         wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
         self._take(reclaim(memory, ROOT, wanted), time_us)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
+
+    def _laid_out(self, time_us: int) -> Memory:
+        return laid_out(self.machine, self.system, self.running.values(), time_us)
 
     def _can_gain(self, time_us: int) -> bool:
         """Whether there is anything to take back at all: a quick look, before the tree is laid out."""

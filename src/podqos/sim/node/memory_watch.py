@@ -1,0 +1,59 @@
+"""The kernel's word that memory has crossed a level, on a simulated node.
+
+The kernel counts usage, the agent asks by what is available, which leaves inactive page cache out. As on a real node a
+level is therefore put where usage would be if all that may still grow did, by the figures of the moment at which it is
+asked for: page cache that comes and goes later makes the word come too early or too late. It takes no time to arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from podqos.agent.commands import MemoryLevel
+from podqos.eviction.signals import Signal
+from podqos.kernel.build import PAGE_BYTES
+from podqos.sim.engine.event_queue import Action
+from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+
+
+class MemoryWatch:
+    """What the agent of one node has asked for."""
+
+    def __init__(self, planner: Planner, crossed: Action, *, tells_of_falls: bool) -> None:
+        """``tells_of_falls``: cgroup v1 tells of both directions, ``memory.high`` of v2 of one."""
+        self._planner = planner
+        self._crossed = crossed
+        self._tells_of_falls = tells_of_falls
+        self._marks: list[Mark] = []
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anything is watched."""
+        return bool(self._marks)
+
+    def watch(self, levels: Sequence[MemoryLevel], sources: Mapping[Signal, tuple[Gauge, int]], now_us: int) -> None:
+        """Watch these levels and no others; ``sources`` are usage and available bytes by signal."""
+        for mark in self._marks:
+            mark.remove()
+        self._marks = []
+        for level in levels:
+            if level.signal in sources:
+                self._add(level, *sources[level.signal], now_us)
+
+    def _add(self, level: MemoryLevel, usage: Gauge, available_bytes: int, now_us: int) -> None:
+        def rose(time_us: int) -> None:
+            falling.arm(time_us)
+            self._crossed(time_us)
+
+        def fell(time_us: int) -> None:
+            rising.arm(time_us)
+            if self._tells_of_falls:
+                self._crossed(time_us)
+
+        rising, falling = Mark(usage, self._planner, rose), Mark(usage, self._planner, fell, is_rising=False)
+        # Whole pages are counted: what the agent sees then, every part of it rounded down, is below the level.
+        most_bytes = usage.at(now_us) + available_bytes - level.below_bytes + PAGE_BYTES
+        rising.level = falling.level = (most_bytes + 1) << FRACTION_BITS
+        is_below = rising.is_reached(now_us)
+        (falling if is_below and not level.tell_if_below else rising).arm(now_us)
+        self._marks += (rising, falling)
