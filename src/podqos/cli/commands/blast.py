@@ -27,8 +27,8 @@ from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.written_files import write_file
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile, parse_version
-from podqos.report.simulation.blast import CSV_COLUMNS, BlastReport, blast_report, csv_rows, page, table
-from podqos.sim.blast import Blast, BlastNode, NodePods, facts_of, leaks, nodes_now
+from podqos.report.simulation.blast import CSV_COLUMNS, csv_rows, page, table
+from podqos.sim.blast import Blast, BlastNode, BlastRadius, NodePods, leaks, nodes_now, radius_of
 from podqos.sim.engine.curve import constant
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec
@@ -63,18 +63,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Let every pod leak, print, and return the exit code."""
     if arguments.schema:
-        print_schema(BlastReport)
+        print_schema(BlastRadius)
         return 0
     rates = rate_option(arguments.slow, "--slow"), rate_option(arguments.fast, "--fast")
     profile, policy, nodes, errors = _nodes(arguments)
-    facts = {(each.node.name, pod.key): facts_of(pod, profile) for each in nodes for pod, _ in each.pods}
     # Forked children begin with all that is here: what is collected in one of them is copied first.
     gc.freeze()
     tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
     blasts = [blast for found in fan_out(_of_node, tasks, usable_cores(), "node") for blast in found]
     if not blasts:
         raise InputError("no pod runs there", fix="name a scenario with pods, or manifests with their usage")
-    report = blast_report(blasts, facts, slow=rates[0], fast=rates[1])
+    report = radius_of(blasts, slow=rates[0], fast=rates[1])
     if arguments.html is not None:
         write_file(arguments.html, page(report).encode())
     if arguments.output == "table":

@@ -22,7 +22,8 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.written_files import write_file
-from podqos.report.simulation.rehearsal import RehearsalReport, rehearsal_report, table
+from podqos.report.simulation.rehearsal import table
+from podqos.survival.comparison import Rehearsal as RehearsalValue
 
 _MEMORY_SHARE = Fraction(3, 4)
 _MARGIN_SHARE = Fraction(1, 256)
@@ -58,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
     if arguments.schema:
-        print_schema(RehearsalReport)
+        print_schema(RehearsalValue)
         return 0
     if arguments.scenario is None:
         raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
@@ -87,11 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.journal is not None:
         write_file(arguments.journal, encode(real.entries))
     tolerance = Tolerance(margin_bytes=int(memory_bytes * _MARGIN_SHARE), fast_path=arguments.fast_path)
-    report = rehearsal_report(
-        compare(predicted, real.entries, tolerance),
+    found = compare(predicted, real.entries, tolerance)
+    report = RehearsalValue(
         scenario=scenario.name,
         scale=arguments.scale,
-        left_out=left_out,
+        same_victims=found.same_victims,
+        same_order=found.same_order,
+        flagged=len(found.flagged),
+        victims=found.victims,
+        left_out=tuple(left_out),
         notes=real.notes,
     )
     if arguments.output == "table":

@@ -28,12 +28,13 @@ from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.written_files import write_file
 from podqos.model.go_text import parse_duration_ns
 from podqos.model.time_units import MICROSECOND_NS
-from podqos.report.simulation.reading import deadliest_nodes, node_names, run_summary, run_view
+from podqos.report.simulation.reading import deadliest_nodes, node_names, run_view
 from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
 from podqos.report.simulation.view import RunView
 from podqos.sim.node.recording import NodeRecord, Recorder
 from podqos.sim.run import Progress, Run, simulate
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.summary import run_summary
 from podqos.sim.variation import Variation
 
 _FEW_NODES = 12

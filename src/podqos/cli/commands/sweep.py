@@ -31,9 +31,9 @@ from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.engines.engines import carry_out
 from podqos.library.inputs.scenario_files import load_scenario
-from podqos.report.simulation.sweep import CSV_COLUMNS, SweepReport, csv_rows, table
+from podqos.report.simulation.sweep import CSV_COLUMNS, csv_rows, table
 from podqos.sim.scenario.scenario import Scenario
-from podqos.sim.sweep import Point, RunResult, combinations, plan, run_key
+from podqos.sim.sweep import Point, RunResult, Sweep, combinations, plan, run_key
 from podqos.sim.variation import Variation, Varied, parse_varied
 
 _MOST_SEEDS = 100_000
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Sweep, print, and return the exit code."""
     if arguments.schema:
-        print_schema(SweepReport)
+        print_schema(Sweep)
         return 0
     if arguments.scenario is None:
         raise InvalidOption(
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     _refuse_twice(varied)
     points = list(plan(varied, _seeds(arguments.seeds)))
     results = _results(arguments, points)
-    report = SweepReport(
+    report = Sweep(
         scenario=load_scenario(arguments.scenario).name,
         parameters=tuple(each.parameter.text for each in varied),
         runs=len(results),

@@ -15,18 +15,23 @@ from podqos.kernel.memcg import Kind
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.model.time_units import SECOND_NS
 from podqos.sim.node.disks import BYTES, INODES
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.statistics import working_set_bytes
 
 
-class ThresholdLine(Struct, frozen=True, gc=False):
-    """A threshold as a line in a picture."""
+class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
+    """An eviction threshold of a node's kubelet."""
 
     signal: Signal
-    amount: int
     hard: bool
+    amount: int
+    """What must be left for it not to be met: bytes, inodes or processes."""
+    grace_period_seconds: int
+    statement: str
+    """As configured: ``memory.available < 100Mi``. Reports fill it in."""
 
 
 class FilesystemMoment(Struct, frozen=True, gc=False):
@@ -218,7 +223,13 @@ def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
         Signal.PID: spec.max_pids,
     }
     return tuple(
-        ThresholdLine(threshold.signal, threshold.amount(capacity).value, threshold.is_hard)
+        ThresholdLine(
+            threshold.signal,
+            threshold.is_hard,
+            threshold.amount(capacity).value,
+            threshold.grace_period_ns // SECOND_NS,
+            statement="",
+        )
         for threshold in node.settings.agent.eviction.thresholds
         if (capacity := capacities.get(threshold.signal)) is not None
     )
