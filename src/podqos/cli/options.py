@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.files import machine_memory_bytes
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
@@ -125,6 +125,19 @@ def described_node_memory(text: str | None, nodes: Iterable[Node]) -> int:
 
 
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def duration_option(text: str, option: str) -> int:
+    """Return a time above zero in microseconds."""
+    from podqos.sim.scenario_format.shape_text import parse_duration_us
+
+    try:
+        duration_us = parse_duration_us(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where=option, fix=error.fix) from error
+    if duration_us <= 0:
+        raise InvalidOption(f"{text} is no time at all", where=option, fix="for example 90s or 2h")
+    return duration_us
 
 
 def rate_option(text: str, option: str) -> int:

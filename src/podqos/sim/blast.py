@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
 from podqos.eviction.ranking import Policy
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
@@ -96,6 +97,7 @@ class BlastRadius(Struct, frozen=True, rename="camel"):
     fast_bytes_per_second: int
     leaks: tuple[Blast, ...]
     """Most dangerous first."""
+    assumptions: tuple[Assumption, ...] = ()
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "BlastRadius"
 
@@ -196,7 +198,9 @@ class BlastNode:
         )
 
 
-def radius_of(blasts: Iterable[Blast], *, slow: int, fast: int) -> BlastRadius:
+def radius_of(
+    blasts: Iterable[Blast], *, slow: int, fast: int, assumptions: tuple[Assumption, ...] = ()
+) -> BlastRadius:
     """Put together what all leaks lead to."""
     leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
     return BlastRadius(
@@ -205,6 +209,7 @@ def radius_of(blasts: Iterable[Blast], *, slow: int, fast: int) -> BlastRadius:
         slow_bytes_per_second=slow,
         fast_bytes_per_second=fast,
         leaks=tuple(leaks),
+        assumptions=assumptions,
     )
 
 

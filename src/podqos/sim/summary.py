@@ -13,7 +13,7 @@ from msgspec import Struct
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
 from podqos.model.pod import QOSClass
-from podqos.sim.run import Run
+from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import Scenario
 
@@ -81,7 +81,7 @@ class Owner(Struct, frozen=True, gc=False):
     priority: int
 
 
-def run_summary(run: Run) -> RunSummary:
+def run_summary(run: FinishedRun) -> RunSummary:
     """Count a run, on all its nodes."""
     scenario = run.scenario
     owners = _owners(scenario, run.entries)

@@ -34,6 +34,7 @@ from podqos.cli.options import (
     cores_option,
     node_memory_option,
 )
+from podqos.cli.progress import progress_line
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.library.inputs.files import STDIN, manifest_files, total_bytes
 from podqos.library.inputs.sources import Source
@@ -180,13 +181,13 @@ def _spread_outcomes(files: list[str], settings: Settings, output: str) -> Itera
     from podqos.library.engines.fan_out import fan_out, usable_cores
 
     task = partial(explain_file, settings=settings, output=output, cluster=None)
-    outcomes = list(fan_out(task, files, usable_cores()))
+    outcomes = list(fan_out(task, files, usable_cores(), progress_line("reading file")))
     if any(outcome.policies for outcome in outcomes):
         holders = [path for path, outcome in zip(files, outcomes, strict=True) if outcome.policies]
         cluster, problems = _policies([Source(path) for path in holders])
         yield Outcome(problems=problems)
         task = partial(explain_file, settings=settings, output=output, cluster=cluster)
-        outcomes = list(fan_out(task, files, usable_cores()))
+        outcomes = list(fan_out(task, files, usable_cores(), progress_line("reading file")))
     yield from outcomes
 
 
@@ -262,7 +263,9 @@ def _part_outcomes(path: str, settings: Settings) -> list[Outcome]:
 
     parts = cut(path, usable_cores())
     task = partial(explain_part, settings=settings)
-    outcomes = [outcome for outcome in fan_out(task, parts, len(parts)) if outcome is not None]
+    outcomes = [
+        outcome for outcome in fan_out(task, parts, len(parts), progress_line("reading file")) if outcome is not None
+    ]
     return outcomes if len(outcomes) == len(parts) else []
 
 

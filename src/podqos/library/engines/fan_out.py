@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from podqos.errors import HostError
-from podqos.library.inputs.files import with_progress
 
 T = TypeVar("T")
 R = TypeVar("R")
+Progress = Callable[[int, int], None]
+"""Told how many are done, of how many."""
 
 
 def usable_cores() -> int:
@@ -23,23 +24,33 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, what: str = "reading file") -> Iterator[R]:
-    """Yield ``task(input)`` for every input, in order, computed by so many processes; ``what`` names its progress."""
+def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress: Progress | None = None) -> Iterator[R]:
+    """Yield ``task(input)`` for every input, in order, computed by so many processes."""
     workers = max(1, min(workers, len(inputs)))
     if workers == 1:
-        yield from map(task, with_progress(inputs, what))
+        yield from map(task, _told(inputs, len(inputs), progress))
         return
     shares = [inputs[first::workers] for first in range(workers)]
     sys.stdout.flush()
     children = [_Child(task, share) for share in shares[1:]]
     try:
-        own = [task(item) for item in with_progress(shares[0], what, of=len(inputs))]
+        own = [task(item) for item in _told(shares[0], len(inputs), progress)]
         results = [own, *(child.results() for child in children)]
     finally:
         for child in children:
             child.end()
     for index in range(len(inputs)):
         yield results[index % workers][index // workers]
+
+
+def _told(share: Sequence[T], total: int, progress: Progress | None) -> Iterator[T]:
+    """Yield a share, and tell how far all are: the others are worked off at the same pace."""
+    for index, item in enumerate(share):
+        if progress is not None:
+            progress(index * total // len(share), total)
+        yield item
+    if progress is not None:
+        progress(total, total)
 
 
 def in_copy(function: Callable[[], R]) -> R:

@@ -22,7 +22,7 @@ from podqos.report.text.palette import shade
 from podqos.report.text.words import oom_rule
 from podqos.sim.node.recording import NodeRecord
 from podqos.sim.node.settings import SimNodeSettings, node_settings
-from podqos.sim.run import Run
+from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import first_pods, run_summary, workload_of
@@ -31,7 +31,7 @@ _MOST_EVENTS = 5000
 _CLASSES = tuple(QOSClass)
 
 
-def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
+def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     """Put together what is shown of a run; ``records`` are of the nodes in focus, in the order to show them."""
     scenario = run.scenario
     settings = _settings(scenario, records)

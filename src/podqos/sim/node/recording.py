@@ -7,6 +7,8 @@ new ones keep a distance.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
@@ -107,9 +109,10 @@ class NodeRecord(Struct):
 
 
 class Recorder:
-    """Watches a run. ``most_moments`` bounds what is kept per node."""
+    """Watches a run. ``most_moments`` bounds what is kept per node; ``only`` names nodes where not all are watched."""
 
-    def __init__(self, most_moments: int = 2000) -> None:
+    def __init__(self, most_moments: int = 2000, only: Iterable[str] | None = None) -> None:
+        self._only = None if only is None else frozenset(only)
         self._records: dict[str, NodeRecord] = {}
         self._most = most_moments
         self._changed: dict[str, tuple[SimNode, int]] = {}
@@ -122,9 +125,9 @@ class Recorder:
             self._settle(name)
         return self._records
 
-    def records(self, _: str) -> bool:
+    def records(self, node: str) -> bool:
         """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
-        return True
+        return self._only is None or node in self._only
 
     def before(self, node: SimNode, now_us: int) -> None:
         """Look at a node before something happens there."""
