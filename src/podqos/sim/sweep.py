@@ -14,11 +14,11 @@ from itertools import product
 import msgspec
 from msgspec import Struct
 
-from podqos import __version__
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
+from podqos.version import __version__
 
 
 class Point(Struct, frozen=True):
