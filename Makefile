@@ -76,7 +76,7 @@ viewer:
 	@if command -v npm >/dev/null; then $(MAKE) --silent $(PAGE); else echo "no npm: $(PAGE) is not built"; fi \
 	|| echo "the page could not be built (see above); everything but --html works"
 
-$(PAGE): $(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*)
+$(PAGE): docs/schema/simulate.json $(filter-out %/schema.ts,$(wildcard viewer/*.json viewer/*.js viewer/index.html viewer/src/*))
 	cd viewer && npm ci --silent && npm run --silent build -- --logLevel warn
 	cp viewer/dist/index.html $@
 

@@ -9,9 +9,8 @@ from textwrap import dedent, indent
 import pytest
 
 from podqos.cli.main import main
-from podqos.errors import InputError
 from podqos.eviction.ranking import Policy
-from podqos.library.inputs.scenario_files import load_scenario, read_scenario
+from podqos.library.inputs.scenario_files import InvalidScenario, load_scenario, read_scenario
 from podqos.qos.classes import classify
 from podqos.sim.engine.curve import Clock, constant
 from podqos.sim.scenario.demand import IDLE
@@ -353,11 +352,20 @@ def test_several_objects_of_one_name_must_be_told_apart(reads, tmp_path):
     assert reads("workloads: [{workload: Pod/default/web}]", head).problems == ()
 
 
-def test_load_scenario_says_what_is_wrong_and_gives_up(tmp_path, capsys):
+def test_load_scenario_raises_what_is_wrong_and_prints_nothing(tmp_path, capsys):
     (tmp_path / "bad.yaml").write_text("kind: Scenario\n")
-    with pytest.raises(InputError, match="the scenario has"):
+    with pytest.raises(InvalidScenario, match="the scenario has") as raised:
         load_scenario(str(tmp_path / "bad.yaml"))
-    assert "apiVersion: Required value" in capsys.readouterr().err
+    assert "apiVersion: Required value" in str(raised.value.problems[0])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_command_prints_everything_wrong_with_its_scenario(tmp_path, capsys):
+    (tmp_path / "bad.yaml").write_text("kind: Scenario\n")
+    assert main(["simulate", str(tmp_path / "bad.yaml")]) == 2
+    err = capsys.readouterr().err
+    assert "apiVersion: Required value" in err
+    assert "the scenario has" in err
 
 
 # ---- the command -------------------------------------------------------------------------------------------------

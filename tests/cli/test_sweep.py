@@ -67,7 +67,7 @@ def test_finished_runs_are_kept_and_not_run_again(capsys, tmp_path, monkeypatch)
     _, first, _ = _sweep(capsys, *options)
     kept = results.read_bytes()
     assert len(kept.splitlines()) == 2
-    monkeypatch.setattr("podqos.cli.commands.sweep.run_task", None)  # nothing is left to run
+    monkeypatch.setattr("podqos.library.sweeping._run", None)  # nothing is left to run
     assert _sweep(capsys, *options)[1] == first
     assert results.read_bytes() == kept
 
@@ -108,6 +108,15 @@ def test_a_file_of_something_else_is_no_results_file(capsys, tmp_path):
     assert code == 2
     assert f"{results}:1: not a result of a sweep" in err
     assert results.read_text() == "milk\n"
+
+
+@pytest.mark.parametrize("text", ["milk", '{"name": "a notebook"'])
+def test_a_file_of_something_else_without_a_last_newline_is_left_as_it_is(capsys, tmp_path, text):
+    results = tmp_path / "notes.txt"
+    results.write_text(text)
+    code, _, err = _sweep(capsys, *PHASES, "--results", str(results))
+    assert (code, results.read_text()) == (2, text)
+    assert f"{results}:1: not a result of a sweep" in err
 
 
 def test_no_scheduler_at_an_address_is_the_machines_fault(capsys):

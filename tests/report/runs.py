@@ -6,7 +6,6 @@ from podqos.agent.journal import By, Kind
 from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import QOSClass
 from podqos.report.simulation.view import (
-    ConditionSpan,
     ContainerView,
     EventView,
     EvictionRank,
@@ -14,14 +13,13 @@ from podqos.report.simulation.view import (
     Kill,
     NodeView,
     OrdersView,
-    PodSeries,
     PodView,
     RunView,
     Saving,
-    Summary,
-    ThresholdView,
-    WorkloadSummary,
 )
+from podqos.sim.node.recording import ThresholdLine
+from podqos.sim.series import ConditionSpan, PodSeries
+from podqos.sim.summary import RunSummary, WorkloadSummary
 
 MI, GI = 1 << 20, 1 << 30
 
@@ -72,8 +70,8 @@ NODE = NodeView(
     kernel_min_bytes=64 * MI,
     pods_limit_bytes=None,
     thresholds=(
-        ThresholdView(Signal.MEMORY, True, 100 * MI, 0, "memory.available < 100Mi"),
-        ThresholdView(Signal.MEMORY, False, 500 * MI, 30, "memory.available < 500Mi for 30 s"),
+        ThresholdLine(Signal.MEMORY, True, 100 * MI, 0, "memory.available < 100Mi"),
+        ThresholdLine(Signal.MEMORY, False, 500 * MI, 30, "memory.available < 500Mi for 30 s"),
     ),
     times_us=(0, 1_000_000, 1_000_000, 10_000_000, 10_000_000, 20_000_000),
     available_bytes=(4 * GI, 0, 1 * GI, 90 * MI, 3 * GI, 3 * GI),
@@ -142,7 +140,7 @@ RUN = RunView(
     end_us=20_000_000,
     kubernetes_version="1.36",
     policy="kubelet",
-    summary=Summary(
+    summary=RunSummary(
         nodes=1,
         pods=3,
         untouched=1,

@@ -7,7 +7,8 @@ import pytest
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import ReplacementFor
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.repetition import Again, condensed, first_pods
+from podqos.report.simulation.repetition import Again, condensed
+from podqos.sim.summary import first_pods
 
 
 def event(seconds, kind, pod=None):

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from podqos.agent.journal import Entry, Kind
 from podqos.report.simulation.journal_words import again, away, line
-from podqos.report.simulation.repetition import Again, condensed, first_pods
+from podqos.report.simulation.repetition import Again, condensed
+from podqos.sim.summary import first_pods
 
 # What is told, besides everything that happens later than the beginning.
 _SHOWN = (

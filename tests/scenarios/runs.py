@@ -8,7 +8,7 @@ from pathlib import Path
 from podqos.agent.journal import Entry
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.inputs.shipped_scenarios import shipped_scenarios
-from podqos.sim.run import Run, simulate
+from podqos.sim.run import FinishedRun, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = Path(__file__).parent / "golden"
@@ -23,7 +23,7 @@ Told = tuple[float, str, str]
 
 
 @cache
-def run_of(name: str) -> Run:
+def run_of(name: str) -> FinishedRun:
     """Return the run of a shipped scenario."""
     return simulate(load_scenario(name), check=True)
 

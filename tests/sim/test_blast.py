@@ -33,7 +33,7 @@ def test_a_pod_with_a_limit_harms_nobody():
     """It reaches its own limit long before the node has none left."""
     found = _unleash([_holds(pod("a", "memory=1Gi", limits="memory=2Gi"), GI), _holds(pod("b"), GI)], "a", 100 * MI)
     assert (found.others, found.end.by, found.end.cause) == ((), By.KERNEL, "container")
-    assert found.end.after_us == pytest.approx(GI / (100 * MI) * SECOND_US, rel=1e-3)
+    assert found.end.after_seconds == pytest.approx(GI / (100 * MI), rel=1e-3)
 
 
 def test_a_burstable_pod_that_leaks_fast_takes_the_best_effort_ones_first():
@@ -90,5 +90,5 @@ def test_a_leak_from_here_is_the_same_as_a_scenario_with_that_leak(rate):
         for entry in simulate(scenario).entries
         if entry.kind.value in {"OOMKilled", "Evicted"}
     ]
-    expected = [(death.after_us, death.pod) for death in (*found.others, found.end)]
+    expected = [(round(death.after_seconds * SECOND_US), death.pod) for death in (*found.others, found.end)]
     assert kills[: len(expected)] == expected

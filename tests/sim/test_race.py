@@ -10,7 +10,7 @@ from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Curve
-from podqos.sim.run import Run
+from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.scenario import Options
 from sim.worlds import GI, MI, lines, node, run, using, workload
 
@@ -20,7 +20,7 @@ GROWTH = 250 * MI * 10 // 11  # a second
 
 
 @pytest.fixture(scope="module")
-def race() -> Run:
+def race() -> FinishedRun:
     """Return 64Gi of which the kernel keeps 50Mi; analytics-pipeline takes the last at 1.0 s, and again at 2.1 s."""
     at_one = 64 * GI - 50 * MI - OTHERS - 250 * MI
     burst = Curve(((0, at_one - GROWTH + 1), (3 * SECOND_US, at_one + 2 * GROWTH + 1), (3 * SECOND_US, 4 * GI)))

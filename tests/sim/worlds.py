@@ -10,7 +10,7 @@ from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Pod
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve, constant
-from podqos.sim.run import Run, simulate
+from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import Filesystem, MachineSpec, NodeGroup, Options, Scenario, ScenarioWorkload
 
@@ -68,12 +68,12 @@ def scenario(
     return Scenario(duration_us=int(seconds * SECOND_US), workloads=workloads, **{**usual, **fields})
 
 
-def run(*workloads: ScenarioWorkload, **fields: object) -> Run:
+def run(*workloads: ScenarioWorkload, **fields: object) -> FinishedRun:
     """Run a scenario with all checkers."""
     return simulate(scenario(*workloads, **fields), check=True)
 
 
-def lines(done: Run, *kinds: str) -> list[tuple[float, str, str | None]]:
+def lines(done: FinishedRun, *kinds: str) -> list[tuple[float, str, str | None]]:
     """Return time in seconds, kind and pod of the entries, of these kinds or of all."""
     return [
         (entry.time_us / SECOND_US, entry.kind.value, entry.pod)

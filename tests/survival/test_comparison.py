@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import OOMKill, OOMLevel
+from podqos.model.time_units import SECOND_US
 from podqos.survival.comparison import Explanation, Tolerance, Verdict, compare, victims
 
 MI = 1 << 20
@@ -40,7 +41,7 @@ def started(pod: str, at: float) -> Entry:
 
 def _verdicts(expected, happened, **tolerance):
     found = compare(expected, happened, Tolerance(**tolerance))
-    return found, [(row.verdict, row.explanation) for row in found.rows]
+    return found, [(row.verdict, row.explanation) for row in found.victims]
 
 
 def test_equal_journals_are_the_same_whatever_the_times():
@@ -53,13 +54,13 @@ def test_a_victim_that_did_not_fall_is_flagged():
     found, rows = _verdicts([killed("a", 1), killed("b", 2)], [killed("b", 2)])
     assert rows == [(Verdict.ONLY_EXPECTED, None), (Verdict.SAME, None)]
     assert not found.same_victims
-    assert [row.expected.pod for row in found.flagged] == ["ns/a"]
+    assert [row.predicted.pod for row in found.flagged] == ["ns/a"]
 
 
 def test_a_victim_nobody_expected_is_flagged():
     found, rows = _verdicts([killed("a", 1)], [killed("a", 1), killed("c", 1.5)])
     assert rows == [(Verdict.SAME, None), (Verdict.ONLY_HAPPENED, None)]
-    assert [row.happened.pod for row in found.flagged] == ["ns/c"]
+    assert [row.real.pod for row in found.flagged] == ["ns/c"]
 
 
 ORDERS = {
@@ -76,7 +77,7 @@ def test_an_order_the_other_way_round_is_explained_by_closeness_alone(tolerance,
         [killed("b", 1, margin), killed("a", 1 + gap, margin)],
         **tolerance,
     )
-    moved = [row for row in found.rows if row.verdict is Verdict.MOVED]
+    moved = [row for row in found.victims if row.verdict is Verdict.MOVED]
     assert [row.explanation for row in moved] == [explanation]
     assert (found.same_victims, found.same_order) == (True, False)
     assert bool(found.flagged) == (explanation is None)
@@ -111,7 +112,9 @@ def test_every_victim_of_both_journals_is_in_one_row(first, second):
         [(killed if by else evicted)(pod, index) for index, (pod, by) in enumerate(each)] for each in (first, second)
     ]
     found = compare(*journals)
-    assert sorted(row.expected.time_us for row in found.rows if row.expected) == [each.time_us for each in journals[0]]
-    assert sorted(row.happened.time_us for row in found.rows if row.happened) == [each.time_us for each in journals[1]]
+    predicted = sorted(row.predicted.at_seconds for row in found.victims if row.predicted)
+    real = sorted(row.real.at_seconds for row in found.victims if row.real)
+    assert predicted == [each.time_us / SECOND_US for each in journals[0]]
+    assert real == [each.time_us / SECOND_US for each in journals[1]]
     assert (found.same_victims and found.same_order) == ([each[0] for each in first] == [each[0] for each in second])
     assert len(victims(journals[0])) == len(first)

@@ -3,7 +3,7 @@
 import { h, s } from "./dom";
 import { bare, time } from "./format";
 import { shape } from "./marks";
-import type { Kill, Saving } from "./run";
+import type { Kill, Saving } from "./schema";
 import type { State } from "./state";
 
 const MOST = 200;

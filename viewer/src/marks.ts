@@ -3,7 +3,7 @@
 import { s } from "./dom";
 import { bare, time } from "./format";
 import type { Plot } from "./panels";
-import type { Kill } from "./run";
+import type { Kill } from "./schema";
 
 const CLOSE = 17;
 

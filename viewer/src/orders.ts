@@ -2,7 +2,7 @@
 
 import { h, s } from "./dom";
 import { bare, bytes, count, plural, signed, time } from "./format";
-import type { EvictionRank, KernelRank, Orders, Pod, Run } from "./run";
+import type { EvictionRank, KernelRank, OrdersView, PodView, RunView } from "./schema";
 import { indexAt } from "./scale";
 import type { State } from "./state";
 
@@ -29,7 +29,7 @@ export function ordersView(state: State, element: HTMLElement): void {
 }
 
 /** The orders at the cursor: the last recorded before it. At a kill, those that led to it. */
-function ordersAt(state: State): Orders | null {
+function ordersAt(state: State): OrdersView | null {
   const { node, timeUs, kill } = state.now;
   const times = node.orders.map((each) => each.timeUs);
   let index = indexAt(times, timeUs);
@@ -40,7 +40,7 @@ function ordersAt(state: State): Orders | null {
   return node.orders[Math.max(0, index)] ?? null;
 }
 
-function content(state: State, orders: Orders): HTMLElement[] {
+function content(state: State, orders: OrdersView): HTMLElement[] {
   const { run } = state;
   const kernel = firstOfPods(orders.kernel);
   const rows = Math.min(MOST, orders.kubelet.length);
@@ -79,19 +79,19 @@ function crossings(kubelet: readonly EvictionRank[], kernel: readonly KernelRank
   return places.reduce((sum, place, index) => sum + places.slice(index + 1).filter((other) => other < place).length, 0);
 }
 
-function evictionRow(state: State, pod: Pod | undefined, rank: EvictionRank, place: number): HTMLElement {
+function evictionRow(state: State, pod: PodView | undefined, rank: EvictionRank, place: number): HTMLElement {
   const usage = rank.usage === null ? "no statistics" : bytes(rank.usage);
   const requested = rank.request > 0 ? `${usage} of ${bytes(rank.request)}` : `${usage}, no request`;
   const figures = rank.spared === null ? `${requested}${rank.overRequest && rank.request > 0 ? " (over)" : ""}` : `never: ${rank.spared}`;
   return row(state, pod, rank.pod, place, figures, `priority ${count(rank.priority)}`, rank.reason);
 }
 
-function kernelRow(state: State, pod: Pod | undefined, rank: KernelRank, place: number): HTMLElement {
+function kernelRow(state: State, pod: PodView | undefined, rank: KernelRank, place: number): HTMLElement {
   const figures = `badness ${bytes(rank.badnessBytes)}`;
   return row(state, pod, rank.pod, place, figures, `${bytes(rank.usedBytes)}, adj ${signed(rank.oomScoreAdj)}`, rank.reason);
 }
 
-function row(state: State, pod: Pod | undefined, index: number, place: number, ...lines: [string, string, string]): HTMLElement {
+function row(state: State, pod: PodView | undefined, index: number, place: number, ...lines: [string, string, string]): HTMLElement {
   const [figures, more, reason] = lines;
   const title = `${pod?.key ?? "?"} (${pod?.qosClass ?? "?"})${reason ? `: before the next because ${reason}` : ""}`;
   return h(
@@ -111,7 +111,7 @@ function row(state: State, pod: Pod | undefined, index: number, place: number, .
   );
 }
 
-function bridge(run: Run, kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): SVGSVGElement {
+function bridge(run: RunView, kubelet: readonly EvictionRank[], kernel: readonly KernelRank[]): SVGSVGElement {
   const height = kubelet.length * ROW;
   const svg = s("svg", { class: "bridge", width: BRIDGE, height, viewBox: `0 0 ${BRIDGE} ${height}`, "aria-hidden": "true" });
   kubelet.forEach((rank, place) => {

@@ -2,13 +2,13 @@
 
 import { s } from "./dom";
 import { bare, bytes, cores, count } from "./format";
-import type { Node, Run } from "./run";
+import type { NodeView, RunView } from "./schema";
 import { linear, logarithmic, ticks, type Scale } from "./scale";
 import type { State } from "./state";
 
 export interface Plot {
-  run: Run;
-  node: Node;
+  run: RunView;
+  node: NodeView;
   state: State;
   fromUs: number;
   toUs: number;

@@ -1,9 +1,9 @@
 // What the reader is looking at. Whoever shows something subscribes; whoever is clicked changes it here.
 
-import type { Kill, Node, Run } from "./run";
+import type { Kill, NodeView, RunView } from "./schema";
 
 export interface Looking {
-  node: Node;
+  node: NodeView;
   /** The moment whose orders are shown. */
   timeUs: number;
   /** The part of the run that is drawn. */
@@ -17,11 +17,11 @@ export interface Looking {
 export type Change = keyof Looking;
 
 export class State {
-  readonly run: Run;
+  readonly run: RunView;
   private looking: Looking;
   private readonly listeners: ((changed: ReadonlySet<Change>) => void)[] = [];
 
-  constructor(run: Run, node: Node) {
+  constructor(run: RunView, node: NodeView) {
     this.run = run;
     this.looking = { node, timeUs: 0, fromUs: 0, toUs: run.endUs, kill: null, pod: null };
     Object.assign(this.looking, this.firstLook(node));
@@ -50,7 +50,7 @@ export class State {
     for (const listener of this.listeners) listener(changed);
   }
 
-  showNode(node: Node): void {
+  showNode(node: NodeView): void {
     this.change({ node, pod: null, ...this.firstLook(node) });
   }
 
@@ -65,7 +65,7 @@ export class State {
   }
 
   /** Begin at the first kill, close enough to tell the kills apart. */
-  private firstLook(node: Node): Partial<Looking> {
+  private firstLook(node: NodeView): Partial<Looking> {
     const kills = this.run.kills.filter((kill) => kill.node === node.name);
     const first = kills[0];
     const last = kills.at(-1);

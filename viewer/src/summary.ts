@@ -3,19 +3,19 @@
 import { h } from "./dom";
 import { count, duration, plural, time } from "./format";
 import { icon } from "./kills";
-import type { Run, Summary } from "./run";
+import type { RunSummary, RunView } from "./schema";
 import type { State } from "./state";
 
 const MOST_EVENTS = 500;
 const HOUSEKEEPING = new Set(["Placed", "Admitted", "Stopped", "CleanedUp", "Exited"]);
 
-export function headline(summary: Summary): string {
+export function headline(summary: RunSummary): string {
   const kernel = summary.oomKills === 0 ? "The kernel killed nobody" : `The kernel killed ${plural(summary.oomKills, "container")}`;
   const kubelet = summary.evictions === 0 ? "the kubelet evicted nobody" : `the kubelet evicted ${plural(summary.evictions, "pod")}`;
   return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} came through untouched.`;
 }
 
-export function tiles(summary: Summary): HTMLElement {
+export function tiles(summary: RunSummary): HTMLElement {
   const by = (counts: Readonly<Record<string, number>>) =>
     Object.entries(counts)
       .map(([name, number]) => `${number} ${name}`)
@@ -33,7 +33,7 @@ export function tiles(summary: Summary): HTMLElement {
   );
 }
 
-export function workloads(run: Run): HTMLElement {
+export function workloads(run: RunView): HTMLElement {
   const heads = ["Workload", "Class", "Priority", "Pods", "Untouched", "OOM kills", "Evictions", "Restarts", "Downtime", "CPU short"];
   return h(
     "div",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
@@ -102,6 +102,19 @@ def cores_option(text: str) -> int:
 
 
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def duration_option(text: str, option: str) -> int:
+    """Return a time above zero in microseconds."""
+    from podqos.sim.scenario_format.shape_text import parse_duration_us
+
+    try:
+        duration_us = parse_duration_us(text)
+    except InputError as error:
+        raise InvalidOption(error.what, where=option, fix=error.fix) from error
+    if duration_us <= 0:
+        raise InvalidOption(f"{text} is no time at all", where=option, fix="for example 90s or 2h")
+    return duration_us
 
 
 def rate_option(text: str, option: str) -> int:

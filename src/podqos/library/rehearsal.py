@@ -25,10 +25,10 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, decode
 from podqos.agent.state import Resting
-from podqos.errors import HostError, InputError
+from podqos.errors import HostError, InputError, InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.host.linux import load
-from podqos.host.linux.capabilities import find_mounts
+from podqos.host.linux.capabilities import find_mounts, open_cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.node import Node
 from podqos.host.node.settings import NodeSettings
@@ -41,8 +41,11 @@ from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.sim.blast import nodes_now
 from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.run import simulate
+from podqos.sim.scaling import Scale, scaled
 from podqos.sim.scenario.demand import ContainerDemand
 from podqos.sim.scenario.scenario import MachineSpec, Scenario
+from podqos.survival.comparison import Rehearsal, Tolerance, compare
 
 _INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
 _LOOK_SECONDS = 0.1
@@ -50,6 +53,10 @@ _SETTLING_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
 _HELD = 0.995
 """Of what all hold at the beginning: the kernel counts in batches."""
+_MEMORY_SHARE = Fraction(3, 4)
+"""Of the memory that is available: what a rehearsal may take."""
+_MARGIN_SHARE = Fraction(1, 256)
+"""Of the node's memory: what the kernel's batches and page tables make uncertain."""
 # A container that is started again takes its time, as the scenario says, before it takes any memory.
 _AGAIN = 'if [ -e "$1" ]; then sleep "$2"; fi; : > "$1"; shift 2; exec "$@"'
 
@@ -57,10 +64,76 @@ _AGAIN = 'if [ -e "$1" ]; then sleep "$2"; fi; : > "$1"; shift 2; exec "$@"'
 class Rehearsed(Struct, frozen=True):
     """What came of it."""
 
-    entries: tuple[Entry, ...]
-    """With times counted from the beginning of the scenario."""
-    notes: tuple[str, ...]
-    """What the machine did not allow."""
+    report: Rehearsal
+    journal: tuple[Entry, ...]
+    """Of the real node, with times counted from the beginning of the scenario."""
+
+
+def rehearse(
+    scenario: Scenario,
+    *,
+    scale: str = "1/32",
+    speed: str = "1",
+    until_us: int | None = None,
+    fast_path: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Rehearsed:
+    """Run a scenario in small on this machine's kernel, and hold what happens against what the simulation predicts.
+
+    ``scale`` is how much of the scenario's memory to use, ``speed`` lets demands change faster, ``fast_path`` lets the
+    kernel wake the node, where a kubelet would look every ten seconds. ``say`` is told how far it is.
+    """
+    left_out = unrehearsable(scenario)
+    cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
+    small = scaled(scenario, Scale(_scale(scale), min(Fraction(1), cores), 1 / _speed(speed)))
+    if until_us is not None:
+        small = replace(small, duration_us=until_us)
+    memory_bytes = small.nodes[0].spec.memory_bytes
+    _refuse_too_large(memory_bytes)
+    small = on_this_machine(small, open_cgroups("/podqos-rehearsal").version, fast_path=fast_path)
+    predicted = simulate(small).entries
+    journal, notes = RealRun(small, say).run()
+    tolerance = Tolerance(margin_bytes=int(memory_bytes * _MARGIN_SHARE))
+    found = compare(predicted, journal, tolerance)
+    report = Rehearsal(
+        scenario=scenario.name,
+        scale=scale,
+        same_victims=found.same_victims,
+        same_order=found.same_order,
+        flagged=len(found.flagged),
+        victims=found.victims,
+        left_out=tuple(left_out),
+        notes=notes,
+    )
+    return Rehearsed(report, journal)
+
+
+def _scale(text: str) -> Fraction:
+    scale = _fraction(text)
+    if not 0 < scale <= 1:
+        raise InvalidOption(f"{text!r} is no part of one", where="--scale", fix="for example 1/32")
+    return scale
+
+
+def _speed(text: str) -> Fraction:
+    speed = _fraction(text)
+    if speed <= 0:
+        raise InvalidOption(f"{text!r} is no speed", where="--speed", fix="for example 10")
+    return speed
+
+
+def _fraction(text: str) -> Fraction:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return Fraction(0)
+
+
+def _refuse_too_large(memory_bytes: int) -> None:
+    there = Procfs().machine_memory().available_bytes
+    if memory_bytes > there * _MEMORY_SHARE:
+        what = f"the rehearsal takes {memory_bytes >> 20} MiB, and {there >> 20} MiB are available"
+        raise HostError(f"{what}: choose a smaller --scale")
 
 
 def on_this_machine(scenario: Scenario, version: CgroupVersion, *, fast_path: bool = False) -> Scenario:
@@ -133,7 +206,7 @@ def _is_used(*curves: Curve) -> bool:
     return any(value for curve in curves for _, value in curve.knots)
 
 
-class Rehearsal:
+class RealRun:
     """One scenario on one confined node."""
 
     def __init__(self, scenario: Scenario, say: Callable[[str], None]) -> None:
@@ -151,15 +224,15 @@ class Rehearsal:
         self._deadline = 0.0
         self._is_done = self._gave_up = False
 
-    def run(self) -> Rehearsed:
-        """Run the scenario from beginning to end; nothing of it stays behind, whatever happens."""
+    def run(self) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+        """Return the journal and what the machine did not allow; nothing stays behind, whatever happens."""
         try:
             return self._run()
         finally:
             self._end_filler()
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _run(self) -> Rehearsed:
+    def _run(self) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         manifests = self._folder / "manifests"
         manifests.mkdir()
         self._write_manifests(manifests)
@@ -194,7 +267,7 @@ class Rehearsal:
             if entry.time_us >= self._begin_us
         )
         end_us = self._scenario.duration_us
-        return Rehearsed(tuple(entry for entry in entries if entry.time_us <= end_us), tuple(node.notes))
+        return tuple(entry for entry in entries if entry.time_us <= end_us), tuple(node.notes)
 
     # ---- the beginning -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ begins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,19 +16,19 @@ from msgspec.structs import replace
 from podqos.agent.journal import By, Entry, Kind
 from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
 from podqos.eviction.ranking import Policy
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -43,37 +43,63 @@ class Leak(Struct, frozen=True, gc=False):
     bytes_per_second: int
 
 
-class PodFacts(Struct, frozen=True, gc=False, rename="camel"):
-    """What matters of a pod."""
-
-    pod: str
-    qos_class: QOSClass
-    priority: int
-    is_critical: bool
-
-
 class Death(Struct, frozen=True, gc=False, rename="camel"):
     """A container killed by the kernel, or a pod evicted by the kubelet."""
 
-    after_us: int
-    """Since the leak began."""
-    by: By
     pod: str
     container: str | None
+    qos_class: QOSClass
+    priority: int
+    is_critical: bool
+    after_seconds: float
+    """Since the leak began."""
+    by: By
     cause: str
     """The level that ran out of memory, or the signal."""
 
 
-class Blast(Struct, frozen=True):
-    """What one leak leads to."""
+class Blast(Struct, frozen=True, gc=False, rename="camel"):
+    """What one pod does when it leaks at one rate."""
 
     node: str
-    leak: Leak
-    facts: PodFacts
+    pod: str
+    container: str
+    qos_class: QOSClass
+    priority: int
+    rate_bytes_per_second: int
     others: tuple[Death, ...]
-    """In the order in which they die."""
+    """In the order in which they die, until the one that leaks does."""
+    takes_guaranteed: bool
+    takes_critical: bool
     end: Death | None
-    """Of the one that leaks; None where it was still there when nothing more could happen."""
+    """Of the one that leaks; null where nobody stops it."""
+
+    @property
+    def pods_taken(self) -> int:
+        """How many other pods it takes."""
+        return len({death.pod for death in self.others})
+
+    @property
+    def danger(self) -> tuple[int, int, int, float]:
+        """What the list is sorted by: critical pods first, then Guaranteed ones, then how many, then how soon."""
+        critical = sum(death.is_critical for death in self.others)
+        guaranteed = sum(death.qos_class is QOSClass.GUARANTEED for death in self.others)
+        soonest = min((death.after_seconds for death in self.others), default=float("inf"))
+        return -critical, -guaranteed, -self.pods_taken, soonest
+
+
+class BlastRadius(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos blast -o json``. Fields are added, never renamed or removed."""
+
+    nodes: int
+    pods: int
+    slow_bytes_per_second: int
+    fast_bytes_per_second: int
+    leaks: tuple[Blast, ...]
+    """Most dangerous first."""
+    assumptions: tuple[Assumption, ...] = ()
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "BlastRadius"
 
 
 class NodePods(Struct, frozen=True):
@@ -121,7 +147,7 @@ class BlastNode:
     ) -> None:
         """Set the node up; ``slowest`` is the lowest rate of growth that will be asked for."""
         self._pods = pods
-        self._facts = {pod.key: facts_of(pod, profile) for pod, _ in pods.pods}
+        self._profile = profile
         until_us = _horizon_us(pods.node, slowest)
         self._queue = EventQueue(until_us)
         self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._queue)
@@ -134,29 +160,57 @@ class BlastNode:
         assert node is not None
         pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
         container = pod.containers[leak.container]
-        entries, queue = self._cluster.entries, self._queue
-        read = len(entries)
         until_us = _horizon_us(self._pods.node, leak.bytes_per_second)
         held = container.anon_bytes(0)
         growth = leak.bytes_per_second * until_us // SECOND_US
         grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
         others: list[Death] = []
+        for death in self._deaths(until_us):
+            if death.pod == leak.pod and death.container in {None, leak.container}:
+                return self._blast(leak, pod.pod, others, death)
+            others.append(death)
+        return self._blast(leak, pod.pod, others, None)
+
+    def _deaths(self, until_us: int) -> Iterator[Death]:
+        """Go on, and yield who dies."""
+        entries, queue = self._cluster.entries, self._queue
+        pods = {pod.key: pod for pod, _ in self._pods.pods}
+        read = len(entries)
         while queue.next is not None and queue.next[0] <= until_us:
             queue.step()
             for entry in entries[read:]:
-                death = _death(entry)
-                if death is not None and death.pod == leak.pod and death.container in {None, leak.container}:
-                    return Blast(node.name, leak, self._facts[leak.pod], tuple(others), death)
-                if death is not None:
-                    others.append(death)
+                if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
+                    yield _death(entry, pods[entry.pod], self._profile)
             read = len(entries)
-        return Blast(node.name, leak, self._facts[leak.pod], tuple(others), None)
+
+    def _blast(self, leak: Leak, pod: Pod, others: Sequence[Death], end: Death | None) -> Blast:
+        return Blast(
+            node=self._pods.node.name,
+            pod=leak.pod,
+            container=leak.container,
+            qos_class=class_of(pod, self._profile),
+            priority=pod.spec.priority or 0,
+            rate_bytes_per_second=leak.bytes_per_second,
+            others=tuple(others),
+            takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
+            takes_critical=any(death.is_critical for death in others),
+            end=end,
+        )
 
 
-def facts_of(pod: Pod, profile: Profile = LATEST) -> PodFacts:
-    """Return what matters of a pod."""
-    qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
-    return PodFacts(pod.key, qos_class, pod.spec.priority or 0, pod.is_critical)
+def radius_of(
+    blasts: Iterable[Blast], *, slow: int, fast: int, assumptions: tuple[Assumption, ...] = ()
+) -> BlastRadius:
+    """Put together what all leaks lead to."""
+    leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
+    return BlastRadius(
+        nodes=len({each.node for each in leaks}),
+        pods=len({(each.node, each.pod) for each in leaks}),
+        slow_bytes_per_second=slow,
+        fast_bytes_per_second=fast,
+        leaks=tuple(leaks),
+        assumptions=assumptions,
+    )
 
 
 def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
@@ -198,9 +252,8 @@ def _still(usage: ContainerUsage) -> ContainerDemand:
     )
 
 
-def _death(entry: Entry) -> Death | None:
-    if entry.pod is None or entry.kind not in {Kind.OOM_KILLED, Kind.EVICTED}:
-        return None
+def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:
+    by, cause = entry.by or By.KUBELET, ""
     match entry.because:
         case OOMKill(level=level):
             by, cause = By.KERNEL, level.value
@@ -208,6 +261,13 @@ def _death(entry: Entry) -> Death | None:
             by, cause = By.KUBELET, signal.value
         case LocalStorageExceeded(limit_kind=kind):
             by, cause = By.KUBELET, kind.value
-        case _:
-            by, cause = entry.by or By.KUBELET, ""
-    return Death(entry.time_us, by, entry.pod, entry.container, cause)
+    return Death(
+        pod=pod.key,
+        container=entry.container,
+        qos_class=class_of(pod, profile),
+        priority=pod.spec.priority or 0,
+        is_critical=pod.is_critical,
+        after_seconds=entry.time_us / SECOND_US,
+        by=by,
+        cause=cause,
+    )

@@ -33,7 +33,7 @@ class Tallies(Struct, frozen=True):
     """Entries of the journal by kind."""
 
 
-class Run(Struct, frozen=True):
+class FinishedRun(Struct, frozen=True):
     """A scenario that has been run."""
 
     scenario: Scenario
@@ -49,7 +49,7 @@ def simulate(
     recorder: Recorder | None = None,
     check: bool = False,
     progress: Progress | None = None,
-) -> Run:
+) -> FinishedRun:
     """Run a scenario. ``check`` holds the invariants after every event, at a price."""
     return Simulation(scenario, recorder=recorder, check=check).finish(progress)
 
@@ -65,7 +65,7 @@ class Simulation:
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._step()
 
-    def finish(self, progress: Progress | None = None) -> Run:
+    def finish(self, progress: Progress | None = None) -> FinishedRun:
         """Go on to the end."""
         queue, scenario = self._queue, self._scenario
         while queue.next is not None:
@@ -81,7 +81,7 @@ class Simulation:
             for line in initial.lines:
                 kinds[line.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
-        return Run(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
+        return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 
     def _step(self) -> None:
         if self._watch is None:

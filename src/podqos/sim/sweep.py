@@ -1,8 +1,8 @@
 """A scenario under many values and seeds: the plan of all runs, what is kept of each, and what they say together.
 
 Runs are independent of each other, so the plan can be carried out anywhere and in any order; each run is known by a key
-made of everything it depends on, so an interrupted sweep goes on where it was. Who starts the runs is ``cli``'s
-business.
+made of everything it depends on, so an interrupted sweep goes on where it was. Who starts the runs is
+``library``'s business.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from itertools import product
 import msgspec
 from msgspec import Struct
 
-from podqos import __version__
 from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.variation import Assignment, Varied
+from podqos.version import __version__
 
 
 class Point(Struct, frozen=True):
@@ -102,6 +102,17 @@ class Combination(Struct, frozen=True, rename="camel"):
     oom_kills: Distribution
     evictions: Distribution
     workloads: tuple[WorkloadSurvival, ...]
+
+
+class Sweep(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos sweep -o json``. Fields are added, never renamed or removed."""
+
+    scenario: str
+    parameters: tuple[str, ...]
+    runs: int
+    combinations: tuple[Combination, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Sweep"
 
 
 def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]:

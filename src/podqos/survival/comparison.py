@@ -13,21 +13,20 @@ from enum import StrEnum
 from msgspec import Struct
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import LocalStorageExceeded, OOMKill, OOMLevel, UnderPressure
-from podqos.eviction.local_storage import LocalStorageLimit
-from podqos.eviction.signals import Signal
+from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
 from podqos.model.time_units import SECOND_US
 
 
-class Victim(Struct, frozen=True, gc=False):
-    """Somebody who was evicted or killed."""
+class Victim(Struct, frozen=True, gc=False, rename="camel"):
+    """A pod that was evicted, or a container that was killed."""
 
-    time_us: int
+    at_seconds: float
     by: By
     pod: str
     container: str | None = None
-    """Whom the kernel took; an eviction takes the whole pod."""
-    cause: Signal | LocalStorageLimit | OOMLevel | None = None
+    """What the kernel killed; an eviction takes the whole pod."""
+    cause: str | None = None
+    """The level that ran out of memory, the signal, or the limit of the pod's own."""
     margin_bytes: int | None = None
     """By how much the kernel's choice was clear."""
     oom_score_adj: int | None = None
@@ -48,21 +47,19 @@ class Verdict(StrEnum):
 class Explanation(StrEnum):
     """Why the two differ, as far as they tell."""
 
-    CLOSE_CALL = "close call"
-    """The kernel's choice hung on less memory than figures are exact to."""
-    CLOSE_IN_TIME = "close in time"
-    """Two victims fell so close together that either can be first."""
-    OTHER_SCORE = "other score"
-    """The machine did not allow the planned oom_score_adj."""
+    CLOSE_CALL = "the kernel's choice hung on less memory than figures are exact to"
+    CLOSE_IN_TIME = "two fell so close together that either can be first"
+    OTHER_SCORE = "the machine did not allow the planned oom_score_adj"
 
 
-class Row(Struct, frozen=True, gc=False):
-    """One victim, in one journal or in both."""
+class ComparedVictim(Struct, frozen=True, gc=False, rename="camel"):
+    """One victim, predicted, real, or both."""
 
-    expected: Victim | None
-    happened: Victim | None
+    predicted: Victim | None
+    real: Victim | None
     verdict: Verdict
     explanation: Explanation | None = None
+    """Why they differ; null where they do not, or nothing says why."""
 
     @property
     def is_flagged(self) -> bool:
@@ -74,35 +71,53 @@ class Tolerance(Struct, frozen=True, gc=False):
     """How exact the figures are."""
 
     margin_bytes: int = 8 << 20
-    time_us: int = SECOND_US // 2
+    seconds: float = 0.5
 
 
 class Comparison(Struct, frozen=True, gc=False):
     """The whole of it."""
 
-    rows: tuple[Row, ...]
-    """In the order of what was expected; what only happened stands where it happened."""
+    victims: tuple[ComparedVictim, ...]
+    """In the order of what was predicted; what was not stands where it happened."""
 
     @property
     def same_victims(self) -> bool:
         """Whether the same pods went, however often and in whatever order."""
-        return not any(row.expected is None or row.happened is None for row in self.rows)
+        return not any(each.predicted is None or each.real is None for each in self.victims)
 
     @property
     def same_order(self) -> bool:
-        """Whether they went one after the other as expected."""
-        return all(row.verdict in {Verdict.SAME, Verdict.OTHER_HAND} for row in self.rows)
+        """Whether they went one after the other as predicted."""
+        return all(each.verdict in {Verdict.SAME, Verdict.OTHER_HAND} for each in self.victims)
 
     @property
-    def flagged(self) -> tuple[Row, ...]:
-        """Differences without an explanation."""
-        return tuple(row for row in self.rows if row.is_flagged)
+    def flagged(self) -> tuple[ComparedVictim, ...]:
+        """The differences without an explanation."""
+        return tuple(each for each in self.victims if each.is_flagged)
 
 
-def compare(expected: Iterable[Entry], happened: Iterable[Entry], tolerance: Tolerance | None = None) -> Comparison:
+class Rehearsal(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos rehearse -o json``. Fields are added, never renamed or removed."""
+
+    scenario: str
+    scale: str
+    same_victims: bool
+    same_order: bool
+    flagged: int
+    """Differences that nothing explains."""
+    victims: tuple[ComparedVictim, ...]
+    left_out: tuple[str, ...]
+    """What of the scenario has no real counterpart here."""
+    notes: tuple[str, ...]
+    """What the machine did not allow."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Rehearsal"
+
+
+def compare(predicted: Iterable[Entry], real: Iterable[Entry], tolerance: Tolerance | None = None) -> Comparison:
     """Match the victims of two journals."""
     tolerance = tolerance or Tolerance()
-    first, second = victims(expected), victims(happened)
+    first, second = victims(predicted), victims(real)
     rows = list(_matched(first, second))
     return Comparison(tuple(_explained(row, first, second, tolerance) for row in rows))
 
@@ -115,30 +130,30 @@ def victims(entries: Iterable[Entry]) -> tuple[Victim, ...]:
 def _victim(entry: Entry) -> Victim | None:
     if entry.kind not in {Kind.EVICTED, Kind.OOM_KILLED} or entry.pod is None:
         return None
-    because = entry.because
+    because, at_seconds = entry.because, entry.time_us / SECOND_US
     if isinstance(because, OOMKill):
         margin, adj = because.margin_bytes, because.oom_score_adj
-        return Victim(entry.time_us, By.KERNEL, entry.pod, entry.container, because.level, margin, adj)
+        return Victim(at_seconds, By.KERNEL, entry.pod, entry.container, because.level.value, margin, adj)
     by = By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET
-    cause: Signal | LocalStorageLimit | None = None
+    cause: str | None = None
     if isinstance(because, UnderPressure):
-        cause = because.signal
+        cause = because.signal.value
     elif isinstance(because, LocalStorageExceeded):
-        cause = because.limit_kind
-    return Victim(entry.time_us, by, entry.pod, entry.container, cause)
+        cause = because.limit_kind.value
+    return Victim(at_seconds, by, entry.pod, entry.container, cause)
 
 
-def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[Row]:
+def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[ComparedVictim]:
     """Pair victims: in order where that is possible, the rest by pod."""
     matcher = SequenceMatcher(None, [each.pod for each in first], [each.pod for each in second], autojunk=False)
     left: list[Victim] = []
     right: list[Victim] = []
-    rows: list[tuple[int, Row]] = []
+    rows: list[tuple[float, ComparedVictim]] = []
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             for one, other in zip(first[i1:i2], second[j1:j2], strict=True):
                 verdict = Verdict.SAME if one.by is other.by else Verdict.OTHER_HAND
-                rows.append((one.time_us, Row(one, other, verdict)))
+                rows.append((one.at_seconds, ComparedVictim(one, other, verdict)))
         else:
             left += first[i1:i2]
             right += second[j1:j2]
@@ -147,21 +162,23 @@ def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[Row]
         if found is not None:
             right.remove(found)
         verdict = Verdict.ONLY_EXPECTED if found is None else Verdict.MOVED
-        rows.append((one.time_us, Row(one, found, verdict)))
-    rows += [(rest.time_us, Row(None, rest, Verdict.ONLY_HAPPENED)) for rest in right]
+        rows.append((one.at_seconds, ComparedVictim(one, found, verdict)))
+    rows += [(rest.at_seconds, ComparedVictim(None, rest, Verdict.ONLY_HAPPENED)) for rest in right]
     return (row for _, row in sorted(rows, key=lambda each: each[0]))
 
 
-def _explained(row: Row, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance) -> Row:
+def _explained(
+    row: ComparedVictim, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance
+) -> ComparedVictim:
     if row.verdict is Verdict.SAME:
         return row
-    return Row(row.expected, row.happened, row.verdict, _explanation(row, first, second, tolerance))
+    return ComparedVictim(row.predicted, row.real, row.verdict, _explanation(row, first, second, tolerance))
 
 
 def _explanation(
-    row: Row, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance
+    row: ComparedVictim, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance
 ) -> Explanation | None:
-    one, other = row.expected, row.happened
+    one, other = row.predicted, row.real
     if one is not None and other is not None and _differ(one.oom_score_adj, other.oom_score_adj):
         return Explanation.OTHER_SCORE
     if any(_is_close(each, tolerance) for each in (one, other)):
@@ -183,6 +200,8 @@ def _is_close(victim: Victim | None, tolerance: Tolerance) -> bool:
 
 def _has_neighbour(victim: Victim | None, journal: Sequence[Victim], tolerance: Tolerance) -> bool:
     return victim is not None and any(
-        other is not victim and other.pod != victim.pod and abs(other.time_us - victim.time_us) <= tolerance.time_us
+        other is not victim
+        and other.pod != victim.pod
+        and abs(other.at_seconds - victim.at_seconds) <= tolerance.seconds
         for other in journal
     )

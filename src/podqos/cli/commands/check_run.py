@@ -86,8 +86,7 @@ class CheckRun:
 
     def _look(self, texts: Mapping[str, bytes] | None = None) -> Look:
         """Check everything; ``texts`` are what files are to hold, whatever they say now."""
-        checking = Checking(self._inputs, self._options, texts)
-        checking.progress = progress_line("reading file")
+        checking = Checking(self._inputs, self._options, texts, progress_line("reading file"))
         checked = checking.check()
         return Look(checking, checked, self._compared(checked))
 

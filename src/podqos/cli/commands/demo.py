@@ -111,7 +111,7 @@ def _print_story(number: int, story: str, command: list[str], style: Style) -> N
 
 
 def _has_viewer() -> bool:
-    from podqos.cli.commands.simulate import built_viewer
+    from podqos.library.simulation import built_viewer
 
     try:
         built_viewer()

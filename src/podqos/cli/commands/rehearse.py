@@ -10,23 +10,14 @@ memory cgroups; nothing stays behind.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from fractions import Fraction
 
-from msgspec.structs import replace
-
-from podqos.cli.options import add_schema_option
-from podqos.cli.output import print_schema, print_value
-from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import HostError, InputError, InvalidOption
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.cli.options import duration_option
+from podqos.cli.output import add_output_options, emit
+from podqos.cli.scenarios import scenario_argument
+from podqos.errors import HostError, InvalidOption
 from podqos.library.written_files import write_file
-from podqos.report.simulation.rehearsal import RehearsalReport, rehearsal_report, table
-
-_MEMORY_SHARE = Fraction(3, 4)
-_MARGIN_SHARE = Fraction(1, 256)
-"""Of the node's memory: what the kernel's batches and page tables make uncertain."""
+from podqos.report.simulation.rehearsal import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,97 +41,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="let the kernel wake the node, as `podqos node` does (default: look every ten seconds, as a kubelet)",
     )
     parser.add_argument("--journal", metavar="FILE", help="also write the real journal into this file")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table", help="(default: table)")
-    add_schema_option(parser)
-    add_colour_option(parser)
+    add_output_options(parser, ("table", "json", "yaml"), "podqos.survival.comparison:Rehearsal")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
-    if arguments.schema:
-        print_schema(RehearsalReport)
-        return 0
     if arguments.scenario is None:
         raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
-    scale, speed = _scale(arguments.scale), _speed(arguments.speed)
-    from podqos.agent.journal import encode
-    from podqos.host.linux.capabilities import open_cgroups
-    from podqos.sim.run import simulate
-    from podqos.sim.scaling import Scale, scaled
-    from podqos.survival.comparison import Tolerance, compare
-
     try:
-        from podqos.library.rehearsal import Rehearsal, on_this_machine, unrehearsable
+        from podqos.library.rehearsal import rehearse
     except ModuleNotFoundError as error:
         raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
-    scenario = load_scenario(arguments.scenario)
-    left_out = unrehearsable(scenario)
-    cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    small = scaled(scenario, Scale(scale, min(Fraction(1), cores), 1 / speed))
-    if arguments.until is not None:
-        small = replace(small, duration_us=_until_us(arguments.until))
-    memory_bytes = small.nodes[0].spec.memory_bytes
-    _refuse_too_large(memory_bytes)
-    small = on_this_machine(small, open_cgroups("/podqos-rehearsal").version, fast_path=arguments.fast_path)
-    predicted = simulate(small).entries
-    real = Rehearsal(small, _say).run()
-    if arguments.journal is not None:
-        write_file(arguments.journal, encode(real.entries))
-    tolerance = Tolerance(margin_bytes=int(memory_bytes * _MARGIN_SHARE))
-    report = rehearsal_report(
-        compare(predicted, real.entries, tolerance),
-        scenario=scenario.name,
+    until_us = None if arguments.until is None else duration_option(arguments.until, "--until")
+    done = rehearse(
+        scenario_argument(arguments.scenario),
         scale=arguments.scale,
-        left_out=left_out,
-        notes=real.notes,
+        speed=arguments.speed,
+        until_us=until_us,
+        fast_path=arguments.fast_path,
+        say=lambda text: print(f"podqos rehearse: {text}", file=sys.stderr, flush=True),
     )
-    if arguments.output == "table":
-        print("\n".join(table(report, style_for(arguments.color))))
-    else:
-        print_value(report, arguments.output)
-    return 1 if report.flagged else 0
+    if arguments.journal is not None:
+        from podqos.agent.journal import encode
 
-
-def _say(text: str) -> None:
-    print(f"podqos rehearse: {text}", file=sys.stderr, flush=True)
-
-
-def _scale(text: str) -> Fraction:
-    try:
-        scale = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        scale = Fraction(0)
-    if not 0 < scale <= 1:
-        raise InvalidOption(f"{text!r} is no part of one", where="--scale", fix="for example 1/32")
-    return scale
-
-
-def _speed(text: str) -> Fraction:
-    try:
-        speed = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        speed = Fraction(0)
-    if speed <= 0:
-        raise InvalidOption(f"{text!r} is no speed", where="--speed", fix="for example 10")
-    return speed
-
-
-def _until_us(text: str) -> int:
-    from podqos.sim.scenario_format.shape_text import parse_duration_us
-
-    try:
-        until_us = parse_duration_us(text)
-    except InputError as error:
-        raise InvalidOption(error.what, where="--until", fix=error.fix) from error
-    if until_us <= 0:
-        raise InvalidOption(f"{text} is no time at all", where="--until", fix="for example 90s")
-    return until_us
-
-
-def _refuse_too_large(memory_bytes: int) -> None:
-    from podqos.host.linux.procfs import Procfs
-
-    there = Procfs().machine_memory().available_bytes
-    if memory_bytes > there * _MEMORY_SHARE:
-        what = f"the rehearsal takes {memory_bytes >> 20} MiB, and {there >> 20} MiB are available"
-        raise HostError(f"{what}: choose a smaller --scale")
+        write_file(arguments.journal, encode(done.journal))
+    emit(done.report, arguments, table)
+    return 1 if done.report.flagged else 0

@@ -20,24 +20,17 @@ from itertools import islice
 from msgspec.structs import replace
 
 from podqos.agent.journal import encode
-from podqos.cli.options import add_schema_option
-from podqos.cli.output import print_csv, print_schema, print_value
-from podqos.cli.terminal import add_colour_option, style_for
-from podqos.errors import HostError, InvalidOption
-from podqos.library.inputs.scenario_files import load_scenario
+from podqos.cli.options import duration_option
+from podqos.cli.output import add_output_options, emit, print_csv
+from podqos.cli.scenarios import scenario_argument
+from podqos.errors import InvalidOption
+from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
-from podqos.model.go_text import parse_duration_ns
-from podqos.model.time_units import MICROSECOND_NS
-from podqos.report.simulation.reading import deadliest_nodes, node_names, run_summary, run_view
 from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
 from podqos.report.simulation.view import RunView
-from podqos.sim.node.recording import NodeRecord, Recorder
-from podqos.sim.run import Progress, Run, simulate
-from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.run import Progress
 from podqos.sim.variation import Variation
 
-_FEW_NODES = 12
-"""So many nodes are recorded and shown without being asked for; of more, those with most kills."""
 _LINES_AT_ONCE = 10_000
 
 
@@ -57,120 +50,50 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--check", action="store_true", help="hold the simulator to its invariants after every event (slow)"
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("text", "json", "jsonl", "csv"),
-        default="text",
-        help="text: timeline and summary; jsonl: journal; csv: a line per workload; json: everything (default: text)",
-    )
     parser.add_argument("--html", metavar="FILE", help="write a page to look at the run in a browser")
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--png", metavar="FILE", help="write a picture (needs the extra podqos[png])")
-    add_schema_option(parser)
-    add_colour_option(parser)
+    about = "text: timeline and summary; jsonl: journal; csv: a line per workload; json: everything"
+    add_output_options(parser, ("text", "json", "jsonl", "csv"), "podqos.report.simulation.view:RunView", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print, and return the exit code."""
-    if arguments.schema:
-        print_schema(RunView)
-        return 0
     if arguments.scenario is None:
         raise InvalidOption("nothing to simulate", fix="name a scenario; `podqos scenario list` shows those at hand")
-    viewer = None if arguments.html is None else built_viewer()
+    # What is missing for a picture is said before a long run and not after it.
+    if arguments.html is not None:
+        built_viewer()
     renderer = None if arguments.png is None else _renderer()
-    scenario = _scenario(arguments)
-    names = _focus(scenario, arguments.node)
-    wants_pictures = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
-    done, records = _run(scenario, names, check=arguments.check, record=wants_pictures)
-    if wants_pictures:
-        view = run_view(done, records)
-        if viewer is not None:
-            from podqos.report.simulation.html import page
-
-            _write(arguments.html, page(viewer, view).encode())
-        if arguments.svg is not None or renderer is not None:
-            picture = _picture(view)
-            if arguments.svg is not None:
-                _write(arguments.svg, picture.encode())
-            if renderer is not None:
-                _write(arguments.png, renderer(picture))
-        _print(done, view, arguments)
-    else:
-        _print(done, None, arguments)
+    until_us = None if arguments.until is None else duration_option(arguments.until, "--until")
+    scenario = scenario_argument(arguments.scenario, Variation(seed=arguments.seed))
+    if until_us is not None:
+        scenario = replace(scenario, duration_us=until_us)
+    is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
+    with _progress("simulating", scenario.duration_us) as progress:
+        done = simulate(scenario, nodes=arguments.node, record=is_shown, check=arguments.check, progress=progress)
+        report = done.report if is_shown else None
+    if arguments.html is not None:
+        _write(arguments.html, done.html().encode())
+    if arguments.svg is not None:
+        _write(arguments.svg, done.svg().encode())
+    if renderer is not None:
+        _write(arguments.png, renderer(done.svg()))
+    _print(done, report, arguments)
     return 0
 
 
-def _print(done: Run, view: RunView | None, arguments: argparse.Namespace) -> None:
+def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> None:
     match arguments.output:
         case "jsonl":
-            entries = iter(done.entries)
+            entries = iter(done.journal)
             while written := encode(islice(entries, _LINES_AT_ONCE)):
                 sys.stdout.buffer.write(written)
         case "csv":
-            print_csv(CSV_COLUMNS, csv_rows(view.summary if view is not None else run_summary(done)))
-        case "json":
-            assert view is not None
-            print_value(view, "json")
+            print_csv(CSV_COLUMNS, csv_rows(done.summary))
         case _:
-            assert view is not None
-            print("\n".join(timeline(view, style_for(arguments.color))))
-
-
-# ---- what to run -----------------------------------------------------------------------------------------------------
-
-
-def _scenario(arguments: argparse.Namespace) -> Scenario:
-    scenario = load_scenario(arguments.scenario, Variation(seed=arguments.seed))
-    if arguments.until is None:
-        return scenario
-    try:
-        until_us = parse_duration_ns(arguments.until) // MICROSECOND_NS
-    except ValueError as error:
-        raise InvalidOption(str(error), where="--until", fix="for example 90s or 2h") from error
-    if until_us <= 0:
-        raise InvalidOption(f"{arguments.until} is no time at all", where="--until", fix="for example 90s or 2h")
-    return replace(scenario, duration_us=until_us)
-
-
-def _focus(scenario: Scenario, given: list[str] | None) -> list[str] | None:
-    """Return the nodes to show; None where the run has to tell."""
-    if given is None:
-        names = [name for name, _ in zip(node_names(scenario), range(_FEW_NODES + 1), strict=False)]
-        return names if len(names) <= _FEW_NODES else None
-    known = dict.fromkeys(node_names(scenario))
-    for name in given:
-        if name not in known:
-            some = ", ".join(list(known)[:5])
-            raise InvalidOption(f"there is no node {name!r}", where="--node", fix=f"such as {some}")
-    return list(dict.fromkeys(given))
-
-
-class _Focused(Recorder):
-    """Records some nodes of many."""
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__()
-        self._names = frozenset(names)
-
-    def records(self, node: str) -> bool:
-        return node in self._names
-
-
-def _run(
-    scenario: Scenario, names: list[str] | None, *, check: bool, record: bool
-) -> tuple[Run, dict[str, NodeRecord]]:
-    """Run a scenario; of many nodes it is found out by a first run which of them to record in a second."""
-    with _progress("simulating", scenario.duration_us) as progress:
-        if not record:
-            return simulate(scenario, check=check, progress=progress), {}
-        if names is None:
-            names = deadliest_nodes(simulate(scenario, progress=progress).entries)[:_FEW_NODES]
-            names = names or [next(node_names(scenario))]
-        recorder = _Focused(names)
-        done = simulate(scenario, recorder=recorder, check=check, progress=progress)
-    return done, {name: recorder.nodes[name] for name in names if name in recorder.nodes}
+            assert report is not None
+            emit(report, arguments, timeline)
 
 
 @contextmanager
@@ -197,36 +120,9 @@ def _progress(what: str, end_us: int) -> Iterator[Progress]:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
-# ---- files -----------------------------------------------------------------------------------------------------------
-
-
 def _write(path: str, data: bytes) -> None:
     write_file(path, data)
     print(f"wrote {path} ({len(data):,} bytes)", file=sys.stderr)
-
-
-def built_viewer() -> str:
-    """Return the page that runs are written into; it is part of a wheel, and built in a source tree."""
-    from importlib.resources import files
-
-    try:
-        return (files("podqos.report") / "viewer.html").read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        what = "the page is not built: run `make viewer` in the source tree (it needs npm), or install a released wheel"
-        raise HostError(what) from error
-
-
-def _picture(view: RunView) -> str:
-    """Draw the first node with kills, or the first at all."""
-    from podqos.report.simulation.svg import run_svg
-
-    if not view.nodes:
-        raise InvalidOption(
-            "there is nothing to draw: none of the nodes was ever there", fix="choose others with --node"
-        )
-    killed = {kill.node for kill in view.kills}
-    node = next((node for node in view.nodes if node.name in killed), view.nodes[0])
-    return run_svg(view, node)
 
 
 def _renderer() -> Callable[[str], bytes]:

@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from podqos.errors import HostError
-from podqos.library.inputs.objects import Progress
 
 T = TypeVar("T")
 R = TypeVar("R")
+Progress = Callable[[int, int], None]
+"""Told how many are done, of how many."""
 
 
 def usable_cores() -> int:
@@ -24,19 +25,16 @@ def usable_cores() -> int:
 
 
 def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress: Progress | None = None) -> Iterator[R]:
-    """Yield ``task(input)`` for every input, in order, computed by so many processes.
-
-    ``progress`` is told how many are done, of how many: all processes work off their shares at the same pace.
-    """
+    """Yield ``task(input)`` for every input, in order, computed by so many processes."""
     workers = max(1, min(workers, len(inputs)))
     if workers == 1:
-        yield from map(task, _telling(inputs, progress, len(inputs)))
+        yield from map(task, _told(inputs, len(inputs), progress))
         return
     shares = [inputs[first::workers] for first in range(workers)]
     sys.stdout.flush()
     children = [_Child(task, share) for share in shares[1:]]
     try:
-        own = [task(item) for item in _telling(shares[0], progress, len(inputs))]
+        own = [task(item) for item in _told(shares[0], len(inputs), progress)]
         results = [own, *(child.results() for child in children)]
     finally:
         for child in children:
@@ -45,12 +43,14 @@ def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress:
         yield results[index % workers][index // workers]
 
 
-def _telling(share: Sequence[T], progress: Progress | None, total: int) -> Iterator[T]:
-    """Yield a share, and tell after each how many of all inputs are done."""
-    for number, item in enumerate(share, 1):
-        yield item
+def _told(share: Sequence[T], total: int, progress: Progress | None) -> Iterator[T]:
+    """Yield a share, and tell how far all are: the others are worked off at the same pace."""
+    for index, item in enumerate(share):
         if progress is not None:
-            progress(number * total // len(share), total)
+            progress(index * total // len(share), total)
+        yield item
+    if progress is not None:
+        progress(total, total)
 
 
 def in_copy(function: Callable[[], R]) -> R:

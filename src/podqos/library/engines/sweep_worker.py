@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from podqos.agent.journal import Kind
-from podqos.report.simulation.reading import run_summary, workload_of
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.summary import run_summary, workload_of
 from podqos.sim.sweep import Point, RunResult, WorkloadResult
 
 

@@ -1,13 +1,13 @@
 """Scenario files and everything they refer to, read from disk: manifests through admission, kubelet settings, samples.
 
-``load_scenario`` is for commands that run one: what is wrong is printed, all of it, and then the command ends. A name
-without a path that is no file here means one of the scenarios that come with podqos: ``race``.
+``read_scenario`` returns what is wrong as data, ``load_scenario`` raises it. A name without a path that is no file here
+means one of the scenarios that come with podqos: ``race``.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -38,6 +38,16 @@ from podqos.sim.variation import Variation
 _NOT_RECREATED = frozenset({"Pod"})
 
 
+class InvalidScenario(InputError):
+    """A scenario that cannot be run; ``problems`` say everything that is wrong with it."""
+
+    def __init__(self, path: str, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        errors = sum(problem.severity is Severity.ERROR for problem in problems)
+        what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
+        super().__init__(what, where=path, fix=f"`podqos scenario validate {path}` names them")
+
+
 class ScenarioReading(Struct, frozen=True):
     """A scenario file with all that it refers to."""
 
@@ -46,25 +56,23 @@ class ScenarioReading(Struct, frozen=True):
     """None where something is wrong."""
     problems: tuple[Problem, ...]
 
+    def loaded(self) -> Scenario:
+        """Return the scenario; raise ``InvalidScenario`` if it cannot be run."""
+        if self.scenario is None:
+            raise InvalidScenario(self.path, self.problems)
+        return self.scenario
+
 
 def load_scenario(path: str, variation: Variation | None = None) -> Scenario:
-    """Return the scenario of a file; print everything wrong with it, and raise ``InputError`` if it cannot be run.
+    """Return the scenario of a file, or of a name such as ``race``; raise ``InvalidScenario`` if it cannot be run.
 
     ``variation`` sets some of its parameters to other values.
     """
-    variation = variation or Variation()
-    reading = read_scenario(path, variation)
-    for problem in reading.problems:
-        print(problem, file=sys.stderr)
-    if reading.scenario is None:
-        errors = sum(problem.severity is Severity.ERROR for problem in reading.problems)
-        what = f"the scenario has {errors} error{'s' if errors != 1 else ''}"
-        raise InputError(what, where=reading.path, fix="see above; `podqos scenario validate` says the same")
-    return variation.scenario(reading.scenario)
+    return read_scenario(path, variation).loaded()
 
 
 def read_scenario(path: str, variation: Variation | None = None) -> ScenarioReading:
-    """Read a scenario file and everything it refers to."""
+    """Read a scenario file and everything it refers to; warnings and errors are among its problems."""
     path = scenario_path(path)
     try:
         data = read_bytes(path)
@@ -78,9 +86,9 @@ def read_scenario(path: str, variation: Variation | None = None) -> ScenarioRead
     fetched = _Fetched(file, file.document, variation)
     scenario, findings = resolve(file.document, fetched.materials)
     problems = sorted([*file.problems, *fetched.problems, *map(file.problem, findings)])
-    if any(problem.severity is Severity.ERROR for problem in problems):
-        scenario = None
-    return ScenarioReading(path, scenario, tuple(problems))
+    if scenario is None or any(problem.severity is Severity.ERROR for problem in problems):
+        return ScenarioReading(path, None, tuple(problems))
+    return ScenarioReading(path, variation.scenario(scenario), tuple(problems))
 
 
 def scenario_path(path: str) -> str:

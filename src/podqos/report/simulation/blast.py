@@ -1,24 +1,18 @@
-"""``podqos blast``: what every pod can do to its neighbours, as a documented value, as text and as a page.
-
-The value is stable: fields are added, never renamed or removed; ``docs/schema/blast.json`` is made from these classes.
-"""
+"""``podqos blast``: what every pod can do to its neighbours, as text and as a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
-
-from msgspec import Struct
 
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
-from podqos.model.time_units import SECOND_US
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
 from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
-from podqos.sim.blast import Blast, Death, PodFacts
+from podqos.sim.blast import Blast, BlastRadius, Death
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
@@ -39,73 +33,7 @@ CSV_COLUMNS = (
 )
 
 
-class DeathReport(Struct, frozen=True, rename="camel"):
-    """Somebody who dies of it."""
-
-    pod: str
-    container: str | None
-    qos_class: QOSClass
-    priority: int
-    is_critical: bool
-    after_seconds: float
-    by: By
-    cause: str
-
-
-class LeakReport(Struct, frozen=True, rename="camel"):
-    """What one pod does at one rate."""
-
-    node: str
-    pod: str
-    container: str
-    qos_class: QOSClass
-    priority: int
-    rate_bytes_per_second: int
-    others: tuple[DeathReport, ...]
-    """In the order in which they die, until the one that leaks does."""
-    takes_guaranteed: bool
-    takes_critical: bool
-    end: DeathReport | None
-    """Of the one that leaks; null where nobody stops it."""
-
-    @property
-    def danger(self) -> tuple[int, int, int, float]:
-        """What the list is sorted by: critical pods first, then Guaranteed ones, then how many, then how soon."""
-        critical = sum(death.is_critical for death in self.others)
-        guaranteed = sum(death.qos_class is QOSClass.GUARANTEED for death in self.others)
-        soonest = min((death.after_seconds for death in self.others), default=float("inf"))
-        return -critical, -guaranteed, -len({death.pod for death in self.others}), soonest
-
-
-class BlastReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos blast -o json``."""
-
-    nodes: int
-    pods: int
-    slow_bytes_per_second: int
-    fast_bytes_per_second: int
-    leaks: tuple[LeakReport, ...]
-    """Most dangerous first."""
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "BlastRadius"
-
-
-def blast_report(
-    blasts: Sequence[Blast], facts: Mapping[tuple[str, str], PodFacts], *, slow: int, fast: int
-) -> BlastReport:
-    """Render leaks into the documented shape. ``facts`` are by node and pod."""
-    reports = [_leak(blast, facts) for blast in blasts]
-    reports.sort(key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
-    return BlastReport(
-        nodes=len({blast.node for blast in blasts}),
-        pods=len({(blast.node, blast.leak.pod) for blast in blasts}),
-        slow_bytes_per_second=slow,
-        fast_bytes_per_second=fast,
-        leaks=tuple(reports),
-    )
-
-
-def table(report: BlastReport, style: Style, *, everything: bool = False) -> list[str]:
+def table(report: BlastRadius, style: Style, *, everything: bool = False) -> list[str]:
     """Return the most dangerous pods, and of a small node the matrix of who takes whom."""
     rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
     harmful = [each for each in report.leaks if each.others]
@@ -128,7 +56,7 @@ def table(report: BlastReport, style: Style, *, everything: bool = False) -> lis
     return lines
 
 
-def csv_rows(report: BlastReport) -> Iterator[tuple[str | int | float | None, ...]]:
+def csv_rows(report: BlastRadius) -> Iterator[tuple[str | int | float | None, ...]]:
     """Yield a row per pod and rate."""
     for each in report.leaks:
         first = each.others[0] if each.others else None
@@ -139,7 +67,7 @@ def csv_rows(report: BlastReport) -> Iterator[tuple[str | int | float | None, ..
             each.qos_class.value,
             each.priority,
             each.rate_bytes_per_second,
-            len({death.pod for death in each.others}),
+            each.pods_taken,
             sum(death.qos_class is QOSClass.GUARANTEED for death in each.others),
             sum(death.is_critical for death in each.others),
             None if first is None else first.pod,
@@ -149,49 +77,20 @@ def csv_rows(report: BlastReport) -> Iterator[tuple[str | int | float | None, ..
         )
 
 
-def _leak(blast: Blast, facts: Mapping[tuple[str, str], PodFacts]) -> LeakReport:
-    others = tuple(_death(death, facts[blast.node, death.pod]) for death in blast.others)
-    return LeakReport(
-        node=blast.node,
-        pod=blast.leak.pod,
-        container=blast.leak.container,
-        qos_class=blast.facts.qos_class,
-        priority=blast.facts.priority,
-        rate_bytes_per_second=blast.leak.bytes_per_second,
-        others=others,
-        takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
-        takes_critical=any(death.is_critical for death in others),
-        end=None if blast.end is None else _death(blast.end, blast.facts),
-    )
-
-
-def _death(death: Death, facts: PodFacts) -> DeathReport:
-    return DeathReport(
-        pod=death.pod,
-        container=death.container,
-        qos_class=facts.qos_class,
-        priority=facts.priority,
-        is_critical=facts.is_critical,
-        after_seconds=death.after_us / SECOND_US,
-        by=death.by,
-        cause=death.cause,
-    )
-
-
-def _row(each: LeakReport, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:
+def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:
     return (
         each.pod,
         each.node,
         style.qos_class(each.qos_class),
         rates.get(each.rate_bytes_per_second, _rate(each.rate_bytes_per_second)),
-        str(len({death.pod for death in each.others})),
+        str(each.pods_taken),
         _time(each.others[0].after_seconds),
         _takes(each, style),
         _ends(each),
     )
 
 
-def _takes(each: LeakReport, style: Style) -> str:
+def _takes(each: Blast, style: Style) -> str:
     """Return who dies, in order; critical and Guaranteed pods stand out."""
     counts: dict[str, int] = {}
     for death in each.others:
@@ -203,14 +102,14 @@ def _takes(each: LeakReport, style: Style) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _ends(each: LeakReport) -> str:
+def _ends(each: Blast) -> str:
     if each.end is None:
         return "never"
     how = "killed" if each.end.by is By.KERNEL else "evicted"
     return f"{how} after {_time(each.end.after_seconds)}"
 
 
-def _matrix(report: BlastReport, rates: Mapping[int, str], style: Style) -> list[str]:
+def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list[str]:
     """Return who takes whom: a row per pod that leaks, a column per pod that may die."""
     names = sorted({each.pod for each in report.leaks})
     by_pod: dict[str, dict[str, set[str]]] = {name: {} for name in names}
@@ -254,9 +153,9 @@ th{{position:sticky;top:0;background:Canvas}}
 _HEADERS = ("Pod that leaks", "Leak", "Others", "Who dies, in order", "And ends")
 
 
-def page(report: BlastReport) -> str:
+def page(report: BlastRadius) -> str:
     """Return the list as one self-contained page."""
-    most = max((len({death.pod for death in each.others}) for each in report.leaks), default=1) or 1
+    most = max((each.pods_taken for each in report.leaks), default=1) or 1
     harmful = [each for each in report.leaks if each.others]
     rows = "\n".join(_page_row(each, most) for each in harmful)
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
@@ -277,8 +176,8 @@ def page(report: BlastReport) -> str:
 """
 
 
-def _page_row(each: LeakReport, most: int) -> str:
-    count = len({death.pod for death in each.others})
+def _page_row(each: Blast, most: int) -> str:
+    count = each.pods_taken
     deaths = "<br>".join(_page_death(death) for death in each.others)
     about = f"{each.qos_class}, priority {each.priority}, {each.node}"
     return (
@@ -289,7 +188,7 @@ def _page_row(each: LeakReport, most: int) -> str:
     )
 
 
-def _page_death(death: DeathReport) -> str:
+def _page_death(death: Death) -> str:
     bad = death.is_critical or death.qos_class is QOSClass.GUARANTEED
     kind = "critical" if death.is_critical else str(death.qos_class)
     name = f'<span class="bad">{escape(death.pod)}</span>' if bad else escape(death.pod)

@@ -1,37 +1,30 @@
-"""One recorded node as series for pictures: memory, CPU and whatever else ran short, conditions, both orders."""
+"""One recorded node with all that is shown of it: its series, its thresholds in words, both orders over time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import Entry
-from podqos.agent.reasons import ConditionStatus
 from podqos.eviction.ranking import Ranking
-from podqos.eviction.signals import SIGNALS, NodeCondition, Signal
+from podqos.eviction.signals import SIGNALS, Signal
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, Snapshot
-from podqos.model.time_units import SECOND_NS
-from podqos.report.simulation.view import (
-    ConditionSpan,
-    EvictionRank,
-    KernelRank,
-    NodeView,
-    OrdersView,
-    PodSeries,
-    SignalSeries,
-    ThresholdView,
-)
+from podqos.report.simulation.view import EvictionRank, KernelRank, NodeView, OrdersView
 from podqos.report.survival.ranking import amount, rank_report
-from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord
+from podqos.sim.node.recording import Moment, NodeRecord, ThresholdLine
 from podqos.sim.node.settings import SimNodeSettings
+from podqos.sim.series import condition_spans, pod_series, signal_series
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import EvictionPlace, KillPlace
+
+Rank = TypeVar("Rank", EvictionRank, KernelRank)
 
 _MOST_RANKS = 12_000
 """How many places of both orders a node's picture holds; moments are left out beyond that."""
@@ -74,14 +67,14 @@ def node_view(node: ShownNode, entries: Iterable[Entry], kill_times: set[int]) -
         cpu_milli=record.cpu_milli,
         kernel_min_bytes=node.settings.machine.watermarks.min_bytes,
         pods_limit_bytes=_pods_limit(node),
-        thresholds=tuple(_thresholds(node)),
+        thresholds=tuple(map(_worded, record.thresholds)),
         times_us=tuple(moment.time_us for moment in moments),
         available_bytes=tuple(max(0, moment.available_bytes) for moment in moments),
         free_bytes=tuple(max(0, moment.free_bytes) for moment in moments),
         system_bytes=tuple(moment.system_bytes for moment in moments),
-        pods=tuple(_pod_series(moments, node.pods)),
-        signals=tuple(_signals(node)),
-        conditions=tuple(_conditions(entries, record.name)),
+        pods=tuple(pod_series(moments, node.pods)),
+        signals=tuple(signal_series(record, has_imagefs=node.settings.spec.imagefs is not None)),
+        conditions=tuple(condition_spans(entries, record.name)),
         orders=tuple(_orders(node, kill_times)),
     )
 
@@ -92,101 +85,10 @@ def _pods_limit(node: ShownNode) -> int | None:
     return None if limit is None else limit.value
 
 
-# ---- thresholds and conditions ---------------------------------------------------------------------------------------
-
-
-def _thresholds(node: ShownNode) -> Iterator[ThresholdView]:
-    graces = {
-        (each.signal, each.is_hard): each.grace_period_ns // SECOND_NS
-        for each in node.settings.agent.eviction.thresholds
-    }
-    for each in node.record.thresholds:
-        grace = graces[each.signal, each.hard]
-        least = amount(each.amount, SIGNALS[each.signal].resource)
-        statement = f"{each.signal} < {least}" + ("" if each.hard else f" for {grace} s")
-        yield ThresholdView(each.signal, each.hard, each.amount, grace, statement)
-
-
-def _conditions(entries: Iterable[Entry], node: str) -> Iterator[ConditionSpan]:
-    open_since: dict[NodeCondition, int] = {}
-    for entry in entries:
-        if entry.node != node or not isinstance(entry.because, ConditionStatus):
-            continue
-        condition = entry.because.condition
-        if entry.because.holds:
-            open_since.setdefault(condition, entry.time_us)
-        elif condition in open_since:
-            yield ConditionSpan(condition, open_since.pop(condition), entry.time_us)
-    for condition, start_us in open_since.items():
-        yield ConditionSpan(condition, start_us, None)
-
-
-# ---- series ----------------------------------------------------------------------------------------------------------
-
-
-class _Columns:
-    """The series of one pod while they grow."""
-
-    def __init__(self, length: int) -> None:
-        self.anon: list[int | None] = [None] * length
-        self.active_file: list[int | None] = [None] * length
-        self.inactive_file: list[int | None] = [None] * length
-        self.cpu_wanted: list[int | None] = [None] * length
-        self.cpu_granted: list[int | None] = [None] * length
-
-
-def _pod_series(moments: Sequence[Moment], places: Mapping[str, int]) -> Iterator[PodSeries]:
-    columns = {place: _Columns(len(moments)) for place in sorted(places.values())}
-    for index, moment in enumerate(moments):
-        for key, used in moment.pods.items():
-            if used.containers:
-                column = columns[places[key]]
-                column.anon[index] = used.anon_bytes
-                column.active_file[index] = used.active_file_bytes
-                column.inactive_file[index] = used.inactive_file_bytes
-                column.cpu_wanted[index] = used.cpu_wanted_milli
-                column.cpu_granted[index] = used.cpu_granted_milli
-    for place, column in columns.items():
-        yield PodSeries(
-            pod=place,
-            anon_bytes=tuple(column.anon),
-            active_file_bytes=tuple(column.active_file),
-            inactive_file_bytes=tuple(column.inactive_file),
-            cpu_wanted_milli=tuple(column.cpu_wanted),
-            cpu_granted_milli=tuple(column.cpu_granted),
-        )
-
-
-_LEFT: Mapping[Signal, Callable[[Moment, NodeRecord], tuple[int, int]]] = {
-    Signal.NODEFS: lambda moment, _: _bytes_left(moment.nodefs),
-    Signal.NODEFS_INODES: lambda moment, _: _inodes_left(moment.nodefs),
-    Signal.IMAGEFS: lambda moment, _: _bytes_left(moment.imagefs),
-    Signal.IMAGEFS_INODES: lambda moment, _: _inodes_left(moment.imagefs),
-    Signal.PID: lambda moment, record: (record.max_pids, record.max_pids - moment.processes),
-}
-"""Of what is counted besides memory: how much there is, and how much of it is left."""
-
-
-def _bytes_left(filesystem: FilesystemMoment) -> tuple[int, int]:
-    return filesystem.capacity_bytes, filesystem.capacity_bytes - filesystem.used_bytes
-
-
-def _inodes_left(filesystem: FilesystemMoment) -> tuple[int, int]:
-    return filesystem.inodes, filesystem.inodes - filesystem.inodes_used
-
-
-def _signals(node: ShownNode) -> Iterator[SignalSeries]:
-    """Yield what is left of everything but memory, where that matters: it moves, and it comes near a threshold."""
-    record = node.record
-    has_imagefs = node.settings.spec.imagefs is not None
-    for signal, left_at in _LEFT.items():
-        if not record.moments or (signal in {Signal.IMAGEFS, Signal.IMAGEFS_INODES} and not has_imagefs):
-            continue
-        capacity, _ = left_at(record.moments[0], record)
-        left = tuple(max(0, left_at(moment, record)[1]) for moment in record.moments)
-        marks = [each.amount for each in record.thresholds if each.signal is signal]
-        if max(left) - min(left) > capacity // 50 or any(min(left) < 2 * mark for mark in marks):
-            yield SignalSeries(signal, capacity, left)
+def _worded(line: ThresholdLine) -> ThresholdLine:
+    least = amount(line.amount, SIGNALS[line.signal].resource)
+    grace = "" if line.hard else f" for {line.grace_period_seconds} s"
+    return replace(line, statement=f"{line.signal} < {least}{grace}")
 
 
 # ---- both orders -----------------------------------------------------------------------------------------------------
@@ -205,33 +107,15 @@ def _orders(node: ShownNode, kill_times: set[int]) -> Iterator[OrdersView]:
             time_us=moment.time_us,
             available_bytes=report.node.available_bytes,
             kernel_left_bytes=report.node.kernel_left_bytes,
-            kubelet=tuple(_eviction_rank(each, places) for each in report.eviction_order),
-            kernel=tuple(_kernel_rank(each, places) for each in report.kill_order),
+            kubelet=tuple(_rank(EvictionRank, each, places) for each in report.eviction_order),
+            kernel=tuple(_rank(KernelRank, each, places) for each in report.kill_order),
             reversed_pairs=report.reversed_pairs,
         )
 
 
-def _eviction_rank(place: EvictionPlace, places: Mapping[str, int]) -> EvictionRank:
-    return EvictionRank(
-        pod=places[place.pod],
-        usage=place.usage,
-        request=place.request,
-        priority=place.priority,
-        over_request=place.over_request,
-        spared=place.spared,
-        reason=place.reason,
-    )
-
-
-def _kernel_rank(place: KillPlace, places: Mapping[str, int]) -> KernelRank:
-    return KernelRank(
-        pod=places[place.pod],
-        container=place.container,
-        used_bytes=place.used_bytes,
-        oom_score_adj=place.oom_score_adj,
-        badness_bytes=place.badness_bytes,
-        reason=place.reason,
-    )
+def _rank(kind: type[Rank], place: EvictionPlace | KillPlace, places: Mapping[str, int]) -> Rank:
+    """Return a place in an order without what the run's list of pods says."""
+    return kind(places[place.pod], *(getattr(place, field) for field in kind.__struct_fields__[1:]))
 
 
 def _spread(moments: Sequence[Moment], kill_times: set[int]) -> list[Moment]:

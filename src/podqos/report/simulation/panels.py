@@ -10,11 +10,12 @@ from msgspec import Struct
 
 from podqos.eviction.signals import SIGNALS
 from podqos.report.simulation.plot import LEFT, RIGHT, Plot
-from podqos.report.simulation.view import PodSeries, SignalSeries, ThresholdView
 from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, SOFT, line, path, rect, text
 from podqos.report.text.words import mebibytes
+from podqos.sim.node.recording import ThresholdLine
+from podqos.sim.series import PodSeries, SignalSeries
 
 _MEMORY = "memory.available"
 _ROW = 17
@@ -245,15 +246,15 @@ def _linear(top: float, height: float, highest: float) -> Scale:
     return lambda value: top + height * (1 - value / highest)
 
 
-def _thresholds(plot: Plot, signal: str) -> list[ThresholdView]:
+def _thresholds(plot: Plot, signal: str) -> list[ThresholdLine]:
     return [each for each in plot.node.thresholds if each.signal == signal]
 
 
-def _colour(threshold: ThresholdView) -> str:
+def _colour(threshold: ThresholdLine) -> str:
     return palette.KERNEL if threshold.hard else SOFT
 
 
-def _marks(y: Scale, thresholds: Sequence[ThresholdView]) -> Iterator[str]:
+def _marks(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
     """Yield thresholds with their words: of a soft one above the line, of a hard one below where there is room."""
     for threshold in thresholds:
         at, colour = y(threshold.amount), _colour(threshold)

@@ -13,26 +13,25 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.qos.classes import classify
-from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.qos.oom import oom_scores
 from podqos.report.simulation.journal_words import is_kill, line
 from podqos.report.simulation.kills import kills
 from podqos.report.simulation.node_series import ShownNode, node_view
-from podqos.report.simulation.repetition import first_pods
-from podqos.report.simulation.summary import Owner, summarized
-from podqos.report.simulation.view import ContainerView, EventView, PodView, RunView, Summary
+from podqos.report.simulation.view import ContainerView, EventView, PodView, RunView
 from podqos.report.text.palette import shade
 from podqos.report.text.words import oom_rule
 from podqos.sim.node.recording import NodeRecord
 from podqos.sim.node.settings import SimNodeSettings, node_settings
-from podqos.sim.run import Run
+from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.summary import first_pods, run_summary, workload_of
 
 _MOST_EVENTS = 5000
 _CLASSES = tuple(QOSClass)
 
 
-def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
+def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     """Put together what is shown of a run; ``records`` are of the nodes in focus, in the order to show them."""
     scenario = run.scenario
     settings = _settings(scenario, records)
@@ -55,14 +54,6 @@ def run_view(run: Run, records: Mapping[str, NodeRecord]) -> RunView:
         kills=found,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
     )
-
-
-def run_summary(run: Run) -> Summary:
-    """Count a run, on all its nodes."""
-    scenario = run.scenario
-    owners = _owners(scenario, run.entries)
-    nodes = sum(group.count for group in scenario.nodes)
-    return summarized(run.entries, owners, nodes=nodes, end_us=run.end_us)
 
 
 def deadliest_nodes(entries: Iterable[Entry]) -> list[str]:
@@ -100,37 +91,7 @@ def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry), first)
 
 
-# ---- pods and their workloads ----------------------------------------------------------------------------------------
-
-
-def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
-    """Return the workload of every pod in a journal, in the order of the scenario."""
-    workloads = [(f"{each.namespace}/{each.name}", each) for each in scenario.workloads]
-    keys = dict.fromkeys(entry.pod for entry in entries if entry.pod is not None)
-    found: dict[str, list[str]] = {name: [] for name, _ in workloads}
-    for key in keys:
-        owner = workload_of(key, found)
-        if owner is not None:
-            found[owner].append(key)
-    return {
-        key: Owner(name, _class(workload.pod, scenario.profile), workload.pod.spec.priority or 0)
-        for name, workload in workloads
-        for key in found[name]
-    }
-
-
-def workload_of(pod: str, workloads: Container[str]) -> str | None:
-    """Return whose pod it is by its name, which begins with that of its workload."""
-    name = pod
-    while name not in workloads:
-        name, dash, _ = name.rpartition("-")
-        if not dash:
-            return None
-    return name
-
-
-def _class(pod: Pod, profile: Profile) -> QOSClass:
-    return pod_qos_class(pod, classify(pod, profile).qos_class)
+# ---- pods ----------------------------------------------------------------------------------------------------------
 
 
 def _pods(
@@ -142,19 +103,19 @@ def _pods(
         order = sorted(record.pods.values(), key=lambda pod: _stacking(pod, scenario.profile))
         counts: Counter[QOSClass] = Counter()
         for pod in order:
-            qos_class = _class(pod, scenario.profile)
+            qos_class = class_of(pod, scenario.profile)
             colour = shade(qos_class, counts[qos_class])
             counts[qos_class] += 1
             yield _pod(pod, name, workload_of(pod.key, workloads) or pod.key, colour, settings[name])
 
 
 def _stacking(pod: Pod, profile: Profile) -> tuple[int, int, str]:
-    return _CLASSES.index(_class(pod, profile)), -(pod.spec.priority or 0), pod.key
+    return _CLASSES.index(class_of(pod, profile)), -(pod.spec.priority or 0), pod.key
 
 
 def _pod(pod: Pod, node: str, workload: str, colour: str, settings: SimNodeSettings) -> PodView:
     agent = settings.agent
-    qos_class = _class(pod, agent.profile)
+    qos_class = class_of(pod, agent.profile)
     memory_bytes = agent.cgroups.node_memory_bytes
     scores = {score.container: score for score in oom_scores(pod, qos_class, memory_bytes, agent.profile)}
     requests, limits = pod_requests(pod), pod_limits(pod)

@@ -6,13 +6,12 @@ the rounds bury everything else. What is left out here is in the journal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
-from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import ReplacementFor
+from podqos.agent.journal import Kind
 
 # What a node says of itself meanwhile.
 _BESIDE = (Kind.OBSERVED, Kind.CONDITION_CHANGED)
@@ -44,15 +43,6 @@ class Again(Struct, frozen=True):
     """From that one until the pod ran again."""
     last_away_us: int
     """The same for the last time it came back."""
-
-
-def first_pods(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return for every pod that was made in place of another the one that was there first."""
-    found: dict[str, str] = {}
-    for entry in entries:
-        if entry.pod is not None and isinstance(entry.because, ReplacementFor):
-            found[entry.pod] = found.get(entry.because.pod, entry.because.pod)
-    return found
 
 
 def condensed(events: Sequence[E], first: Callable[[E], str | None]) -> Iterator[Sequence[E] | Again]:

@@ -1,16 +1,11 @@
-"""``podqos sweep``: what many runs say together, as a documented value and as text.
-
-The value is stable: fields are added, never renamed or removed; ``docs/schema/sweep.json`` is made from these classes.
-"""
+"""``podqos sweep``: what many runs say together, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
 from podqos.report.text.style import Style, columns
-from podqos.sim.sweep import Combination, Distribution, WorkloadSurvival
+from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
 
 CSV_COLUMNS = (
     "runs",
@@ -26,18 +21,7 @@ CSV_COLUMNS = (
 _BAR = 20
 
 
-class SweepReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos sweep -o json``."""
-
-    scenario: str
-    parameters: tuple[str, ...]
-    runs: int
-    combinations: tuple[Combination, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Sweep"
-
-
-def table(report: SweepReport, style: Style) -> list[str]:
+def table(report: Sweep, style: Style) -> list[str]:
     """Return who acts first, and how each workload fares, under each choice of values."""
     lines = [style.strong("Who acts first, and whom it takes first")]
     headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST TO GO")
@@ -55,7 +39,7 @@ def table(report: SweepReport, style: Style) -> list[str]:
     return lines
 
 
-def csv_rows(report: SweepReport) -> Iterator[tuple[str | int | float, ...]]:
+def csv_rows(report: Sweep) -> Iterator[tuple[str | int | float, ...]]:
     """Yield a row per choice of values and workload; the values come first."""
     for each in report.combinations:
         for found in each.workloads:

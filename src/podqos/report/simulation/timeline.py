@@ -15,9 +15,10 @@ from podqos.agent.journal import By, Kind
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
-from podqos.report.simulation.view import EventView, Kill, NodeView, RunView, Summary
+from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
 from podqos.report.text.words import mebibytes
+from podqos.sim.summary import RunSummary
 
 _BAR_COLUMNS = 16
 _MOST_LINES = 400
@@ -51,7 +52,7 @@ def timeline(view: RunView, style: Style) -> list[str]:
     ]
 
 
-def csv_rows(summary: Summary) -> Iterator[tuple[str | int | float, ...]]:
+def csv_rows(summary: RunSummary) -> Iterator[tuple[str | int | float, ...]]:
     """Yield a row per workload."""
     for row in summary.workloads:
         yield (
@@ -221,7 +222,7 @@ def ending(view: RunView, style: Style) -> list[str]:
     return [*lines, "", *columns(headers, rows, style)]
 
 
-def _repeated(summary: Summary) -> Iterator[str]:
+def _repeated(summary: RunSummary) -> Iterator[str]:
     for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
         when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
         yield f"evicted again and again: {each.pod} {each.times:,} times, {when}"
@@ -230,7 +231,7 @@ def _repeated(summary: Summary) -> Iterator[str]:
         yield f"evicted again and again: {_many(more, 'more pod')}"
 
 
-def headline(summary: Summary) -> str:
+def headline(summary: RunSummary) -> str:
     """Return the outcome in one sentence."""
     killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
     evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"

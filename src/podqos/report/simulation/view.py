@@ -1,8 +1,8 @@
 """What ``podqos simulate`` says of a run, as a value: the documented JSON shape, which the page reads too.
 
-Everything else that shows a run (terminal, SVG, HTML) is a rendering of this value and decides nothing. ``run_reading``
-makes it. The shape is stable: fields are added, never renamed or removed; ``docs/schema/simulate.json`` and
-``viewer/src/run.ts`` follow these classes.
+Everything else that shows a run (terminal, SVG, HTML) is a rendering of this value and decides nothing. ``reading``
+makes it. The shape is stable: fields are added, never renamed or removed; ``docs/schema/simulate.json`` follows these
+classes, and the viewer's types follow that.
 
 Series are columns: the numbers of a series belong to the times of its node, one each. Between two times everything is
 linear; where something happens at once, a time stands twice. A pod has ``None`` where it does not run.
@@ -14,11 +14,10 @@ from msgspec import Struct
 
 from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
-from podqos.eviction.signals import NodeCondition, Signal
 from podqos.model.pod import QOSClass
-
-Column = tuple[int, ...]
-Gaps = tuple[int | None, ...]
+from podqos.sim.node.recording import ThresholdLine
+from podqos.sim.series import Column, ConditionSpan, PodSeries, SignalSeries
+from podqos.sim.summary import RunSummary
 
 
 class ContainerView(Struct, frozen=True, rename="camel"):
@@ -49,46 +48,6 @@ class PodView(Struct, frozen=True, rename="camel"):
     memory_limit_bytes: int | None
     cpu_request_milli: int | None
     cpu_limit_milli: int | None
-
-
-class ThresholdView(Struct, frozen=True, rename="camel"):
-    """An eviction threshold of a node's kubelet."""
-
-    signal: Signal
-    hard: bool
-    amount: int
-    """What must be left for it not to be met: bytes, inodes or processes."""
-    grace_period_seconds: int
-    statement: str
-    """As configured: ``memory.available < 100Mi``."""
-
-
-class PodSeries(Struct, frozen=True, rename="camel"):
-    """What a pod uses."""
-
-    pod: int
-    """Its place in ``RunView.pods``."""
-    anon_bytes: Gaps
-    active_file_bytes: Gaps
-    inactive_file_bytes: Gaps
-    cpu_wanted_milli: Gaps
-    cpu_granted_milli: Gaps
-
-
-class SignalSeries(Struct, frozen=True, rename="camel"):
-    """What is left of something else than memory: disk, inodes, process ids."""
-
-    signal: Signal
-    capacity: int
-    left: Column
-
-
-class ConditionSpan(Struct, frozen=True, rename="camel"):
-    """While the node reported a condition; ``end_us`` is null where it still did at the end."""
-
-    condition: NodeCondition
-    start_us: int
-    end_us: int | None
 
 
 class EvictionRank(Struct, frozen=True, rename="camel"):
@@ -140,7 +99,7 @@ class NodeView(Struct, frozen=True, rename="camel"):
     """What the kernel keeps to itself: at this mark it kills."""
     pods_limit_bytes: int | None
     """What all pods together may use; null where nothing holds them to it."""
-    thresholds: tuple[ThresholdView, ...]
+    thresholds: tuple[ThresholdLine, ...]
     times_us: Column
     available_bytes: Column
     """As the kubelet counts."""
@@ -202,55 +161,6 @@ class EventView(Struct, frozen=True, rename="camel"):
     """The pod in whose place this one was made, by however many others between them."""
 
 
-class RepeatedEvictions(Struct, frozen=True, rename="camel"):
-    """A pod that was evicted again each time it came back."""
-
-    pod: str
-    """As it was called first."""
-    times: int
-    first_us: int
-    last_us: int
-
-
-class WorkloadSummary(Struct, frozen=True, rename="camel"):
-    """How a workload fared, on all nodes."""
-
-    workload: str
-    qos_class: QOSClass
-    priority: int
-    pods: int
-    """How many of its pods ran during the run or were turned away, replacements included."""
-    untouched: int
-    """Of those: neither killed nor evicted nor turned away."""
-    oom_kills: int
-    evictions: int
-    restarts: int
-    rejections: int
-    downtime_us: int
-    """Summed over its pods: from being killed, evicted or lost until running again."""
-    throttled_us: int
-    """Summed over its pods: how long it got less CPU than it wanted."""
-
-
-class Summary(Struct, frozen=True, rename="camel"):
-    """How the run ended."""
-
-    nodes: int
-    pods: int
-    untouched: int
-    oom_kills: int
-    evictions: int
-    restarts: int
-    rejections: int
-    downtime_us: int
-    oom_kills_by_level: dict[str, int]
-    """Where memory ran out: container, pod, class, kubepods, node."""
-    evictions_by_signal: dict[str, int]
-    workloads: tuple[WorkloadSummary, ...]
-    repeated_evictions: tuple[RepeatedEvictions, ...] = ()
-    """Three times or more, most often first."""
-
-
 class RunView(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos simulate -o json``."""
 
@@ -260,7 +170,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     end_us: int
     kubernetes_version: str
     policy: str
-    summary: Summary
+    summary: RunSummary
     pods: tuple[PodView, ...]
     """Of the nodes shown."""
     nodes: tuple[NodeView, ...]

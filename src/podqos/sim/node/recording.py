@@ -7,6 +7,8 @@ new ones keep a distance.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from podqos.eviction.signals import Signal
@@ -15,18 +17,23 @@ from podqos.kernel.memcg import Kind
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
+from podqos.model.time_units import SECOND_NS
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.statistics import working_set_bytes
 from podqos.sim.node.supply import BYTES, INODES
 
 
-class ThresholdLine(Struct, frozen=True, gc=False):
-    """A threshold as a line in a picture."""
+class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
+    """An eviction threshold of a node's kubelet."""
 
     signal: Signal
-    amount: int
     hard: bool
+    amount: int
+    """What must be left for it not to be met: bytes, inodes or processes."""
+    grace_period_seconds: int
+    statement: str
+    """As configured: ``memory.available < 100Mi``. Reports fill it in."""
 
 
 class FilesystemMoment(Struct, frozen=True, gc=False):
@@ -102,9 +109,10 @@ class NodeRecord(Struct):
 
 
 class Recorder:
-    """Watches a run. ``most_moments`` bounds what is kept per node."""
+    """Watches a run. ``most_moments`` bounds what is kept per node; ``only`` names nodes where not all are watched."""
 
-    def __init__(self, most_moments: int = 2000) -> None:
+    def __init__(self, most_moments: int = 2000, only: Iterable[str] | None = None) -> None:
+        self._only = None if only is None else frozenset(only)
         self._records: dict[str, NodeRecord] = {}
         self._most = most_moments
         self._changed: dict[str, tuple[SimNode, int]] = {}
@@ -117,9 +125,9 @@ class Recorder:
             self._settle(name)
         return self._records
 
-    def records(self, _: str) -> bool:
+    def records(self, node: str) -> bool:
         """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
-        return True
+        return self._only is None or node in self._only
 
     def before(self, node: SimNode, now_us: int) -> None:
         """Look at a node before something happens there."""
@@ -218,7 +226,13 @@ def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
         Signal.PID: spec.max_pids,
     }
     return tuple(
-        ThresholdLine(threshold.signal, threshold.amount(capacity).value, threshold.is_hard)
+        ThresholdLine(
+            threshold.signal,
+            threshold.is_hard,
+            threshold.amount(capacity).value,
+            threshold.grace_period_ns // SECOND_NS,
+            statement="",
+        )
         for threshold in node.settings.agent.eviction.thresholds
         if (capacity := capacities.get(threshold.signal)) is not None
     )

@@ -5,8 +5,7 @@ from __future__ import annotations
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, ReplacementFor, ThrottledBy
 from podqos.model.pod import QOSClass
-from podqos.report.simulation.summary import Owner, summarized
-from podqos.report.simulation.view import RepeatedEvictions
+from podqos.sim.summary import Owner, RepeatedEvictions, summarized
 from report.test_journal_words import KILL, PRESSURE
 
 END_US = 100

@@ -1,25 +1,75 @@
 """How a run ended, per workload, counted from its journal alone.
 
-What belongs to which workload is told; everything else is in the entries, so that the same counting serves any journal.
+The shape is part of what ``podqos simulate -o json`` prints: fields are added, never renamed or removed.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from podqos.agent.journal import Entry, Kind
 from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
 from podqos.model.pod import QOSClass
-from podqos.report.simulation.repetition import first_pods
-from podqos.report.simulation.view import RepeatedEvictions, Summary, WorkloadSummary
+from podqos.sim.run import FinishedRun
+from podqos.sim.scenario.replicas import class_of
+from podqos.sim.scenario.scenario import Scenario
 
 # So many evictions of what is the same pod to its owner are worth a line of their own.
 _REPEATED = 3
 # What takes a pod, or a container of it, away against its will until something starts in its place.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
+
+
+class RepeatedEvictions(Struct, frozen=True, rename="camel"):
+    """A pod that was evicted again each time it came back."""
+
+    pod: str
+    """As it was called first."""
+    times: int
+    first_us: int
+    last_us: int
+
+
+class WorkloadSummary(Struct, frozen=True, rename="camel"):
+    """How a workload fared, on all nodes."""
+
+    workload: str
+    qos_class: QOSClass
+    priority: int
+    pods: int
+    """How many of its pods ran during the run or were turned away, replacements included."""
+    untouched: int
+    """Of those: neither killed nor evicted nor turned away."""
+    oom_kills: int
+    evictions: int
+    restarts: int
+    rejections: int
+    downtime_us: int
+    """Summed over its pods: from being killed, evicted or lost until running again."""
+    throttled_us: int
+    """Summed over its pods: how long it got less CPU than it wanted."""
+
+
+class RunSummary(Struct, frozen=True, rename="camel"):
+    """How the run ended."""
+
+    nodes: int
+    pods: int
+    untouched: int
+    oom_kills: int
+    evictions: int
+    restarts: int
+    rejections: int
+    downtime_us: int
+    oom_kills_by_level: dict[str, int]
+    """Where memory ran out: container, pod, class, kubepods, node."""
+    evictions_by_signal: dict[str, int]
+    workloads: tuple[WorkloadSummary, ...]
+    repeated_evictions: tuple[RepeatedEvictions, ...] = ()
+    """Three times or more, most often first."""
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -31,7 +81,41 @@ class Owner(Struct, frozen=True, gc=False):
     priority: int
 
 
-def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: int, end_us: int) -> Summary:
+def run_summary(run: FinishedRun) -> RunSummary:
+    """Count a run, on all its nodes."""
+    scenario = run.scenario
+    owners = _owners(scenario, run.entries)
+    nodes = sum(group.count for group in scenario.nodes)
+    return summarized(run.entries, owners, nodes=nodes, end_us=run.end_us)
+
+
+def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
+    """Return the workload of every pod in a journal, in the order of the scenario."""
+    workloads = [(f"{each.namespace}/{each.name}", each) for each in scenario.workloads]
+    keys = dict.fromkeys(entry.pod for entry in entries if entry.pod is not None)
+    found: dict[str, list[str]] = {name: [] for name, _ in workloads}
+    for key in keys:
+        owner = workload_of(key, found)
+        if owner is not None:
+            found[owner].append(key)
+    return {
+        key: Owner(name, class_of(workload.pod, scenario.profile), workload.pod.spec.priority or 0)
+        for name, workload in workloads
+        for key in found[name]
+    }
+
+
+def workload_of(pod: str, workloads: Container[str]) -> str | None:
+    """Return whose pod it is by its name, which begins with that of its workload."""
+    name = pod
+    while name not in workloads:
+        name, dash, _ = name.rpartition("-")
+        if not dash:
+            return None
+    return name
+
+
+def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: int, end_us: int) -> RunSummary:
     """Count a run. ``owners`` are by key of the pod, in the order in which to list their workloads."""
     tallies: dict[str, _Tally] = {}
     for owner in owners.values():
@@ -51,7 +135,7 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
             case LocalStorageExceeded(limit_kind=kind):
                 signals[kind] += 1
     rows = tuple(tally.row(end_us) for tally in tallies.values())
-    return Summary(
+    return RunSummary(
         nodes=nodes,
         pods=sum(row.pods for row in rows),
         untouched=sum(row.untouched for row in rows),
@@ -65,6 +149,15 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         workloads=rows,
         repeated_evictions=_repeated(entries),
     )
+
+
+def first_pods(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return for every pod that was made in place of another the one that was there first."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        if entry.pod is not None and isinstance(entry.because, ReplacementFor):
+            found[entry.pod] = found.get(entry.because.pod, entry.because.pod)
+    return found
 
 
 def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:

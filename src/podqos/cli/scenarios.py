@@ -1,0 +1,25 @@
+"""The scenario that a command is given: read, and what is wrong with it printed."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from podqos.errors import InputError
+from podqos.library.inputs.scenario_files import InvalidScenario, read_scenario
+
+if TYPE_CHECKING:
+    from podqos.sim.scenario.scenario import Scenario
+    from podqos.sim.variation import Variation
+
+
+def scenario_argument(path: str, variation: Variation | None = None) -> Scenario:
+    """Return the scenario of a file or name; print everything wrong with it, and raise if it cannot be run."""
+    reading = read_scenario(path, variation)
+    for problem in reading.problems:
+        print(problem, file=sys.stderr)
+    try:
+        return reading.loaded()
+    except InvalidScenario as error:
+        fix = "see above; `podqos scenario validate` says the same"
+        raise InputError(error.what, where=error.where, fix=fix) from error

@@ -1,0 +1,86 @@
+"""``blast``: what every pod can do to its neighbours when it leaks."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from podqos.errors import InputError
+from podqos.library.engines.fan_out import Progress, fan_out, in_copy, usable_cores
+from podqos.model.assumption import Assumption
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import LATEST, Profile
+from podqos.sim.blast import Blast, BlastNode, BlastRadius, NodePods, leaks, nodes_now, radius_of
+from podqos.sim.engine.curve import constant
+from podqos.sim.scenario.demand import SystemDemand
+from podqos.sim.scenario.scenario import Filesystem, MachineSpec, Scenario
+
+if TYPE_CHECKING:
+    from podqos.eviction.ranking import Policy
+    from podqos.model.snapshot import Snapshot
+
+# A node of which nothing is known but its memory: enough of everything else.
+_PLENTY_CPU_MILLI = 1_000_000
+_PLENTY = Filesystem(capacity_bytes=1 << 50, inodes=1 << 40)
+_KUBELET_DEFAULTS = Assumption("kubelet settings", "defaults", "--kubelet-config")
+
+
+def blast(
+    source: Scenario | Snapshot,
+    slow_bytes_per_second: int = 4 << 20,
+    fast_bytes_per_second: int = 1 << 30,
+    *,
+    kubelet: KubeletConfiguration | None = None,
+    profile: Profile = LATEST,
+    policy: Policy | None = None,
+    progress: Progress | None = None,
+) -> BlastRadius:
+    """Let each pod leak in turn, slowly and fast, and return who else dies, how soon and by whose hand.
+
+    The nodes are those of a scenario at its beginning, which brings its own kubelets and Kubernetes version; or the one
+    node of a snapshot, with the settings of ``kubelet``. ``policy`` is how the kubelet ranks, where not as its version
+    does. ``progress`` is told how many nodes are done, of how many.
+    """
+    assumptions: tuple[Assumption, ...] = ()
+    nodes: Sequence[NodePods]
+    if isinstance(source, Scenario):
+        profile, policy = source.profile, policy or source.policy
+        # What it takes to find out where everybody is goes with the copy: every leak is a fork of this process.
+        nodes = in_copy(partial(nodes_now, source))
+    else:
+        nodes = (_node(source, kubelet or KubeletConfiguration()),)
+        assumptions = (_KUBELET_DEFAULTS,) if kubelet is None else ()
+    rates = slow_bytes_per_second, fast_bytes_per_second
+    # Forked children begin with all that is here: what is collected in one of them is copied first.
+    gc.freeze()
+    try:
+        tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
+        blasts = [each for found in fan_out(_of_node, tasks, usable_cores(), progress) for each in found]
+    finally:
+        gc.unfreeze()
+    if not blasts:
+        raise InputError("no pod runs there", fix="name a scenario with pods, or manifests with their usage")
+    return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=assumptions)
+
+
+def _of_node(task: tuple[NodePods, tuple[int, int], Profile, Policy | None]) -> list[Blast]:
+    """Let every pod of a node leak at both rates."""
+    pods, rates, profile, policy = task
+    node = BlastNode(pods, slowest=min(rates), profile=profile, policy=policy)
+    every = (leak for rate in dict.fromkeys(rates) for leak in leaks(pods, rate))
+    return [in_copy(partial(node.unleash, leak)) for leak in every]
+
+
+def _node(snapshot: Snapshot, kubelet: KubeletConfiguration) -> NodePods:
+    spec = MachineSpec(
+        name=snapshot.node.name or "node",
+        memory_bytes=snapshot.node.memory_bytes,
+        swap_bytes=snapshot.node.swap_bytes,
+        cpu_milli=_PLENTY_CPU_MILLI,
+        nodefs=_PLENTY,
+        system=SystemDemand(anon_bytes=constant(snapshot.node.system_bytes)),
+        config=kubelet,
+    )
+    return NodePods(spec, tuple((entry.pod, entry.containers) for entry in snapshot.pods))

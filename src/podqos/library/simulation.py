@@ -1,0 +1,134 @@
+"""``simulate``: run a scenario, and show what happened.
+
+Same scenario, same run: what pictures need is recorded while it runs where the nodes are few; of many nodes, those with
+most kills are recorded in a second run, when a picture is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from podqos.errors import HostError, InvalidOption
+from podqos.sim.node.recording import Recorder
+from podqos.sim.run import FinishedRun, Progress
+from podqos.sim.run import simulate as run_to_the_end
+from podqos.sim.summary import RunSummary, run_summary
+
+if TYPE_CHECKING:
+    from podqos.agent.journal import Entry
+    from podqos.report.simulation.view import RunView
+    from podqos.sim.scenario.scenario import Scenario
+
+_FEW_NODES = 12
+"""So many nodes are recorded and shown without being asked for; of more, those with most kills."""
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    nodes: Sequence[str] | None = None,
+    record: bool = True,
+    check: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Run a scenario from beginning to end.
+
+    ``nodes`` are those to show (by default all of a few, of many those with most kills). Without ``record`` the run is
+    faster, and made again if its report is asked for. ``check`` holds the simulator to its invariants after every
+    event. ``progress`` is told now and then the time reached, in microseconds, and how many events there were.
+    """
+    names = _known(scenario, nodes)
+    recorder = Recorder(only=names) if record and names is not None else None
+    done = run_to_the_end(scenario, recorder=recorder, check=check, progress=progress)
+    return Run(done, names, recorder, progress)
+
+
+class Run:
+    """A scenario that has been run."""
+
+    def __init__(
+        self, done: FinishedRun, names: Sequence[str] | None, recorder: Recorder | None, progress: Progress | None
+    ) -> None:
+        self._done = done
+        self._names = names
+        self._recorder = recorder
+        self._progress = progress
+
+    @property
+    def scenario(self) -> Scenario:
+        """What was run."""
+        return self._done.scenario
+
+    @property
+    def journal(self) -> Sequence[Entry]:
+        """Everything that was seen, decided and done, with its reasons, in the order of time."""
+        return self._done.entries
+
+    @cached_property
+    def summary(self) -> RunSummary:
+        """How it ended, in all and per workload."""
+        return run_summary(self._done)
+
+    @cached_property
+    def report(self) -> RunView:
+        """All that is shown of a run: what ``podqos simulate -o json`` prints."""
+        from podqos.report.simulation.reading import deadliest_nodes, node_names, run_view
+
+        names, recorder = self._names, self._recorder
+        if names is None:
+            names = deadliest_nodes(self.journal)[:_FEW_NODES] or [next(node_names(self.scenario))]
+        if recorder is None:
+            recorder = Recorder(only=names)
+            run_to_the_end(self.scenario, recorder=recorder, progress=self._progress)
+        records = recorder.nodes
+        return run_view(self._done, {name: records[name] for name in names if name in records})
+
+    def html(self) -> str:
+        """Return a page to look at the run in a browser; it needs no network."""
+        from podqos.report.simulation.html import page
+
+        return page(built_viewer(), self.report)
+
+    def svg(self, node: str | None = None) -> str:
+        """Return a picture of a node, by default the first with kills, or the first at all."""
+        from podqos.report.simulation.svg import run_svg
+
+        report = self.report
+        killed = {kill.node for kill in report.kills}
+        shown = sorted(report.nodes, key=lambda each: each.name not in killed) if node is None else report.nodes
+        found = next((each for each in shown if node in {None, each.name}), None)
+        if found is None:
+            what = "there is nothing to draw: none of the nodes was ever there"
+            raise InvalidOption(
+                what if node is None else f"node {node!r} is not shown", fix="choose others with --node"
+            )
+        return run_svg(report, found)
+
+
+def built_viewer() -> str:
+    """Return the page that runs are written into; it is part of a wheel, and built in a source tree."""
+    from importlib.resources import files
+
+    try:
+        return (files("podqos.report") / "viewer.html").read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        what = "the page is not built: run `make viewer` in the source tree (it needs npm), or install a released wheel"
+        raise HostError(what) from error
+
+
+def _known(scenario: Scenario, given: Sequence[str] | None) -> list[str] | None:
+    """Return the nodes to show; None where the run has to tell."""
+    from podqos.report.simulation.reading import node_names
+
+    if given is None:
+        names = list(islice(node_names(scenario), _FEW_NODES + 1))
+        return names if len(names) <= _FEW_NODES else None
+    known = dict.fromkeys(node_names(scenario))
+    for name in given:
+        if name not in known:
+            some = ", ".join(list(known)[:5])
+            raise InvalidOption(f"there is no node {name!r}", where="--node", fix=f"such as {some}")
+    return list(dict.fromkeys(given))

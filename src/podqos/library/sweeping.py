@@ -1,0 +1,158 @@
+"""``sweep``: a scenario run under many values and seeds, here or on a cluster; finished runs can be kept in a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Self
+
+import msgspec
+from msgspec import Struct
+
+from podqos.errors import HostError, InputError, InvalidOption
+from podqos.library.engines.engines import carry_out
+from podqos.library.engines.sweep_worker import result_of
+from podqos.library.inputs.scenario_files import load_scenario
+from podqos.sim.scenario.scenario import Scenario
+from podqos.sim.sweep import Point, RunResult, Sweep, combinations, plan, run_key
+from podqos.sim.variation import Variation, Varied, parse_varied
+
+_MOST_SEEDS = 100_000
+_BEGINNING = b'{"key":"'
+"""How a line of results begins: a file of something else is not to be touched."""
+
+
+class _Task(Struct, frozen=True):
+    """A run, with everything a worker needs for it."""
+
+    key: str
+    point: Point
+    scenario: Scenario
+
+
+def sweep(
+    scenario: str,
+    vary: Sequence[str] = (),
+    *,
+    seeds: int = 1,
+    results: str | None = None,
+    engine: str = "processes",
+    jobs: int = -1,
+    progress: Callable[[int, int], None] | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Sweep:
+    """Run a scenario, by its file or name, under every combination of values, and return how each workload fares.
+
+    ``vary`` holds texts such as ``phase=0s,5s`` (``podqos sweep --help`` lists the parameters). More than one of
+    ``seeds`` means seeds 0 to N−1 instead of the scenario's own. ``results`` is a file that keeps finished runs, which
+    are not run again. ``engine`` and ``jobs`` say where to run and how much at a time. ``progress`` is told how many
+    runs are done, of how many; ``say`` is told what is odd about the file of results.
+    """
+    varied = [parse_varied(text) for text in vary]
+    _refuse_twice(varied)
+    if not 0 < seeds <= _MOST_SEEDS:
+        raise InvalidOption(f"'{seeds}' is no number of seeds", where="--seeds", fix="a whole number, for example 20")
+    points = list(plan(varied, () if seeds == 1 else range(seeds)))
+    with _Results(scenario, results, say) as found:
+        for result in carry_out(_run, found.tasks(points), engine=engine, jobs=jobs):
+            found.keep(result)
+            if progress is not None:
+                progress(len(found), len(points))
+    runs = found.in_order()
+    return Sweep(
+        scenario=load_scenario(scenario).name,
+        parameters=tuple(each.parameter.text for each in varied),
+        runs=len(runs),
+        combinations=combinations(runs),
+    )
+
+
+def _run(task: _Task) -> RunResult:
+    """Run a scenario and keep what a sweep needs of it. It is called in workers."""
+    return result_of(task.scenario, task.key, task.point)
+
+
+class _Results:
+    """The results of all points: of earlier runs from a file, of new ones appended to it, whole lines only."""
+
+    def __init__(self, scenario: str, path: str | None, say: Callable[[str], None]) -> None:
+        self._scenario = scenario
+        self._path = path
+        self._kept = _kept(path, say)
+        self._found: dict[str, RunResult] = {}
+        self._order: list[str] = []
+        self._file: int | None = None
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            try:
+                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            except OSError as error:
+                raise HostError(f"{self._path}: {error.strerror}") from error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def tasks(self, points: Sequence[Point]) -> Iterator[_Task]:
+        """Yield what has not been run before."""
+        # Loading is done here and as late as possible: a worker on another machine has none of the files.
+        for point in points:
+            scenario = load_scenario(self._scenario, Variation(point.assignments, point.seed))
+            key = run_key(scenario)
+            self._order.append(key)
+            if key in self._kept:
+                # Under the values as they are written now.
+                self._found[key] = msgspec.structs.replace(self._kept[key], values=point.values, seed=point.seed)
+            else:
+                yield _Task(key, point, scenario)
+
+    def keep(self, result: RunResult) -> None:
+        """Take a result, and append one line to the file, in one write."""
+        self._found[result.key] = result
+        if self._file is not None:
+            os.write(self._file, msgspec.json.encode(result) + b"\n")
+
+    def in_order(self) -> list[RunResult]:
+        """Return the results in the order of the plan."""
+        return [self._found[key] for key in self._order]
+
+
+def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
+    """Return the results of an earlier sweep; a line that an interruption has cut off is removed."""
+    if path is None or not os.path.exists(path):
+        return {}
+    with open(path, "rb") as file:
+        data = file.read()
+    whole, newline, rest = data.rpartition(b"\n")
+    decoder = msgspec.json.Decoder(RunResult)
+    kept = {}
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            result = decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise _not_results(f"{path}:{number}", f": {error}") from error
+        kept[result.key] = result
+    if rest:
+        if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:
+            raise _not_results(f"{path}:{len(kept) + 1}")
+        say(f"{path}: its last line is cut off and left out")
+        os.truncate(path, len(whole) + len(newline))
+    return kept
+
+
+def _not_results(where: str, why: str = "") -> InputError:
+    fix = "give --results a file that a sweep has written, or a new one"
+    return InputError(f"not a result of a sweep{why}", where=where, fix=fix)
+
+
+def _refuse_twice(varied: Sequence[Varied]) -> None:
+    seen: set[str] = set()
+    for each in varied:
+        if each.parameter.text in seen:
+            raise InvalidOption(f"{each.parameter.text} is varied twice", where="--vary", fix="give all values at once")
+        seen.add(each.parameter.text)

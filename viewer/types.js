@@ -1,0 +1,29 @@
+// Writes src/schema.ts, the types of a run: what docs/schema/simulate.json says, as TypeScript. podqos prints every
+// field, also one that has its default, so none is optional here.
+import { readFileSync, writeFileSync } from "node:fs";
+
+const SCALARS = { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" };
+
+/** Return the TypeScript of a schema; what it does not know is an error, and not `any`. */
+function typeOf(schema) {
+  if (schema.$ref) return schema.$ref.split("/").at(-1);
+  if (schema.anyOf) return schema.anyOf.map(typeOf).join(" | ");
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.type === "array") return `readonly (${typeOf(schema.items)})[]`;
+  if (schema.type === "object" && schema.additionalProperties) {
+    return `Readonly<Record<string, ${typeOf(schema.additionalProperties)}>>`;
+  }
+  if (SCALARS[schema.type]) return SCALARS[schema.type];
+  throw new Error(`no TypeScript for ${JSON.stringify(schema)}`);
+}
+
+function declaration([name, schema]) {
+  const about = schema.description ? `/** ${schema.description.replaceAll("*/", "* /")} */\n` : "";
+  if (!schema.properties) return `${about}export type ${name} = ${typeOf(schema)};\n`;
+  const fields = Object.entries(schema.properties).map(([field, type]) => `  ${field}: ${typeOf(type)};\n`);
+  return `${about}export interface ${name} {\n${fields.join("")}}\n`;
+}
+
+const schema = JSON.parse(readFileSync(new URL("../docs/schema/simulate.json", import.meta.url), "utf8"));
+const types = Object.entries(schema.$defs).map(declaration).join("\n");
+writeFileSync(new URL("src/schema.ts", import.meta.url), `// Made by types.js from docs/schema/simulate.json.\n\n${types}`);
