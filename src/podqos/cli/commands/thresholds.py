@@ -15,7 +15,6 @@ from podqos.cli.options import (
     add_version_option,
     amount_option,
     cpu_option,
-    stated_node_memory,
 )
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
@@ -68,9 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
+    memory = arguments.node_memory
     report = thresholds(
         _kubelet(arguments),
-        node_memory_bytes=stated_node_memory(arguments.node_memory),
+        node_memory_bytes=None if memory is None else amount_option(memory, "--node-memory"),
         cpu=None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu"),
         capacities=dict(_capacities(arguments)),
         layout=Layout(arguments.layout),
