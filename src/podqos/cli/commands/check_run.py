@@ -18,6 +18,7 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import FailOn, ignored, options_of
 from podqos.advice.checks.finding import Finding, Severity, SuppressedBy
 from podqos.cli.options import amount_option
+from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.library.checking.baseline import read_baseline, write_baseline
@@ -86,6 +87,7 @@ class CheckRun:
     def _look(self, texts: Mapping[str, bytes] | None = None) -> Look:
         """Check everything; ``texts`` are what files are to hold, whatever they say now."""
         checking = Checking(self._inputs, self._options, texts)
+        checking.progress = progress_line("reading file")
         checked = checking.check()
         return Look(checking, checked, self._compared(checked))
 

@@ -22,6 +22,7 @@ from podqos.advice.checks.view import Context
 from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names
 from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.objects import Progress
 from podqos.library.inputs.sources import Source
 from podqos.library.inputs.surroundings import SurroundingsCollector, surrounds
 from podqos.manifest.contents import Reading
@@ -123,6 +124,7 @@ class Checking:
     def __init__(self, inputs: Inputs, options: CheckOptions, texts: Mapping[str, bytes] | None = None) -> None:
         self._inputs = inputs
         self._options = options
+        self.progress: Progress | None = None
         self.texts = Texts((*inputs.files, *inputs.resized), texts)
         self._problems = list(self.texts.problems)
 
@@ -189,7 +191,7 @@ class Checking:
             return [task(each) for each in inputs]
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
-        return list(fan_out(task, inputs, usable_cores()))
+        return list(fan_out(task, inputs, usable_cores(), self.progress))
 
     def _surroundings(self, readings: list[Reading]) -> Surroundings:
         """Put together what surrounds the workloads: from the files, and as the cluster is said to have it."""
