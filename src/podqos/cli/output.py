@@ -18,7 +18,7 @@ from podqos.report.text.encoding import json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style
 
 Value = TypeVar("Value", bound=msgspec.Struct)
-Table = tuple[Sequence[str], Iterable[Sequence[object]]]
+Table = tuple[Iterable[str], Iterable[Sequence[object]]]
 """Headings, and the rows below them."""
 
 
@@ -74,7 +74,7 @@ def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
     print("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), end="")
 
 
-def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows below a heading; what is None stays empty."""
     from csv import writer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -11,16 +12,21 @@ from msgspec.structs import replace
 from podqos.admission.chain import admit
 from podqos.admission.refusal import Missing
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
-from podqos.advice.sizing.description import DescribedWorkload, description_from_annotations
+from podqos.advice.sizing.description import (
+    DescribedWorkload,
+    description_from_annotations,
+    read_descriptions,
+)
 from podqos.advice.sizing.effect import Advised, WorkloadAdvice, effect
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import BurstPattern, Description, PriorityTier, Recommendation, recommend
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
 from podqos.advice.sizing.node_settings import advise_node as node_advice
-from podqos.advice.sizing.samples import ContainerSamples
+from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, missing_classes, node_memory
+from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
@@ -39,13 +45,17 @@ USAGE = Assumption("usage that nobody measured", "what pods request", "--usage")
 
 Describe = Callable[[str], Description]
 """Says what a workload, by its name, is like."""
+SamplesOf = str | os.PathLike[str] | Sequence[ContainerSamples]
+"""What containers used: a file, or what was read from one."""
+DescriptionsOf = str | os.PathLike[str] | Sequence[DescribedWorkload]
+"""The same for descriptions of workloads."""
 
 
 def advise(
     objects: Objects,
     *,
-    samples: Sequence[ContainerSamples] = (),
-    descriptions: Sequence[DescribedWorkload] = (),
+    samples: SamplesOf = (),
+    descriptions: DescriptionsOf = (),
     describe: Describe | None = None,
     node_memory_bytes: int | None = None,
     kubelet: Kubelet | None = None,
@@ -57,7 +67,7 @@ def advise(
     are not; one that is described and is not among the objects is new. ``samples`` are what containers used.
     """
     advising = _Advising(objects, profile)
-    subjects = advising.subjects(descriptions, samples, describe)
+    subjects = advising.subjects(_descriptions(descriptions), _samples(samples), describe)
     results = [advising.advise(subject) for subject in subjects]
     memory_bytes, assumptions = node_memory(node_memory_bytes, objects.of(Node))
     kubelet = kubelet or DEFAULT_KUBELET
@@ -78,14 +88,14 @@ def advise(
 
 
 def advised_manifests(
-    objects: Objects, report: AdviceReport, *, patches: bool = False, descriptions: Sequence[DescribedWorkload] = ()
+    objects: Objects, report: AdviceReport, *, patches: bool = False, descriptions: DescriptionsOf = ()
 ) -> list[dict[str, Plain]]:
     """Return the objects that advice asks for: priority classes, then every workload as advised.
 
     With ``patches`` only what changes, as strategic merge patches; a new workload is whole all the same.
     """
     found = {str(identity_of(each)): each for each in objects.latest(warn=False)}
-    new = {str(identity_of(each.found)): each for each in map(_created, descriptions)}
+    new = {str(identity_of(each.found)): each for each in map(_created, _descriptions(descriptions))}
     manifests = [priority_class_object(each) for each in report.priority_classes]
     for advice in report.workloads:
         own = found.get(advice.workload)
@@ -117,6 +127,18 @@ def identity_of(found: FoundWorkload) -> Identity:
     """Return who a workload is."""
     namespace, _, name = found.workload.pod.key.partition("/")
     return Identity(namespace, found.workload.kind, name)
+
+
+def _samples(given: SamplesOf) -> Sequence[ContainerSamples]:
+    if isinstance(given, (str, os.PathLike)):
+        return read_samples(os.fspath(given), read_bytes(os.fspath(given)))
+    return given
+
+
+def _descriptions(given: DescriptionsOf) -> Sequence[DescribedWorkload]:
+    if isinstance(given, (str, os.PathLike)):
+        return read_descriptions(os.fspath(given), read_bytes(os.fspath(given)))
+    return given
 
 
 # ---- workloads and what is known about them ----------------------------------------------------------------------

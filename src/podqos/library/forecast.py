@@ -11,7 +11,7 @@ from podqos.errors import InvalidOption
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.kubelet_settings import memory_allocatable
 from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, node_state
@@ -56,17 +56,10 @@ def forecast(
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     snapshot = state.snapshot
-    node = snapshot.node
-    settings = judged_cgroups(
-        kubelet,
-        memory_bytes=node.memory_bytes,
-        swap_bytes=node.swap_bytes,
-        cgroup_version=cgroup_version,
-        profile=profile,
-    )
+    settings = state.cgroups(kubelet, cgroup_version, profile)
     allocatable = settings.node_allocatable if settings.enforce_node_allocatable else {}
     watch = Watch(
-        _thresholds(kubelet, node.memory_bytes, profile),
+        _thresholds(kubelet, snapshot.node.memory_bytes, profile),
         allocatable[MEMORY].value if MEMORY in allocatable else None,
         interval_us=interval_us,
         statistics_age_us=statistics_age_us,

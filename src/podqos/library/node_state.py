@@ -15,7 +15,7 @@ from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, node_memory
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.documents import plain_documents
@@ -23,6 +23,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
+from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
 from podqos.survival.usage import from_usage
@@ -39,6 +40,17 @@ class NodeState(Struct, frozen=True):
     assumptions: tuple[Assumption, ...] = ()
     is_kubelets: bool = False
     """Whether a kubelet measured it: what it says of memory is as it is."""
+
+    def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
+        """Return the settings that the node's cgroups are planned by, for those who ask who dies."""
+        node = self.snapshot.node
+        return judged_cgroups(
+            kubelet,
+            memory_bytes=node.memory_bytes,
+            swap_bytes=node.swap_bytes,
+            cgroup_version=version,
+            profile=profile,
+        )
 
     def resting_on(self, kubelet: Kubelet) -> tuple[Assumption, ...]:
         """Return what an answer about it assumes that depends on the kubelet, too."""

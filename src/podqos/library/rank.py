@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Policy, Ranking, can_rank
 from podqos.eviction.signals import Layout, Signal
-from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
+from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.library.node_state import NodeState, node_state
 from podqos.model.profile import LATEST, Profile
@@ -52,13 +52,7 @@ def rank(
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
     node = state.snapshot.node
-    settings = judged_cgroups(
-        kubelet,
-        memory_bytes=node.memory_bytes,
-        swap_bytes=node.swap_bytes,
-        cgroup_version=cgroup_version,
-        profile=profile,
-    )
+    settings = state.cgroups(kubelet, cgroup_version, profile)
     if pods_memory_bytes is not None:
         allocatable = {**settings.node_allocatable, MEMORY: Quantity.of_units(pods_memory_bytes, "BinarySI")}
         settings = replace(settings, node_allocatable=allocatable, enforce_node_allocatable=True)

@@ -24,7 +24,7 @@ from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.forecast import CSV_COLUMNS, csv_rows, table
+from podqos.report.survival.forecast import csv_table, table
 
 _DEFAULT_RATES = ("16Mi/s", "128Mi/s", "1Gi/s")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)")
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
         from podqos.report.survival.forecast_svg import curve_svg
 
         write_file(arguments.svg, curve_svg(report).encode())
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(report, arguments, table, csv_table)
     return 2 if errors else 0
 
 

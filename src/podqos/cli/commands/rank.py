@@ -24,7 +24,7 @@ from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.library.rank import rank
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.rank_lines import CSV_COLUMNS, csv_rows, table
+from podqos.report.survival.rank_lines import csv_table, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,5 +77,5 @@ def run(arguments: argparse.Namespace) -> int:
         cgroup_version=CgroupVersion(arguments.cgroup),
         profile=profile,
     )
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(report, arguments, table, csv_table)
     return 2 if errors else 0

@@ -15,7 +15,6 @@ from podqos.cli.options import (
     add_version_option,
     amount_option,
     cpu_option,
-    stated_node_memory,
 )
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
@@ -24,7 +23,7 @@ from podqos.library.inputs.kubelet_node import Kubelet, kubelet_of
 from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.thresholds import thresholds
 from podqos.model.profile import parse_version
-from podqos.report.survival.thresholds import CSV_COLUMNS, csv_rows, table
+from podqos.report.survival.thresholds import csv_table, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
@@ -68,15 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
+    memory = arguments.node_memory
     report = thresholds(
         _kubelet(arguments),
-        node_memory_bytes=stated_node_memory(arguments.node_memory),
+        node_memory_bytes=None if memory is None else amount_option(memory, "--node-memory"),
         cpu=None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu"),
         capacities=dict(_capacities(arguments)),
         layout=Layout(arguments.layout),
         profile=parse_version(arguments.kubernetes_version),
     )
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(report, arguments, table, csv_table)
     return 1 if arguments.strict and report.warnings else 0
 
 

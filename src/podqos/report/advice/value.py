@@ -16,7 +16,7 @@ from podqos.advice.sizing.matrix import Because, PriorityTier
 from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
 from podqos.model.assumption import Assumption
-from podqos.report.survival.drift import overtaking_words
+from podqos.report.survival.drift import worded_moves
 from podqos.report.text.words import mebibytes
 
 
@@ -60,8 +60,8 @@ def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
     return replace(
         advice,
         reasons=tuple(_BECAUSE[each] for each in advice.because),
-        moved_ahead=tuple(replace(move, text=overtaking_words(move, advice.workload)) for move in advice.moved_ahead),
-        moved_back=tuple(replace(move, text=overtaking_words(move, advice.workload)) for move in advice.moved_back),
+        moved_ahead=worded_moves(advice.moved_ahead, advice.workload),
+        moved_back=worded_moves(advice.moved_back, advice.workload),
     )
 
 

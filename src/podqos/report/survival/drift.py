@@ -6,6 +6,8 @@ added, never renamed or removed, and ``docs/schema/drift.json`` is made from it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -60,9 +62,14 @@ def worded(drift: WorkloadDrift) -> WorkloadDrift:
     return replace(
         drift,
         differences=tuple(replace(each, text=difference_words(each)) for each in drift.differences),
-        moved_ahead=tuple(replace(move, text=overtaking_words(move, drift.workload)) for move in drift.moved_ahead),
-        moved_back=tuple(replace(move, text=overtaking_words(move, drift.workload)) for move in drift.moved_back),
+        moved_ahead=worded_moves(drift.moved_ahead, drift.workload),
+        moved_back=worded_moves(drift.moved_back, drift.workload),
     )
+
+
+def worded_moves(moves: Iterable[Overtaking], workload: str) -> tuple[Overtaking, ...]:
+    """Return turns with their words, from the side of one of the two."""
+    return tuple(replace(move, text=overtaking_words(move, workload)) for move in moves)
 
 
 def difference_words(difference: Difference) -> str:

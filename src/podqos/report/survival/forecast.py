@@ -6,7 +6,7 @@ and those of ``survival.forecast``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -23,18 +23,18 @@ from podqos.survival.forecast import CurvePoint, Forecast, ForecastOutcome, Need
 
 _BAR = 30
 
-CSV_COLUMNS = (
-    "pod",
-    "container",
-    "rate_bytes_per_second",
-    "by",
-    "victim",
-    "victim_container",
-    "probability",
-    "earliest_seconds",
-    "latest_seconds",
-    "ends_growth",
-)
+_CSV: Mapping[str, Callable[[Forecast, ForecastOutcome], object]] = {
+    "pod": lambda growth, _: growth.pod,
+    "container": lambda growth, _: growth.container,
+    "rate_bytes_per_second": lambda growth, _: growth.rate_bytes_per_second,
+    "by": lambda _, outcome: outcome.by,
+    "victim": lambda _, outcome: outcome.pod,
+    "victim_container": lambda _, outcome: outcome.container,
+    "probability": lambda _, outcome: float(outcome.probability),
+    "earliest_seconds": lambda _, outcome: float(outcome.earliest_seconds),
+    "latest_seconds": lambda _, outcome: float(outcome.latest_seconds),
+    "ends_growth": lambda _, outcome: outcome.ends_growth,
+}
 
 
 class ForecastReport(Struct, frozen=True, rename="camel"):
@@ -93,22 +93,10 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     return lines
 
 
-def csv_rows(report: ForecastReport) -> Iterator[tuple[str | int | float | bool | None, ...]]:
-    """Yield a row per outcome."""
-    for each in report.growths:
-        for outcome in each.outcomes:
-            yield (
-                each.pod,
-                each.container,
-                each.rate_bytes_per_second,
-                outcome.by.value,
-                outcome.pod,
-                outcome.container,
-                float(outcome.probability),
-                float(outcome.earliest_seconds),
-                float(outcome.latest_seconds),
-                outcome.ends_growth,
-            )
+def csv_table(report: ForecastReport) -> tuple[Iterable[str], Iterator[list[object]]]:
+    """Return headings, and a row per outcome."""
+    pairs = ((growth, outcome) for growth in report.growths for outcome in growth.outcomes)
+    return _CSV, ([column(*pair) for column in _CSV.values()] for pair in pairs)
 
 
 def _outcome_text(outcome: ForecastOutcome) -> str:

@@ -5,29 +5,30 @@ Each function takes the documented value and returns lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podqos.report.survival.ranking import RankReport, amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.report.text.words import mebibytes
+from podqos.survival.places import EvictionPlace, KillPlace
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
 
-CSV_COLUMNS = (
-    "pod",
-    "class",
-    "priority",
-    "eviction_place",
-    "kernel_place",
-    "usage",
-    "request",
-    "evicted_before_next_by",
-    "spared",
-    "oom_score_adj",
-    "badness_bytes",
-    "killed_before_next_by",
-)
+_CSV: Mapping[str, Callable[[EvictionPlace, KillPlace], object]] = {
+    "pod": lambda place, _: place.pod,
+    "class": lambda place, _: place.qos_class,
+    "priority": lambda place, _: place.priority,
+    "eviction_place": lambda place, _: place.place,
+    "kernel_place": lambda place, _: place.kernel_place,
+    "usage": lambda place, _: place.usage,
+    "request": lambda place, _: place.request,
+    "evicted_before_next_by": lambda place, _: place.before_next_by,
+    "spared": lambda place, _: place.spared,
+    "oom_score_adj": lambda _, kill: kill.oom_score_adj,
+    "badness_bytes": lambda _, kill: kill.badness_bytes,
+    "killed_before_next_by": lambda _, kill: kill.before_next_by,
+}
 
 
 def table(report: RankReport, style: Style) -> list[str]:
@@ -47,25 +48,10 @@ def table(report: RankReport, style: Style) -> list[str]:
     ]
 
 
-def csv_rows(report: RankReport) -> Iterator[tuple[str | int | None, ...]]:
-    """Yield a row per pod, in the order of eviction; the kernel's figures are those of its first container to die."""
+def csv_table(report: RankReport) -> tuple[Iterable[str], Iterator[list[object]]]:
+    """Return headings and a row per pod, in the order of eviction; the kernel's figures are its first container's."""
     first = {kill.pod: kill for kill in reversed(report.kill_order)}
-    for place in report.eviction_order:
-        kill = first[place.pod]
-        yield (
-            place.pod,
-            place.qos_class.value,
-            place.priority,
-            place.place,
-            place.kernel_place,
-            place.usage,
-            place.request,
-            place.before_next_by and place.before_next_by.value,
-            place.spared,
-            kill.oom_score_adj,
-            kill.badness_bytes,
-            kill.before_next_by and kill.before_next_by.value,
-        )
+    return _CSV, ([column(each, first[each.pod]) for column in _CSV.values()] for each in report.eviction_order)
 
 
 def _evictions(report: RankReport, style: Style) -> list[str]:

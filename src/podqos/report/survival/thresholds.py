@@ -25,7 +25,7 @@ from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, Watche
 
 _NOTHING = "–"
 
-CSV_COLUMNS = (
+_CSV_COLUMNS = (
     "signal",
     "type",
     "value",
@@ -257,19 +257,9 @@ def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
     return [f"{count / unit:.1f}{suffix}" if count else "0" for count in counts]
 
 
-def csv_rows(report: ThresholdsReport) -> Iterator[tuple[str | int | float | None, ...]]:
-    """Yield a row per threshold."""
-    for each in report.thresholds:
-        yield (
-            each.signal.value,
-            each.type,
-            each.value,
-            each.amount,
-            each.lets_go_at,
-            each.grace_seconds,
-            each.condition.value,
-            each.sure_growth_bytes_per_second,
-        )
+def csv_table(report: ThresholdsReport) -> tuple[tuple[str, ...], Iterator[list[object]]]:
+    """Return headings, and a row per threshold."""
+    return _CSV_COLUMNS, ([getattr(each, name) for name in _CSV_COLUMNS] for each in report.thresholds)
 
 
 def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
