@@ -49,7 +49,13 @@ class TestAgainstTheRecordedApiServer:
             "cpu=100m",
             "cpu=500m",
             "spec.containers[0].resources.requests: Forbidden: resource requests cannot",
-            id="taken",
+            id="request-removed",
+        ),
+        pytest.param(
+            "cpu=100m,memory=64Mi",
+            "cpu=500m",
+            "spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed",
+            id="limit-removed",
         ),
         pytest.param(
             "cpu=100m,memory=64Mi,ephemeral-storage=1Gi",
@@ -106,6 +112,14 @@ def test_sidecars_can_be_resized_and_init_containers_cannot():
     assert "spec: Forbidden: resources for non-sidecar init containers are immutable" in refusal.message
 
 
+def test_limits_of_sidecars_cannot_be_removed():
+    """The same rule, under the sidecar's path."""
+    sidecar = container("s", requests="cpu=1", limits="cpu=2", restart_policy="Always")
+    unlimited = replace(sidecar, resources=resources("cpu=1"))
+    refusal = resize(_resized(init_containers=(sidecar,)), _resized(init_containers=(unlimited,)), Policies()).refusal
+    assert "spec.initContainers[0].resources.limits: Forbidden: resource limits cannot be removed" in refusal.message
+
+
 def test_sidecars_too_keep_what_is_not_cpu_or_memory():
     """The path names the container."""
     sidecar = container("s", requests="cpu=1", restart_policy="Always")
@@ -126,6 +140,12 @@ def test_sidecars_too_keep_what_is_not_cpu_or_memory():
             resources("cpu=1"),
             "pod-level resource requests cannot be removed",
             id="one-gone",
+        ),
+        pytest.param(
+            resources("cpu=1", "cpu=2"),
+            resources("cpu=1"),
+            "spec.resources.limits: Forbidden: pod-level resource limits cannot be removed",
+            id="limit-gone",
         ),
         pytest.param(
             resources("cpu=1"),

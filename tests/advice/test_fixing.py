@@ -12,7 +12,7 @@ from podqos.advice.checks.bundle import Bundle, FoundWorkload
 from podqos.advice.checks.checking import check
 from podqos.advice.checks.finding import FieldEdit, Finding, Patch, Subject, SuppressedBy, Suppression
 from podqos.advice.fixes.fixing import Fixes, fix
-from podqos.manifest.edits import Reason
+from podqos.manifest.edits.apply import Reason
 from podqos.manifest.reading import read
 from podqos.report.check.fixes import diff_lines, summary_lines
 from podqos.report.text.style import Style

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kernel.trees import MI, holding, limited, memories, memory
@@ -98,8 +98,15 @@ def test_a_plan_takes_what_is_there_and_no_more_than_wanted(state, data):
     assert state.swap_free_bytes >= 0
 
 
-@given(st.integers(0, 1000), st.lists(st.integers(1, 100)))
+@example(wanted=1, spares=[1, 1])
+@example(wanted=3, spares=[1, 1, 1, 1])
+@given(wanted=st.integers(0, 1000), spares=st.lists(st.integers(1, 100)))
 def test_dividing_loses_nothing_and_overcharges_nobody(wanted, spares):
     parts = divided(wanted, spares)
     assert sum(parts) == min(wanted, sum(spares))
     assert all(0 <= part <= spare for part, spare in zip(parts, spares, strict=True))
+
+
+def test_odd_bytes_go_to_the_first_that_can_spare_them():
+    assert divided(3, [1, 1, 1, 1]) == [1, 1, 1, 0]
+    assert divided(5, [2, 2, 4]) == [2, 1, 2]

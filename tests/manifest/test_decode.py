@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from podqos.errors import InvalidManifest, InvalidQuantity
-from podqos.manifest.decode import convert_pod, decode_hook, decode_pod
+from podqos.manifest.amounts import decode_hook
+from podqos.manifest.decode import convert_pod, decode_pod
 from podqos.manifest.plain import Number, Plain
 from podqos.model.quantity import Quantity
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from podqos.manifest.edits import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
+from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
 from podqos.manifest.reading import read
 from podqos.manifest.text import Chunk, Place
 

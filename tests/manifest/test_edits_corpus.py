@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podqos.manifest.edits import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
+from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
 from podqos.manifest.reading import read
 from podqos.manifest.text import Chunk, Place
 from podqos.model.pod import Workload

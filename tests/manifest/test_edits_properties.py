@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from manifest.fix_styles import manifests
 from manifest.test_fuzz import mutated
-from podqos.manifest.edits import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
+from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.reading import read

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from podqos.manifest.edits import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
+from podqos.manifest.edits.apply import CannotEdit, Edited, ObjectEdit, Reason, apply_edits
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.reading import read
 from podqos.manifest.snippets import name_after

@@ -12,35 +12,12 @@ from typing import TypeVar
 
 import msgspec
 
-from podqos.errors import InvalidManifest, InvalidQuantity
+from podqos.errors import InvalidManifest
+from podqos.manifest.amounts import decode_hook
 from podqos.manifest.plain import Number, Plain, format_path
 from podqos.model.pod import Pod
-from podqos.model.quantity import ZERO, Quantity
 
 Model = TypeVar("Model")
-
-# Go trims Unicode's white space around a quantity; what JSON writes as an escape (tabs, line ends) is no white space
-# to it, because the quantity is parsed before escapes are (apimachinery/pkg/api/resource/quantity.go: UnmarshalJSON).
-_SPACES = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
-
-
-def decode_hook(_kind: type, value: object) -> Quantity:
-    """Read what msgspec does not know, which is quantities: a text, a number by its text, null for zero."""
-    if isinstance(value, str):
-        try:
-            return Quantity.parse(value)
-        except InvalidQuantity:
-            trimmed = value.strip(_SPACES)
-            if trimmed == value:
-                raise
-            return Quantity.parse(trimmed)
-    if isinstance(value, float):
-        return Quantity.parse(value.text if isinstance(value, Number) else repr(value))
-    if isinstance(value, int) and not isinstance(value, bool):
-        return Quantity.parse(str(value))
-    if value is None:
-        return ZERO
-    raise InvalidQuantity("an amount must be a text or a number")
 
 
 def convert(value: object, model: type[Model]) -> Model:

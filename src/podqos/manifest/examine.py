@@ -21,7 +21,7 @@ from typing import cast
 from msgspec import Struct, inspect
 
 from podqos.errors import InvalidQuantity
-from podqos.manifest.decode import decode_hook
+from podqos.manifest.amounts import decode_hook
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS, suggestion
 from podqos.manifest.kinds import PodHolder, Scale
 from podqos.manifest.plain import FieldPath, Plain

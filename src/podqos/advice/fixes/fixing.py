@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from podqos.advice.checks.finding import EditValue, Finding, Subject
 from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
-from podqos.manifest.edits import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
+from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
 from podqos.manifest.plain import FieldPath, parse_path
 from podqos.manifest.text import Place

@@ -15,8 +15,8 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from podqos.advice.checks.finding import EditValue, FieldEdit
-from podqos.manifest.edits_refusal import Refusal
-from podqos.manifest.edits_values import same, with_field
+from podqos.manifest.edits.refusal import Refusal
+from podqos.manifest.edits.values import same, with_field
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 

@@ -29,7 +29,7 @@ from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.syncing import Sync, sync
-from podqos.manifest.decode import decode_hook
+from podqos.manifest.amounts import decode_hook
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 

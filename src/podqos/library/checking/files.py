@@ -321,7 +321,7 @@ def _position(finding: Finding, lookup: Lookup) -> Position:
 
 def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
     from podqos.advice.fixes.patches import plain_value
-    from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
+    from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
     from podqos.report.check.replacements import line_replacements
 
     place = finding.subject.place

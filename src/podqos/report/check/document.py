@@ -21,7 +21,7 @@ _GROUPS = {
 _START = """\
 # The checks
 
-What `podqos check` finds. This page is made from the code (`src/podqos/advice/catalogue*.py`); the tests run every
+What `podqos check` finds. This page is made from the code (`src/podqos/advice/checks/`); the tests run every
 example: the first of each pair has exactly this finding, the second has none.
 
 **error** does not work, or kills what must not die · **warning** works until memory runs short · **info** is worth

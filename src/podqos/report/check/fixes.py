@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from podqos.advice.checks.finding import Finding
 from podqos.advice.fixes.fixing import FixedFile, Fixes, RefusedObject
 from podqos.advice.fixes.patches import ObjectPatch
-from podqos.manifest.edits import CannotEdit, Reason
+from podqos.manifest.edits.apply import CannotEdit, Reason
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.report.text.style import Style
 

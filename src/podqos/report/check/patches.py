@@ -8,7 +8,7 @@ import shlex
 import msgspec
 
 from podqos.advice.fixes.patches import ObjectPatch
-from podqos.manifest.edits_writing import BlockStyle, block_lines
+from podqos.manifest.edits.writing import BlockStyle, block_lines
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import Plain
 

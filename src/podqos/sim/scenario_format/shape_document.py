@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.manifest.decode import decode_hook
+from podqos.manifest.amounts import decode_hook
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.engine.curve import Clock, Curve

@@ -12,10 +12,10 @@ from collections import Counter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.manifest import edits_block, edits_flow
-from podqos.manifest.edits_nodes import Kind, Member, Node, Splice, column_of
-from podqos.manifest.edits_refusal import Reason, Refusal
-from podqos.manifest.edits_writing import BlockStyle, FlowStyle, flow_value, is_scalar
+from podqos.manifest.edits import block_changes, flow_changes
+from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, column_of
+from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.writing import BlockStyle, FlowStyle, flow_value, is_scalar
 from podqos.manifest.plain import FieldPath, Plain
 
 
@@ -61,7 +61,7 @@ def _shifted(text: str, splice: Splice, additions: set[int]) -> Splice:
 class _Walk:
     def __init__(self, text: str, root: Node, *, is_json: bool) -> None:
         self._text = text
-        self._block = BlockStyle() if is_json else edits_block.indentation(text, root)
+        self._block = BlockStyle() if is_json else block_changes.indentation(text, root)
         self._shared = {node.anchor for node in root.below() if node.kind is Kind.ALIAS}
         self.splices: list[Splice] = []
 
@@ -98,10 +98,10 @@ class _Walk:
         kept = [member for member in node.members if all(member is not gone for gone in removed)]
         for member in removed:
             self._check_removal(member.value, path)
-        flow = edits_flow.flow_style(self._text, node, slot.flow) if node.is_flow else slot.flow
+        flow = flow_changes.flow_style(self._text, node, slot.flow) if node.is_flow else slot.flow
         if not kept and removed and node.is_flow:
             outer = replace(
-                flow, line_indent=edits_flow.line_indent(self._text, node.start) if flow.line_indent else None
+                flow, line_indent=flow_changes.line_indent(self._text, node.start) if flow.line_indent else None
             )
             self.splices.append(Splice(node.start, node.end, flow_value(new, outer)))
             return
@@ -114,12 +114,12 @@ class _Walk:
                 self.change(member.value, old[key], new[key], (*path, key), inner)
         if removed:
             self.splices += (
-                edits_flow.remove_members(node, removed)
+                flow_changes.remove_members(node, removed)
                 if node.is_flow
-                else edits_block.remove_members(self._text, node, removed)
+                else block_changes.remove_members(self._text, node, removed)
             )
         if added and node.is_flow:
-            self.splices += edits_flow.add_members(self._text, node, kept[-1], added, flow)
+            self.splices += flow_changes.add_members(self._text, node, kept[-1], added, flow)
         elif added:
             self._add_lines(node, kept[-1], added, path)
 
@@ -127,10 +127,10 @@ class _Walk:
         named = next((member for member in node.members if member.key is not None or member.is_merge), None)
         if named is None:
             raise Refusal(Reason.COMPLEX_KEY, path, node.start)
-        quote = edits_flow.value_quote(self._text, node)
+        quote = flow_changes.value_quote(self._text, node)
         style = replace(self._block, key_quote=named.key_style, value_quote=quote)
         column = column_of(self._text, named.start)
-        self.splices += edits_block.add_members(self._text, column, last, added, style)
+        self.splices += block_changes.add_members(self._text, column, last, added, style)
 
     def _members(self, node: Node, path: FieldPath) -> dict[str, Member]:
         """Return the members with simple keys."""
@@ -155,10 +155,10 @@ class _Walk:
             written = flow_value(new, replace(slot.flow, value_quote=node.style))
             self.splices.append(Splice(node.start, node.end, written if node.end > node.start else f" {written}"))
             return
-        after_colon = edits_block.colon_end(self._text, slot.member)
+        after_colon = block_changes.colon_end(self._text, slot.member)
         if after_colon is None:
             raise Refusal(Reason.COMPLEX_KEY, path, slot.member.start)
-        self.splices += edits_block.replace_value(self._text, slot.member, after_colon, new, self._block)
+        self.splices += block_changes.replace_value(self._text, slot.member, after_colon, new, self._block)
 
     def _check_removal(self, node: Node, path: FieldPath) -> None:
         """Refuse to take away an anchor that is used elsewhere."""

@@ -1,7 +1,7 @@
 """How a value is written: as a scalar in a given style, as indented lines, or in brackets.
 
 The style is that of the neighbours in the file (``BlockStyle``, ``FlowStyle``); whatever a style cannot express safely
-is put in double quotes. Where the text goes is for ``edits_block`` and ``edits_flow`` to say.
+is put in double quotes. Where the text goes is for ``block_changes`` and ``flow_changes`` to say.
 """
 
 from __future__ import annotations

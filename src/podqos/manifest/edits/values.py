@@ -6,7 +6,7 @@ that changes nothing returns what it was given.
 
 from __future__ import annotations
 
-from podqos.manifest.edits_refusal import Reason, Refusal
+from podqos.manifest.edits.refusal import Reason, Refusal
 from podqos.manifest.plain import FieldPath, Number, Plain
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from podqos.manifest.edits_nodes import Kind, Member, Node, Splice, line_end
-from podqos.manifest.edits_writing import FlowStyle, flow_member, reads_as_itself
+from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, line_end
+from podqos.manifest.edits.writing import FlowStyle, flow_member, reads_as_itself
 from podqos.manifest.plain import Plain
 
 _BEHIND_VALUE = re.compile(r"[ \t]*(,?)[ \t]*(?:(?<=[ \t])#[^\n]*)?(?=\n|\Z)")

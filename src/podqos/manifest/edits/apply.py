@@ -1,7 +1,7 @@
 """Edit manifests where they stand, leaving every byte alone that need not change.
 
 An edit names an object, a field of it and the value the field should have. From what a document says and what it
-should say follow the pieces of text to change (``edits_splices``); they are put in, and the result is read again: it
+should say follow the pieces of text to change (``splices``); they are put in, and the result is read again: it
 has to say exactly what was meant, and nothing in it may be out of order that was in order before. Otherwise, and where
 a text cannot be edited safely in the first place, the answer is a reason and the text stays as it is.
 
@@ -20,9 +20,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.manifest.contents import Reading
-from podqos.manifest.edits_chunk import EditableChunk, chunk_values
-from podqos.manifest.edits_refusal import Reason, Refusal
-from podqos.manifest.edits_values import same
+from podqos.manifest.edits.chunk import EditableChunk, chunk_values
+from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.values import same
 from podqos.manifest.plain import FieldPath, Plain, parse_path
 from podqos.manifest.problems import Position, Severity, position_at
 from podqos.manifest.reading import read

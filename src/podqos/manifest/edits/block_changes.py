@@ -10,8 +10,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from podqos.manifest.edits_nodes import Kind, Member, Node, Splice, column_of, line_end
-from podqos.manifest.edits_writing import BlockStyle, block_lines, is_empty, is_scalar, scalar
+from podqos.manifest.edits.nodes import Kind, Member, Node, Splice, column_of, line_end
+from podqos.manifest.edits.writing import BlockStyle, block_lines, is_empty, is_scalar, scalar
 from podqos.manifest.plain import Plain
 
 _COLON = re.compile(r"[ \t]*:")

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from podqos.manifest.decode import PLAIN_DECODER, REFUSALS
-from podqos.manifest.edits_nodes import Kind, Node, Splice, json_value, yaml_document
-from podqos.manifest.edits_refusal import Reason, Refusal
-from podqos.manifest.edits_splices import splices
-from podqos.manifest.edits_values import with_field
+from podqos.manifest.edits.nodes import Kind, Node, Splice, json_value, yaml_document
+from podqos.manifest.edits.refusal import Reason, Refusal
+from podqos.manifest.edits.splices import splices
+from podqos.manifest.edits.values import with_field
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.problems import SyntaxProblem
 from podqos.manifest.strictyaml import read_documents
