@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.report.placement.value import PlacementReport
     from podqos.report.survival.cpu import CpuReport
+    from podqos.report.text.encoding import json_bytes
     from podqos.survival.orders import both_orders
 
 __version__ = "0.1.0"
@@ -65,6 +66,7 @@ _PUBLIC: dict[str, str] = {
     "cpu": "podqos.library.cpu",
     "defaulted": "podqos.admission.defaulting",
     "explain": "podqos.library.explain",
+    "json_bytes": "podqos.report.text.encoding",
     "load": "podqos.library.inputs.objects",
     "load_kubelet": "podqos.library.inputs.kubelet_node",
     "oom_scores": "podqos.qos.oom",
@@ -101,6 +103,7 @@ __all__ = [
     "cpu",
     "defaulted",
     "explain",
+    "json_bytes",
     "load",
     "load_kubelet",
     "oom_scores",
