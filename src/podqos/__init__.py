@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from podqos.report.survival.forecast import ForecastReport
     from podqos.report.survival.ranking import RankReport
     from podqos.report.survival.thresholds import ThresholdsReport
+    from podqos.report.text.encoding import json_bytes
     from podqos.sim.blast import BlastRadius
     from podqos.sim.scenario.scenario import Scenario
     from podqos.sim.summary import RunSummary
@@ -143,6 +144,7 @@ _PUBLIC: dict[str, str] = {
     "drift": "podqos.library.drift",
     "explain": "podqos.library.explain",
     "forecast": "podqos.library.forecast",
+    "json_bytes": "podqos.report.text.encoding",
     "kubelet_state": "podqos.library.node_state",
     "load": "podqos.library.inputs.objects",
     "load_kubelet": "podqos.library.inputs.kubelet_node",
@@ -230,6 +232,7 @@ __all__ = [
     "drift",
     "explain",
     "forecast",
+    "json_bytes",
     "kubelet_state",
     "load",
     "load_kubelet",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import podqos
@@ -36,7 +35,7 @@ def test_a_function_returns_what_its_command_prints_and_prints_nothing(command, 
     function, options = ANSWERS[command]
     main([command, "-f", str(PLATFORM), "-o", "json", *options])
     printed = json.loads(capsys.readouterr().out)
-    assert json.loads(msgspec.json.encode(function(podqos.load(PLATFORM)))) == printed
+    assert json.loads(podqos.json_bytes(function(podqos.load(PLATFORM)))) == printed
     assert capsys.readouterr() == ("", "")
 
 

@@ -16,7 +16,8 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import InputError, InvalidQuantity
-from podqos.manifest.decode import PLAIN_DECODER, decode_hook
+from podqos.manifest.amounts import decode_hook
+from podqos.manifest.decode import PLAIN_DECODER
 from podqos.manifest.plain import Plain
 from podqos.model.quantity import NANOS, Quantity
 
