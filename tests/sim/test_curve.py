@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.sim.engine.curve import ZERO, Curve, Piece, constant
+from podqos.sim.engine.curve import Curve, Piece, constant
 
 STEP = Curve(((0, 10), (5, 10), (5, 30), (9, 30)))
 RAMP = Curve(((2, 0), (5, 10)))
@@ -34,22 +34,6 @@ def test_a_piece_knows_where_it_ends_and_what_it_heads_for():
     assert STEP.piece(9) == Piece(9, 30, None, 30)
     assert SAW.piece(8) == Piece(6, 0, 10, 8)
     assert SAW.piece(11) == Piece(10, 8, 12, 8)
-
-
-def test_a_constant_never_reaches_more_than_it_is():
-    assert ZERO.first_reach(1, 0) is None
-    assert ZERO.first_reach(0, 17) == 17
-
-
-def test_a_periodic_curve_is_searched_for_one_period_when_no_end_is_given():
-    assert SAW.first_reach(8, 5) == 5
-    assert SAW.first_reach(7, 6) == 10
-    assert SAW.first_reach(9, 0) is None
-
-
-def test_the_end_of_a_search_is_part_of_it():
-    assert RAMP.first_reach(10, 0, 5) == 5
-    assert RAMP.first_reach(10, 0, 4) is None
 
 
 TIMES = st.integers(min_value=0, max_value=60)
@@ -91,23 +75,3 @@ def test_a_piece_holds_from_its_time_to_its_end(curve, time):
     end = time + 40 if piece.end_us is None else piece.end_us
     assert time < end
     assert [piece.at(each) for each in range(time, end)] == [curve.at(each) for each in range(time, end)]
-
-
-@given(curves(), st.integers(-60, 60), st.integers(0, 120), st.integers(0, 120))
-def test_first_reach_is_the_first_microsecond_at_or_above_the_level(curve, level, after, length):
-    until = after + length
-    found = next((time for time in range(after, until + 1) if curve.at(time) >= level), None)
-    assert curve.first_reach(level, after, until) == found
-
-
-@given(curves(), st.integers(-60, 60), st.integers(0, 120))
-def test_without_an_end_first_reach_finds_what_there_ever_is(curve, level, after):
-    horizon = after + (curve.period_us or 60) + 60
-    assert curve.first_reach(level, after) == curve.first_reach(level, after, horizon)
-
-
-@given(curves(), st.integers(0, 120), st.integers(0, 120))
-def test_peak_and_lowest_are_those_of_every_microsecond(curve, start, length):
-    values = [curve.at(time) for time in range(start, start + length + 1)]
-    assert curve.peak(start, start + length) == max(values)
-    assert curve.lowest(start, start + length) == min(values)

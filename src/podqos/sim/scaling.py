@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from typing import TypeVar
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.memory import Watermarks, machine
@@ -19,9 +20,12 @@ from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequirements
 from podqos.sim.engine.curve import Curve
-from podqos.sim.scenario.demand import ContainerDemand
+from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
 
+Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
+
+_MEMORY_CURVES = ("anon_bytes", "active_file_bytes", "inactive_file_bytes")
 _MEMORY_SIGNALS = ("memory.available", "allocatableMemory.available")
 
 
@@ -40,6 +44,10 @@ class Scale(Struct, frozen=True, gc=False):
     def size(self, amount_bytes: int) -> int:
         """Return an amount of memory in small, in whole pages."""
         return int(amount_bytes * self.memory) // PAGE_BYTES * PAGE_BYTES
+
+    def part(self, amount_bytes: int) -> int:
+        """Return an amount of memory in small, to the byte."""
+        return int(amount_bytes * self.memory)
 
     def milli(self, amount_milli: int) -> int:
         """Return an amount of CPU in small; something stays something."""
@@ -60,7 +68,6 @@ def scaled(scenario: Scenario, scale: Scale) -> Scenario:
 def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
     spec = group.spec
     marks = spec.watermarks or machine(spec.memory_bytes).watermarks
-    system = spec.system
     return replace(
         group,
         spec=replace(
@@ -68,26 +75,10 @@ def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
             memory_bytes=scale.size(spec.memory_bytes),
             swap_bytes=scale.size(spec.swap_bytes),
             cpu_milli=scale.milli(spec.cpu_milli),
-            watermarks=_watermarks(marks, scale),
-            system=replace(
-                system,
-                anon_bytes=_curve(system.anon_bytes, scale),
-                active_file_bytes=_curve(system.active_file_bytes, scale),
-                inactive_file_bytes=_curve(system.inactive_file_bytes, scale),
-                cpu_milli=_cpu_curve(system.cpu_milli, scale),
-            ),
+            watermarks=Watermarks(*map(scale.size, astuple(marks))),
+            system=_demand(spec.system, scale),
             config=_config(spec.config, scale),
         ),
-    )
-
-
-def _watermarks(marks: Watermarks, scale: Scale) -> Watermarks:
-    return Watermarks(
-        min_bytes=scale.size(marks.min_bytes),
-        low_bytes=scale.size(marks.low_bytes),
-        high_bytes=scale.size(marks.high_bytes),
-        zone_low_bytes=scale.size(marks.zone_low_bytes),
-        total_reserve_bytes=scale.size(marks.total_reserve_bytes),
     )
 
 
@@ -133,25 +124,12 @@ def _workload(workload: ScenarioWorkload, scale: Scale) -> ScenarioWorkload:
     )
 
 
-def _demand(demand: ContainerDemand, scale: Scale) -> ContainerDemand:
-    return replace(
-        demand,
-        anon_bytes=_curve(demand.anon_bytes, scale),
-        active_file_bytes=_curve(demand.active_file_bytes, scale),
-        inactive_file_bytes=_curve(demand.inactive_file_bytes, scale),
-        cpu_milli=_cpu_curve(demand.cpu_milli, scale),
-    )
+def _demand(demand: Demand, scale: Scale) -> Demand:
+    curves = {name: _curve(getattr(demand, name), scale, scale.part) for name in _MEMORY_CURVES}
+    return replace(demand, **curves, cpu_milli=_curve(demand.cpu_milli, scale, scale.milli))
 
 
-def _curve(curve: Curve, scale: Scale) -> Curve:
-    return _timed(curve, scale, lambda value: int(value * scale.memory))
-
-
-def _cpu_curve(curve: Curve, scale: Scale) -> Curve:
-    return _timed(curve, scale, scale.milli)
-
-
-def _timed(curve: Curve, scale: Scale, amount: Callable[[int], int]) -> Curve:
+def _curve(curve: Curve, scale: Scale, amount: Callable[[int], int]) -> Curve:
     knots = tuple((scale.moment(time_us), amount(value)) for time_us, value in curve.knots)
     return replace(curve, knots=knots, period_us=None if curve.period_us is None else scale.moment(curve.period_us))
 

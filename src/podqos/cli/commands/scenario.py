@@ -90,7 +90,7 @@ def _list() -> int:
 
 
 def _new(name: str) -> int:
-    from podqos.cli.commands.scenario_starter import starter_files
+    from podqos.library.inputs.shipped_scenarios import starter_files
 
     if not _NAME.fullmatch(name):
         raise InvalidOption(f"{name!r} is no name", where="NAME", fix="small letters, digits and hyphens")

@@ -33,6 +33,13 @@ def shipped_scenario(name: str) -> str | None:
     return str(_home() / f"{name}.yaml") if name in shipped_scenarios() else None
 
 
+def starter_files(name: str) -> dict[str, str]:
+    """Return what ``podqos scenario new`` writes, by path: a commented scenario that runs, and its manifests."""
+    starter = scenario_dir("starter")
+    paths = {f"{name}.yaml": "scenario.yaml", f"{name}/manifests.yaml": "manifests.yaml"}
+    return {path: (starter / file).read_text(encoding="utf-8").replace("NAME", name) for path, file in paths.items()}
+
+
 def _home() -> Path:
     # Installed comes first: beside an installed package, `../../scenarios` would be somebody else's directory.
     for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):

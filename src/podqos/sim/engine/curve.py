@@ -56,20 +56,6 @@ class Piece(Struct, frozen=True, gc=False):
         rise = (self.end_value - self.start_value) * (time_us - self.start_us)
         return self.start_value + rise // (self.end_us - self.start_us)
 
-    def reaches(self, level: int, after_us: int) -> int | None:
-        """Return the first microsecond of the piece, not before ``after_us``, with at least ``level``."""
-        begin_us = max(after_us, self.start_us)
-        if self.end_us is not None and begin_us >= self.end_us:
-            return None
-        if self.at(begin_us) >= level:
-            return begin_us
-        rise = self.end_value - self.start_value
-        if self.end_us is None or rise <= 0:
-            return None
-        # ⌊rise × t ÷ length⌋ reaches a whole number at t = ⌈number × length ÷ rise⌉.
-        reach_us = self.start_us + -(-(level - self.start_value) * (self.end_us - self.start_us) // rise)
-        return reach_us if reach_us < self.end_us else None
-
 
 class Curve(Struct, frozen=True, gc=False):
     """A piecewise linear function of time.
@@ -117,24 +103,6 @@ class Curve(Struct, frozen=True, gc=False):
                 return
             piece = self.piece(piece.end_us)
 
-    def first_reach(self, level: int, after_us: int, until_us: int | None = None) -> int | None:
-        """Return the first microsecond from ``after_us`` to ``until_us`` (both included) with at least ``level``."""
-        if until_us is None and self.period_us is not None:
-            until_us = after_us + self.period_us
-        for piece in self.pieces(after_us, until_us):
-            found_us = piece.reaches(level, after_us)
-            if found_us is not None:
-                return found_us if until_us is None or found_us <= until_us else None
-        return None
-
-    def peak(self, from_us: int, until_us: int) -> int:
-        """Return the largest value from ``from_us`` to ``until_us``, both included."""
-        return max(max(_ends(piece, from_us, until_us)) for piece in self.pieces(from_us, until_us))
-
-    def lowest(self, from_us: int, until_us: int) -> int:
-        """Return the smallest value from ``from_us`` to ``until_us``, both included."""
-        return min(min(_ends(piece, from_us, until_us)) for piece in self.pieces(from_us, until_us))
-
 
 def _piece(knots: tuple[Knot, ...], time_us: int, offset_us: int, period_us: int | None) -> Piece:
     """Return the piece around a time of the first period; ``offset_us`` is where the period in question begins."""
@@ -148,12 +116,6 @@ def _piece(knots: tuple[Knot, ...], time_us: int, offset_us: int, period_us: int
         return Piece(offset_us + start_us, start_value, end_us, start_value)
     next_us, next_value = knots[after]
     return Piece(offset_us + start_us, start_value, offset_us + next_us, next_value)
-
-
-def _ends(piece: Piece, from_us: int, until_us: int) -> tuple[int, int]:
-    """Return the values at the two ends of what lies in a span; between them there is nothing higher or lower."""
-    last_us = until_us if piece.end_us is None else min(until_us, piece.end_us - 1)
-    return piece.at(max(from_us, piece.start_us)), piece.at(last_us)
 
 
 def constant(value: int, clock: Clock = Clock.SCENARIO) -> Curve:

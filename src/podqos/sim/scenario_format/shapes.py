@@ -151,7 +151,7 @@ def _before(curve: Curve, time_us: int) -> int:
 
 
 def _later(curve: Curve, by_us: int) -> Curve:
-    """EventPriority a repeating curve: what was at 0 is at ``by_us``."""
+    """Shift a repeating curve: what was at 0 is at ``by_us``."""
     period_us = curve.period_us
     assert period_us is not None
     by_us %= period_us
