@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos import __version__
     from podqos.host.api.api import Api
     from podqos.host.node.delegation import delegated
-    from podqos.host.node.settings import KubeletFile, NodeSettings, read_kubelet_file
+    from podqos.host.node.settings import HostSettings, KubeletFile, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
     from podqos.library.inputs.kubelet_settings import print_note
 
@@ -98,7 +98,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.config is not None:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
         print_note(arguments.config, file.note)
-    settings = NodeSettings(
+    settings = HostSettings(
         node=arguments.node_name or os.uname().nodename,
         manifests=Path(arguments.manifests).absolute(),
         state_dir=Path(arguments.state_dir).absolute(),
