@@ -13,8 +13,7 @@ from podqos.errors import HostError
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
 from podqos.host.runtimes.engine import CANNOT_START_CODE
-from podqos.host.runtimes.runtime import Mount
-from podqos.host.runtimes.shim_client import LOST_CODE
+from podqos.host.runtimes.runtime import LOST_CODE, Mount
 
 pytestmark = [pytest.mark.slow, needs_node]
 
