@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import platform
 import shutil
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def search_path() -> dict[str, str]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.exists():
             _fetch(cache, missing, root)
-    libraries = ":".join(str(root / folder / "x86_64-linux-gnu") for folder in ("usr/lib", "lib"))
+    libraries = ":".join(str(root / folder / f"{platform.machine()}-linux-gnu") for folder in ("usr/lib", "lib"))
     programs = ":".join(str(root / folder) for folder in _FOLDERS)
     return {"PATH": f"{os.environ['PATH']}:{programs}", "LD_LIBRARY_PATH": libraries}
 
