@@ -136,15 +136,15 @@ def run(node: RealNode, kills: int, chance: random.Random) -> list[str]:
     time.sleep(1)
     watcher.check()
     problems = watcher.problems
-    if len(node.keepers()) != 1:
-        problems.append(f"{len(node.keepers())} keepers")
+    if len(node.shims()) != 1:
+        problems.append(f"{len(node.shims())} shims")
     if node.end(signal.SIGTERM):
         problems.append("it did not end in order")
     problems += told(node.journal())
     if node.cgroups.exists(node.own):
         problems.append(f"left: {node.own} with {commands(node)}")
-    if node.keepers():
-        problems.append("left: a keeper")
+    if node.shims():
+        problems.append("left: a shim")
     problems += [f"left: {file}" for file in (node.state / "pods").iterdir()]
     problems += [f"left: {file}" for file in (node.state / "data").iterdir()]
     print(f"journal: {len(node.journal())} lines, {Counter(entry.kind.value for entry in node.journal())}")

@@ -1,4 +1,4 @@
-"""What a node costs while nothing happens: CPU and memory of agent and keeper with a hundred pods that sleep.
+"""What a node costs while nothing happens: CPU and memory of agent and shim with a hundred pods that sleep.
 
 bench/node_quiet.py [--pods 100] [--seconds 60]
 """
@@ -43,9 +43,9 @@ def main() -> None:
         node.until(lambda: len(node.cgroups.processes(node.own)) == arguments.pods, seconds=120, pause=0.2)
         print(f"{arguments.pods} pods started in {time.monotonic() - began:.1f} s")
         time.sleep(SETTLE_SECONDS)
-        (keeper,) = node.keepers()
+        (shim,) = node.shims()
         assert node.process is not None
-        processes = {"agent": node.process.pid, "keeper": keeper}
+        processes = {"agent": node.process.pid, "shim": shim}
         before = {name: cpu_seconds(pid) for name, pid in processes.items()}
         began = time.monotonic()
         time.sleep(arguments.seconds)

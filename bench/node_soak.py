@@ -1,8 +1,8 @@
 """A node over time: random demand, crashing pods, an agent that is killed now and then; nothing may grow or be left.
 
 Every few seconds pods come and go: some hold memory, some grow until they are evicted or killed by the kernel, some
-crash, some fork. At times the agent is killed (``kill -9``) or the keeper asked for much output. Memory and descriptors
-of agent and keeper are measured when the node holds the same few pods; at the end everything is taken away, and what is
+crash, some fork. At times the agent is killed (``kill -9``) or the shim asked for much output. Memory and descriptors
+of agent and shim are measured when the node holds the same few pods; at the end everything is taken away, and what is
 left is counted.
 
     bench/node_soak.py [--minutes 30] [--seed N]
@@ -42,13 +42,13 @@ KILL_SHARE = 0.03
 
 @dataclass
 class Sample:
-    """What agent and keeper have while the node is at rest."""
+    """What agent and shim have while the node is at rest."""
 
     minute: float
     agent_mb: float
     agent_descriptors: int
-    keeper_mb: float
-    keeper_descriptors: int
+    shim_mb: float
+    shim_descriptors: int
     kills: int
     """How often the agent had been killed: a new one starts afresh."""
 
@@ -129,16 +129,16 @@ class Soak:
     def _measure(self) -> None:
         self._check_journal()
         assert self._node.process is not None
-        agent, (keeper,) = self._node.process.pid, self._node.keepers()
+        agent, (shim,) = self._node.process.pid, self._node.shims()
         sample = Sample(
             (time.monotonic() - self._began) / 60,
-            memory_mb(agent, "VmRSS"), _descriptors(agent), memory_mb(keeper, "VmRSS"), _descriptors(keeper),
+            memory_mb(agent, "VmRSS"), _descriptors(agent), memory_mb(shim, "VmRSS"), _descriptors(shim),
             self.kills,
         )  # fmt: skip
         self.samples.append(sample)
         print(
             f"{sample.minute:5.1f} min: agent {sample.agent_mb:.1f} MB, {sample.agent_descriptors} descriptors; "
-            f"keeper {sample.keeper_mb:.1f} MB, {sample.keeper_descriptors} descriptors; "
+            f"shim {sample.shim_mb:.1f} MB, {sample.shim_descriptors} descriptors; "
             f"{self._pods} pods so far, agent killed {self.kills} times",
             flush=True,
         )
@@ -156,12 +156,12 @@ class Soak:
         problems += told(entries)
         if node.cgroups.exists(node.own):
             problems.append(f"left: {node.own} with {node.cgroups.processes(node.own)}")
-        if node.keepers():
-            problems.append("left: a keeper")
+        if node.shims():
+            problems.append("left: a shim")
         for folder in ("pods", "data", "logs"):
             problems += [f"left: {file}" for file in (node.state / folder).iterdir()]
         first, last = self.samples[0], self.samples[-1]
-        for who in ("agent", "keeper"):
+        for who in ("agent", "shim"):
             if getattr(last, f"{who}_descriptors") > getattr(first, f"{who}_descriptors"):
                 problems.append(f"{who}: descriptors have grown")
             if getattr(last, f"{who}_mb") > getattr(first, f"{who}_mb") + MOST_GROWTH_MB:

@@ -1,6 +1,6 @@
 """``podqos node run`` as a process of its own, for benchmarks: its directory, its journal, an end that leaves nothing.
 
-Whatever goes wrong, ``RealNode`` as a context ends the agent, the keeper and every pod, and removes their cgroups.
+Whatever goes wrong, ``RealNode`` as a context ends the agent, the shim and every pod, and removes their cgroups.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class RealNode:
         pattern = f"default_{pod}_*/main/*.log"
         self.until(lambda: any(text in file.read_text() for file in (self.state / "logs").glob(pattern)))
 
-    def keepers(self) -> list[int]:
+    def shims(self) -> list[int]:
         """Return the processes that keep this node's pods."""
         found = []
         for entry in Path("/proc").iterdir():
@@ -154,7 +154,7 @@ class RealNode:
                     line = (entry / "cmdline").read_bytes()
                 except OSError:
                     continue
-                if b"keeper.py" in line and os.fsencode(self.folder) in line:
+                if b"shim.py" in line and os.fsencode(self.folder) in line:
                     found.append(int(entry.name))
         return found
 
@@ -163,8 +163,8 @@ class RealNode:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for keeper in self.keepers():
-            os.kill(keeper, signal.SIGKILL)
+        for shim in self.shims():
+            os.kill(shim, signal.SIGKILL)
         for _ in range(1000):
             self.cgroups.kill(self.own)
             if self.cgroups.remove(self.own):

@@ -121,7 +121,7 @@ class Machine:
         return heard
 
     def close(self) -> None:
-        """End what runs, and the keeper."""
+        """End what runs, and the shim."""
         for pod in list(self.world.pods.values()):
             self.world.kill(pod)
         self.share.cgroups.kill(self.share.own)

@@ -19,7 +19,7 @@ from podqos.agent.journal import Entry, decode
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.node.host_pod import HostPod
 from podqos.host.node.node import Node
-from podqos.host.node.settings import NodeSettings, read_kubelet_file
+from podqos.host.node.settings import HostSettings, read_kubelet_file
 from podqos.host.runtimes.choice import RuntimeChoice, make_runtime
 
 MI = 1 << 20
@@ -63,7 +63,7 @@ class NodeStage:
         self.manifests.mkdir()
         self.said: list[str] = []
         file = read_kubelet_file("kubelet", configuration)
-        self.settings = NodeSettings(
+        self.settings = HostSettings(
             node="n",
             manifests=self.manifests,
             state_dir=self.folder / "state",

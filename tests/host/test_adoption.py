@@ -87,8 +87,8 @@ class Agent:
         if self.process is not None and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for keeper in _keepers(self.folder):
-            os.kill(keeper, signal.SIGKILL)
+        for shim in _shims(self.folder):
+            os.kill(shim, signal.SIGKILL)
         for _ in range(500):
             self.cgroups.kill(self.own)
             if self.cgroups.remove(self.own):
@@ -98,7 +98,7 @@ class Agent:
         assert not self.cgroups.exists(self.own)
 
 
-def _keepers(folder: Path) -> list[int]:
+def _shims(folder: Path) -> list[int]:
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -106,7 +106,7 @@ def _keepers(folder: Path) -> list[int]:
                 line = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if b"keeper.py" in line and os.fsencode(folder) in line:
+            if b"shim.py" in line and os.fsencode(folder) in line:
                 found.append(int(entry.name))
     return found
 
@@ -157,7 +157,7 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert len(kept) >= len(stable)
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
-    _until(agent, lambda: not _keepers(agent.folder))
+    _until(agent, lambda: not _shims(agent.folder))
     assert not list((agent.folder / "state" / "pods").iterdir())
 
 

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from podqos.errors import HostError
 from podqos.host.runtimes import engine as engine_module
 from podqos.host.runtimes.engine import CANNOT_START_CODE, Ended, EngineRuntime, Execution, Started
-from podqos.host.runtimes.runtime import ContainerExit, ContainerId, ContainerStart, FoundContainer
-from podqos.host.runtimes.shim_client import LOST_CODE
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerExit, ContainerId, ContainerStart, FoundContainer
 from podqos.qos.cgroup import Cgroup, Level
 
 NAME = ContainerId("u", "main", 0)

@@ -357,13 +357,13 @@ def test_logs_are_rotated():
         assert max(sizes) <= 20 << 10
 
 
-def test_a_keeper_that_dies_costs_restarts_but_nothing_else():
+def test_a_shim_that_dies_costs_restarts_but_nothing_else():
     with running_node(HARD) as stage:
         stage.put(pod_document("web", *_SLEEP))
         stage.until(lambda: stage.is_up("web"))
         (run,) = stage.pod("web").running
         parent = stage.node.procfs.stat(run.pid).parent_pid
-        assert "keeper" in (stage.node.procfs.root / str(parent) / "cmdline").read_text()
+        assert "shim" in (stage.node.procfs.root / str(parent) / "cmdline").read_text()
         os.kill(parent, signal.SIGKILL)
         stage.until(lambda: stage.lines("Restarted") and stage.is_up("web"))
         (again,) = stage.pod("web").running

@@ -13,8 +13,7 @@ from podqos.errors import HostError
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
 from podqos.host.runtimes.engine import CANNOT_START_CODE
-from podqos.host.runtimes.runtime import Mount
-from podqos.host.runtimes.shim_client import LOST_CODE
+from podqos.host.runtimes.runtime import LOST_CODE, Mount
 
 pytestmark = [pytest.mark.slow, needs_node]
 
@@ -198,15 +197,15 @@ def test_only_images_without_containers_are_removed(stage: Stage):
 
 
 @pytest.mark.parametrize("choice", [RuntimeName.RUNC], ids=["runc"], indirect=True)
-def test_what_a_lost_keeper_kept_is_ended_and_can_be_started_again(stage: Stage):
+def test_what_a_lost_shim_kept_is_ended_and_can_be_started_again(stage: Stage):
     start = stage.start(READY_THEN_7)
     stage.says(start, "ready")
-    (keeper,) = processes_of(stage.share.folder)
-    os.kill(keeper, signal.SIGKILL)
+    (shim,) = processes_of(stage.share.folder)
+    os.kill(shim, signal.SIGKILL)
     stage.until(lambda: not processes_of(stage.share.folder))
     stage.tidy()
     assert stage.ended(start).exit_code == LOST_CODE
-    assert any("keeper" in note for note in stage.notes)
+    assert any("shim" in note for note in stage.notes)
     again = stage.start("exit 3", attempt=1)
     assert stage.ended(again).exit_code == 3
 

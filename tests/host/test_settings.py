@@ -5,7 +5,7 @@ import pytest
 from host.nodes import kubelet
 from podqos.errors import HostError, InputError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
-from podqos.host.node.settings import NodeSettings, agent_config, read_kubelet_file
+from podqos.host.node.settings import HostSettings, agent_config, read_kubelet_file
 from podqos.host.node.world import LogPolicy
 from podqos.model.kubelet_ignored import Ignored
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -19,9 +19,9 @@ def cgroups(tmp_path):
     return CgroupsV2(tmp_path, "/podqos")
 
 
-def _settings(tmp_path, **fields: object) -> NodeSettings:
+def _settings(tmp_path, **fields: object) -> HostSettings:
     file = read_kubelet_file("kubelet.yaml", kubelet(**fields))
-    return NodeSettings(
+    return HostSettings(
         node="n",
         manifests=tmp_path,
         state_dir=tmp_path,

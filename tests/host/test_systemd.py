@@ -8,7 +8,7 @@ from podqos.host.linux import systemd
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node import delegation
 from podqos.host.node.delegation import delegated
-from podqos.host.node.settings import NodeSettings
+from podqos.host.node.settings import HostSettings
 
 
 def test_a_scope_is_asked_for_that_is_ours_to_divide():
@@ -22,7 +22,7 @@ def test_a_scope_is_asked_for_that_is_ours_to_divide():
 
 def test_the_scope_of_a_process_is_found_in_its_cgroup(tmp_path):
     (tmp_path / "7").mkdir()
-    (tmp_path / "7" / "cgroup").write_text("0::/system.slice/podqos.scope/keeper\n")
+    (tmp_path / "7" / "cgroup").write_text("0::/system.slice/podqos.scope/shim\n")
     procfs = Procfs(tmp_path)
     assert systemd._scope(procfs, 7, "podqos.scope") == "/system.slice/podqos.scope"
     assert systemd._scope(procfs, 7, "other.scope") is None
@@ -35,7 +35,7 @@ def test_a_systemd_that_is_not_there_is_an_error_in_one_line(monkeypatch, tmp_pa
 
 
 def test_without_systemd_the_cgroup_stays_where_it_was_asked_for(monkeypatch, tmp_path):
-    settings = NodeSettings(node="n", manifests=tmp_path, state_dir=tmp_path)
+    settings = HostSettings(node="n", manifests=tmp_path, state_dir=tmp_path)
     found = delegation.detect()
     monkeypatch.setattr(delegation, "detect", lambda _procfs: replace(found, has_systemd=False))
     assert delegated(settings) is settings

@@ -51,9 +51,7 @@ def main() -> None:
     shown = subprocess.run(
         ["systemctl", "show", "podqos.scope", "-p", "Delegate", "-p", "ActiveState"], capture_output=True, check=False
     )
-    report(
-        check="scope", limit=limit, shown=shown.stdout.decode(), keeper=(SCOPE / "keeper" / "cgroup.procs").read_text()
-    )
+    report(check="scope", limit=limit, shown=shown.stdout.decode(), shim=(SCOPE / "shim" / "cgroup.procs").read_text())
     before = pod_processes()
     agent.send_signal(signal.SIGKILL)
     agent.wait()

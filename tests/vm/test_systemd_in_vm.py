@@ -35,4 +35,4 @@ def test_the_pods_of_a_node_live_in_a_scope_that_outlives_the_agent():
     scope = found["scope"]
     assert scope["limit"] == str(200 << 20)
     assert scope["shown"].split() == ["Delegate=yes", "ActiveState=active"]
-    assert scope["keeper"].strip().isdecimal()
+    assert scope["shim"].strip().isdecimal()

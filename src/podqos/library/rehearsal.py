@@ -31,7 +31,7 @@ from podqos.host.linux import load
 from podqos.host.linux.capabilities import find_mounts, open_cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.node import Node
-from podqos.host.node.settings import NodeSettings
+from podqos.host.node.settings import HostSettings
 from podqos.host.runtimes.process import ProcessRuntime
 from podqos.kernel.memory import machine
 from podqos.manifest.plain import Plain
@@ -236,7 +236,7 @@ class RealRun:
         manifests = self._folder / "manifests"
         manifests.mkdir()
         self._write_manifests(manifests)
-        settings = NodeSettings(
+        settings = HostSettings(
             node=self._spec.name,
             manifests=manifests,
             state_dir=self._folder / "state",

@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos import __version__
     from podqos.host.api.api import Api
     from podqos.host.node.delegation import delegated
-    from podqos.host.node.settings import KubeletFile, NodeSettings, read_kubelet_file
+    from podqos.host.node.settings import HostSettings, KubeletFile, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
     from podqos.report.text.kubelet_words import ignored_words
 
@@ -99,7 +99,7 @@ def _run(arguments: argparse.Namespace) -> int:
         file = read_kubelet_file(arguments.config, read_bytes(arguments.config))
         if file.ignored:
             _say(f"{arguments.config}: {ignored_words(file.ignored)}")
-    settings = NodeSettings(
+    settings = HostSettings(
         node=arguments.node_name or os.uname().nodename,
         manifests=Path(arguments.manifests).absolute(),
         state_dir=Path(arguments.state_dir).absolute(),

@@ -1,7 +1,7 @@
 """One client of the server: reads its request, sends the answer, waits until the client has it.
 
-Nothing here waits. A piece of the answer is made when the server gives the connection its turn, and only while the
-client keeps reading.
+Nothing here waits. A piece of the answer is made when the connection has its turn, and only while the client keeps
+reading.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import select
 import socket
 import time
+from collections import deque
+from collections.abc import Callable
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from ipaddress import ip_address
 
-from podqos.host.api.http_request import Answer, Pieces, Refusal, chunk, head, parse_request, refused
+from podqos.host.api.http_request import Answer, Pieces, Refusal, Request, chunk, head, parse_request, refused
+from podqos.host.linux.loop import Loop
 
-if TYPE_CHECKING:
-    from podqos.host.api.http_server import Listener
-
+Handler = Callable[[Request], Answer]
 MOST_FOLLOWERS = 12
 _READ_BYTES = 16384
 # Beyond this the answer waits until the client has read some of it.
@@ -37,12 +38,75 @@ class _Stage(Enum):
     """Everything is sent; the client may still be reading."""
 
 
+class Turns:
+    """Whose turn it is: one piece of one answer at a time, and then a rest for as long as it took."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.followers = 0
+        """How many answers go on for as long as the client listens."""
+        self._ready: deque[Connection] = deque()
+        self._is_scheduled = False
+
+    def later(self, connection: Connection) -> None:
+        """Let a connection have its turn."""
+        self._ready.append(connection)
+        self._schedule(0.0)
+
+    def _schedule(self, seconds: float) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self.loop.call_after(seconds, self._produce)
+
+    def _produce(self) -> None:
+        began = time.monotonic()
+        if self._ready:
+            self._ready.popleft().produce()
+        self._is_scheduled = False
+        if self._ready:
+            self._schedule(time.monotonic() - began)
+
+
+class Endpoint:
+    """One socket of the server: its connections, and how their requests are answered."""
+
+    def __init__(
+        self,
+        turns: Turns,
+        handler: Handler,
+        note: Callable[[str], None],
+        name: str,
+        *,
+        is_local: bool,
+        any_host: bool = False,
+    ) -> None:
+        self.turns, self.name, self.is_local = turns, name, is_local
+        self.connections: set[Connection] = set()
+        self._handler, self._note, self._any_host = handler, note, is_local or any_host
+
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request, whatever happens on the way."""
+        if not self._any_host and not _names_this_machine(request.host):
+            return refused(Refusal(HTTPStatus.FORBIDDEN, "ask for this machine by its own name"))
+        try:
+            return self._handler(request)
+        except Refusal as refusal:
+            return refused(refusal)
+        except Exception as error:  # noqa: BLE001 - the node outlives whatever is wrong with an answer
+            return self.broken(error)
+
+    def broken(self, error: Exception) -> Answer:
+        """Return the answer where making one failed."""
+        self._note(f"API: {type(error).__name__}: {error}")
+        return refused(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}"))
+
+
 class Connection:
     """One client: reads a request, sends the answer, waits until the client has it."""
 
-    def __init__(self, listener: Listener, accepted: socket.socket) -> None:
-        self.follows = False
-        self._listener, self._server, self._socket = listener, listener.server, accepted
+    def __init__(self, endpoint: Endpoint, accepted: socket.socket) -> None:
+        self._endpoint, self._turns, self._socket = endpoint, endpoint.turns, accepted
+        self._follows = False
         self._inbox = bytearray()
         self._outbox = bytearray()
         self._head = b""
@@ -55,7 +119,7 @@ class Connection:
         self._discarded = 0
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._events = select.EPOLLIN
-        self._server.loop.watch(accepted.fileno(), self._on_ready, self._events)
+        self._turns.loop.watch(accepted.fileno(), self._on_ready, self._events)
 
     # ---- what the socket says ------------------------------------------------------------------------------------
 
@@ -76,12 +140,12 @@ class Connection:
             return
         self._inbox += data
         try:
-            parsed = parse_request(bytes(self._inbox), is_local=self._listener.is_local)
+            parsed = parse_request(bytes(self._inbox), is_local=self._endpoint.is_local)
         except Refusal as refusal:
             self._begin(refused(refusal))
             return
         if parsed is not None and len(self._inbox) >= parsed[1] + parsed[0].body_bytes:
-            self._begin(self._listener.answer(parsed[0]), with_body=parsed[0].method != "HEAD")
+            self._begin(self._endpoint.answer(parsed[0]), with_body=parsed[0].method != "HEAD")
 
     def _discard(self) -> None:
         """Take what comes after the request, and note when there is no more."""
@@ -89,7 +153,7 @@ class Connection:
         if data is None:
             return
         self._discarded += len(data)
-        is_gone = not data and (self._has_ended or self.follows or self._stage is _Stage.LINGERING)
+        is_gone = not data and (self._has_ended or self._follows or self._stage is _Stage.LINGERING)
         if is_gone or self._discarded > _DISCARDED_BYTES:
             self.close()
         elif not data:
@@ -108,15 +172,16 @@ class Connection:
     # ---- the answer ----------------------------------------------------------------------------------------------
 
     def _begin(self, answer: Answer, *, with_body: bool = True) -> None:
-        if answer.follows and self._server.followers() >= MOST_FOLLOWERS:
+        if answer.follows and self._turns.followers >= MOST_FOLLOWERS:
             answer = refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients follow something already"))
         self._stage = _Stage.ANSWERING
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
-        self.follows = answer.follows
+        self._turns.followers += answer.follows - self._follows
+        self._follows = answer.follows
         if with_body and not isinstance(answer.body, bytes):
-            self._head, self._body = head(answer, self._server.name), answer.body
+            self._head, self._body = head(answer, self._endpoint.name), answer.body
         else:
-            self._outbox += head(answer, self._server.name)
+            self._outbox += head(answer, self._endpoint.name)
             if with_body and isinstance(answer.body, bytes):
                 self._outbox += answer.body
         self._send()
@@ -131,13 +196,13 @@ class Connection:
         except StopIteration:
             self._body = None
             self._outbox += self._head + chunk(b"")
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - as in Endpoint.answer
             self._fail(error)
             return
         else:
             if piece is None:
                 self._has_turn = True
-                self._server.loop.call_after(_PAUSE_SECONDS, lambda: self._server.produce_later(self))
+                self._turns.loop.call_after(_PAUSE_SECONDS, lambda: self._turns.later(self))
             if piece is None or piece:
                 self._outbox += self._head + (chunk(piece) if piece else b"")
                 self._head = b""
@@ -145,7 +210,7 @@ class Connection:
 
     def _fail(self, error: Exception) -> None:
         """Answer with the failure; if something has been said already, break off instead."""
-        answer = self._listener.broken(error)
+        answer = self._endpoint.broken(error)
         self._body = None
         if self._head:
             self._begin(answer)
@@ -169,7 +234,7 @@ class Connection:
             return
         if self._body is not None and not self._has_turn and len(self._outbox) < _OUTBOX_BYTES:
             self._has_turn = True
-            self._server.produce_later(self)
+            self._turns.later(self)
         if self._outbox:
             self._await(select.EPOLLOUT)
         else:
@@ -178,8 +243,8 @@ class Connection:
     def _await(self, events: int) -> None:
         if events != self._events:
             self._events = events
-            self._server.loop.unwatch(self._socket.fileno())
-            self._server.loop.watch(self._socket.fileno(), self._on_ready, events)
+            self._turns.loop.unwatch(self._socket.fileno())
+            self._turns.loop.watch(self._socket.fileno(), self._on_ready, events)
 
     # ---- the end -------------------------------------------------------------------------------------------------
 
@@ -209,9 +274,21 @@ class Connection:
         """Hang up."""
         if self._socket.fileno() < 0:
             return
-        self._listener.connections.discard(self)
-        self._server.loop.unwatch(self._socket.fileno())
+        self._endpoint.connections.discard(self)
+        self._turns.followers -= self._follows
+        self._turns.loop.unwatch(self._socket.fileno())
         self._socket.close()
         if self._body is not None:
             self._body.close()
             self._body = None
+
+
+def _names_this_machine(host: str) -> bool:
+    """Whether a request means this machine: a page in a browser whose name was pointed here does not."""
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name in {"", "localhost"}:
+        return True
+    try:
+        return ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return False

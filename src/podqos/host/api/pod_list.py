@@ -18,7 +18,7 @@ from podqos.agent.state import ContainerRecord, ContainerStage, PodRecord, Role
 from podqos.host.api.documents import Document, Value, as_document, timestamp
 from podqos.host.api.http_request import Pieces
 from podqos.host.node.host_pod import ContainerRun, HostPod
-from podqos.host.runtimes.shim_client import LOST_CODE
+from podqos.host.runtimes.runtime import LOST_CODE
 from podqos.host.storage.state import PodState
 from podqos.qos.classes import classify
 

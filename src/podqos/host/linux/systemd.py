@@ -2,10 +2,10 @@
 
 On a machine that systemd runs, the cgroup tree is systemd's, and writing into it unasked gets in its way. The rule is
 to ask for a unit with ``Delegate=yes`` and to stay below it (systemd, CGROUP_DELEGATION). A scope needs a process to
-live: that is the keeper, which lives for as long as any pod does, so that the scope outlives the agent.
+live: that is the shim, which lives for as long as any pod does, so that the scope outlives the agent.
 
     /system.slice/podqos.scope          systemd's; everything below is the node's
-    ├── keeper                          the keeper
+    ├── shim                            the shim
     └── node                            confined; below it kubepods and the pods, by the cgroupfs driver
 """
 
@@ -21,7 +21,6 @@ from jeepney.low_level import Message, Parser
 
 from podqos.errors import HostError
 from podqos.host.linux.procfs import Procfs
-from podqos.host.runtimes.shim_client import Keeping
 
 # systemd's own socket: there before any bus is, and without a bus's greeting. Only for root.
 PRIVATE_SOCKET = "/run/systemd/private"
@@ -43,19 +42,14 @@ def scope_request(unit: str, pid: int) -> Message:
     return new_method_call(_MANAGER, "StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", properties, []))
 
 
-def delegated_root(name: str, folder: Path, procfs: Procfs, cgroup_mount: Path) -> str:
-    """Return a cgroup for a node of this name that systemd does not touch; found again if it is there."""
-    keeping = Keeping(folder)
-    try:
-        pid = keeping.pid
-    finally:
-        keeping.close()
+def delegated_root(name: str, pid: int, procfs: Procfs, cgroup_mount: Path) -> str:
+    """Return a cgroup for a node of this name that systemd does not touch, held by the shim with this process id."""
     unit = f"{name}.scope"
     if _scope(procfs, pid, unit) is None:
         _call(scope_request(unit, pid))
     scope = _awaited_scope(procfs, pid, unit)
     # No process may live beside cgroups that share out resources.
-    own = cgroup_mount / scope.strip("/") / "keeper"
+    own = cgroup_mount / scope.strip("/") / "shim"
     try:
         own.mkdir(exist_ok=True)
         (own / "cgroup.procs").write_text(str(pid))

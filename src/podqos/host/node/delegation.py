@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import detect, find_mounts
 from podqos.host.linux.procfs import Procfs
-from podqos.host.node.settings import NodeSettings
+from podqos.host.node.settings import HostSettings
+from podqos.host.runtimes.shim_client import ShimClient
 from podqos.qos.cgroup_settings import CgroupVersion
 
 
-def delegated(settings: NodeSettings) -> NodeSettings:
+def delegated(settings: HostSettings) -> HostSettings:
     """Return the settings with the cgroup to use; asks systemd for one where it has to be asked.
 
     With cgroup v1 systemd keeps a hierarchy of its own for its units, and the controllers are anybody's.
@@ -26,5 +29,7 @@ def delegated(settings: NodeSettings) -> NodeSettings:
         settings.state_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise HostError(f"state directory {settings.state_dir}: {error.strerror}") from error
-    root = delegated_root(settings.cgroup_root.strip("/").replace("/", "-"), settings.state_dir, procfs, mount)
+    name = settings.cgroup_root.strip("/").replace("/", "-")
+    with contextlib.closing(ShimClient(settings.state_dir)) as shim:
+        root = delegated_root(name, shim.pid, procfs, mount)
     return replace(settings, cgroup_root=root, is_delegated=True)

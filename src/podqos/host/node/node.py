@@ -1,7 +1,7 @@
 """A node: the agent, this machine, a directory of manifests, and the one thread they share.
 
     inotify ─► manifests ─► PodBound, PodDeleted ─┐
-    keeper ──► runs that ended ───────────────────┤
+    shim ────► runs that ended ───────────────────┤
     kernel ──► memory crossed a level ────────────┼─► agent ─► commands ─► this machine
     clock ───► the next pass, the next restart ───┤      └─► journal
     kmsg ────► whom the kernel killed             └────────────────────────► journal
@@ -36,12 +36,12 @@ from podqos.host.linux.capabilities import detect, open_cgroups
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.linux.procfs import Procfs
-from podqos.host.node.adoption import adopt
+from podqos.host.node.adoption import Adoption
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
 from podqos.host.node.manifests import ManifestFolder, Refused, Wanted
 from podqos.host.node.protection import Protection
-from podqos.host.node.settings import NodeSettings, agent_config
+from podqos.host.node.settings import HostSettings, agent_config
 from podqos.host.node.world import HostWorld
 from podqos.host.runtimes.runtime import Runtime
 from podqos.host.storage.journal_file import JournalFile
@@ -65,7 +65,7 @@ _GARBAGE = 20_000  # objects that may have come and gone before it is looked for
 class Node:
     """A running node."""
 
-    def __init__(self, settings: NodeSettings, make_runtime: MakeRuntime, say: Callable[[str], None]) -> None:
+    def __init__(self, settings: HostSettings, make_runtime: MakeRuntime, say: Callable[[str], None]) -> None:
         self.settings = settings
         self.loop = Loop()
         self.procfs = Procfs()
@@ -129,7 +129,7 @@ class Node:
     def start(self) -> None:
         """Take over what runs, begin to listen, and look at the directory for the first time."""
         self.driver.start(self.now_us())
-        adopt(self)
+        Adoption(self.world, self.driver, self.now_us, self.deliver).adopt()
         self._listen()
         self._rescan()
         self._keep_syncing()

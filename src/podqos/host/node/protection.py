@@ -14,7 +14,7 @@ from pathlib import Path
 from podqos.host.linux.capabilities import Capabilities, find_mounts
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
-from podqos.host.node.settings import NodeSettings
+from podqos.host.node.settings import HostSettings
 from podqos.qos.cgroup_settings import CgroupVersion
 
 NICE = -15
@@ -28,7 +28,7 @@ class Protection:
 
     def __init__(
         self,
-        settings: NodeSettings,
+        settings: HostSettings,
         cgroups: Cgroups,
         capabilities: Capabilities,
         procfs: Procfs,
@@ -66,7 +66,7 @@ class Protection:
             self._be_realtime()
 
     def end(self) -> None:
-        """Go back to where the agent came from; a keeper that stays behind keeps the cgroup."""
+        """Go back to where the agent came from; a shim that stays behind keeps the cgroup."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
         if self._cgroup is not None:

@@ -34,7 +34,7 @@ from podqos.placement.node_cgroups import cgroup_settings
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersion
 
 
-class NodeSettings(Struct, frozen=True, kw_only=True):
+class HostSettings(Struct, frozen=True, kw_only=True):
     """Everything a node is started with."""
 
     node: str
@@ -79,7 +79,7 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
     return KubeletFile(settings.configuration, _logs(settings, source), settings.ignored_by("node"))
 
 
-def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
+def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
     """Return what the agent has to know about this machine."""
     configuration = settings.configuration
     capacity = machine_capacity(settings, procfs or Procfs())
@@ -100,7 +100,7 @@ def agent_config(settings: NodeSettings, cgroups: Cgroups, procfs: Procfs | None
     )
 
 
-def machine_capacity(settings: NodeSettings, procfs: Procfs) -> ResourceList:
+def machine_capacity(settings: HostSettings, procfs: Procfs) -> ResourceList:
     """Return what the node has."""
     memory = settings.memory_bytes or procfs.machine_memory().total_bytes
     fs = filesystem(settings.state_dir)
@@ -113,7 +113,7 @@ def machine_capacity(settings: NodeSettings, procfs: Procfs) -> ResourceList:
     return capacity
 
 
-def _cgroup_settings(settings: NodeSettings, cgroups: Cgroups, capacity: ResourceList) -> CgroupSettings:
+def _cgroup_settings(settings: HostSettings, cgroups: Cgroups, capacity: ResourceList) -> CgroupSettings:
     configuration = settings.configuration
     planned = cgroup_settings(configuration, capacity, cgroup_version=cgroups.version, profile=settings.profile)
     enforced = planned.node_allocatable

@@ -31,6 +31,7 @@ from podqos.errors import HostError
 from podqos.host.linux.cgroupfs import Cgroups, send_signal
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.runtime import (
+    LOST_CODE,
     ContainerExit,
     ContainerId,
     ContainerPlace,
@@ -39,7 +40,6 @@ from podqos.host.runtimes.runtime import (
     FoundContainer,
     Sandbox,
 )
-from podqos.host.runtimes.shim_client import LOST_CODE
 
 CANNOT_START_CODE = 128
 """As containerd reports it (``StartError``)."""

@@ -21,6 +21,7 @@ from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups, send_signal
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.runtime import (
+    LOST_CODE,
     ContainerExit,
     ContainerId,
     ContainerPlace,
@@ -29,7 +30,7 @@ from podqos.host.runtimes.runtime import (
     FoundContainer,
     Sandbox,
 )
-from podqos.host.runtimes.shim_client import LOST_CODE, KeeperLost, Keeping, KeptProgram, Program
+from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost, ShimProgram
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"
@@ -37,7 +38,7 @@ Note = Callable[[str], None]
 
 
 class ProcessRuntime:
-    """Runs processes through a keeper."""
+    """Runs processes through a shim."""
 
     name = "process"
 
@@ -46,7 +47,7 @@ class ProcessRuntime:
         self._capabilities = capabilities
         self._note = note
         self._procfs = Procfs()
-        self._keeping = Keeping(folder)
+        self._shim = ShimClient(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
         self._executions: dict[str, int] = {}
         self._exits: list[ContainerExit] = []
@@ -74,7 +75,7 @@ class ProcessRuntime:
         score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
         if lack is not None:
             self._note(f"{container.id.name}: oom_score_adj: {lack}")
-        pid = self._keeping.start(
+        pid = self._shim.start(
             Program(
                 id=str(container.id),
                 argv=argv,
@@ -108,7 +109,7 @@ class ProcessRuntime:
         path = container.cgroup.path
         assert path is not None
         score, _ = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        self._executions[token] = self._keeping.start(
+        self._executions[token] = self._shim.start(
             Program(
                 id=f"{_EXEC}{token}",
                 argv=command,
@@ -122,25 +123,25 @@ class ProcessRuntime:
         )
 
     def stop_execution(self, token: str) -> None:
-        """Kill the command; the keeper, whose child it is, has not given its process id to anybody else yet."""
+        """Kill the command; the shim, whose child it is, has not given its process id to anybody else yet."""
         pid = self._executions.get(token)
         if pid is not None:
             send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
 
     def remove(self, container: ContainerId) -> None:
-        """Have the keeper forget an ended run; one that is lost is noticed when exits are asked for."""
-        with contextlib.suppress(KeeperLost):
-            self._keeping.forget(str(container))
+        """Have the shim forget an ended run; one that is lost is noticed when exits are asked for."""
+        with contextlib.suppress(ShimLost):
+            self._shim.forget(str(container))
 
     def remove_sandbox(self, uid: str) -> None:
         """Nothing to do."""
 
     def containers(self) -> list[FoundContainer]:
-        """Return what the keeper knows; what runs is taken over, commands of probes are ended."""
+        """Return what the shim knows; what runs is taken over, commands of probes are ended."""
         try:
-            kept = self._keeping.kept()
-        except KeeperLost:
-            kept = self._keeping.reconnect()
+            kept = self._shim.programs()
+        except ShimLost:
+            kept = self._shim.reconnect()
         found = []
         for program in (*kept.running.values(), *kept.ended.values()):
             container = ContainerId.parse(program.id)
@@ -153,18 +154,18 @@ class ProcessRuntime:
         return found
 
     def fileno(self) -> int:
-        """Return the connection to the keeper."""
-        return self._keeping.fileno()
+        """Return the connection to the shim."""
+        return self._shim.fileno()
 
     def places(self) -> list[ContainerPlace]:
         """Everything is where it was planned."""
         return []
 
     def exits(self) -> list[ContainerExit]:
-        """Return what the keeper has told; a keeper that is gone is replaced, and what it kept has ended."""
+        """Return what the shim has told; a shim that is gone is replaced, and what it kept has ended."""
         try:
-            heard = self._keeping.exits()
-        except KeeperLost as lost:
+            heard = self._shim.exits()
+        except ShimLost as lost:
             self._note(f"{lost}; what it kept is ended and started again")
             self._start_over()
             heard = []
@@ -176,7 +177,7 @@ class ProcessRuntime:
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
                 self._executions.pop(token, None)
-                self._keeping.forget(each.id)
+                self._shim.forget(each.id)
                 self._results.append(ExecResult(token, each.code))
         ended, self._exits = self._exits, []
         return ended
@@ -199,15 +200,15 @@ class ProcessRuntime:
         return None
 
     def close(self, *, end: bool) -> None:
-        """Leave the keeper, or end it."""
+        """Leave the shim, or end it."""
         if not end:
-            self._keeping.close()
+            self._shim.close()
             return
-        self._keeping.forget_records()
-        self._keeping.end()
+        self._shim.forget_records()
+        self._shim.end()
 
     def _start_over(self) -> None:
-        known = self._keeping.reconnect()
+        known = self._shim.reconnect()
         for container, (_, path) in list(self._running.items()):
             if str(container) in known.running:
                 continue
@@ -219,11 +220,11 @@ class ProcessRuntime:
         self._results += (ExecResult(token, LOST_CODE) for token in self._executions)
         self._executions.clear()
 
-    def _end_execution(self, program: KeptProgram) -> None:
+    def _end_execution(self, program: ShimProgram) -> None:
         if program.pid is not None:
             send_signal(self._cgroups, self._cgroups.own, program.pid, signal.SIGKILL, self._procfs)
         else:
-            self._keeping.forget(program.id)
+            self._shim.forget(program.id)
 
     def _environment(self, container: ContainerStart) -> dict[str, str]:
         volumes = {f"PODQOS_VOLUME_{_variable(mount.volume)}": mount.source for mount in container.mounts}

@@ -1,7 +1,7 @@
 """Containers by runc: OCI bundles made from images on this machine's disk, no daemon.
 
-The keeper starts ``runc run --detach``, which ends once the container runs; the container's main process, whose parent
-is gone, becomes the keeper's, which therefore hears how it ends and keeps its log. So containers outlive the agent, and
+The shim starts ``runc run --detach``, which ends once the container runs; the container's main process, whose parent
+is gone, becomes the shim's, which therefore hears how it ends and keeps its log. So containers outlive the agent, and
 nothing runs per container besides the container itself.
 
 Below the state directory:
@@ -37,8 +37,8 @@ from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.oci_config import bundle_config
 from podqos.host.runtimes.oci_layout import FoundImage, ImageFolder
 from podqos.host.runtimes.oci_unpack import unpack
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
-from podqos.host.runtimes.shim_client import LOST_CODE, KeeperLost, Keeping, Program
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _MNT_DETACH = 2
 _CALL_SECONDS = 20.0
@@ -78,14 +78,14 @@ class RuncEngine:
         self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
         self._hostnames: dict[str, str] = {}
         self._codes: dict[str, int] = {}
-        self._keeping = Keeping(folder)
+        self._shim = ShimClient(folder)
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Remember the host name: nothing else is shared by the containers of a pod."""
         self._hostnames[sandbox.uid] = sandbox.hostname
 
     def start(self, container: ContainerStart) -> Started:
-        """Make the bundle and have the keeper run it."""
+        """Make the bundle and have the shim run it."""
         path = container.cgroup.path
         if path is None:
             raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
@@ -112,7 +112,7 @@ class RuncEngine:
             raise
 
     def ended(self, container: ContainerId) -> Ended | None:
-        """Ask the keeper."""
+        """Ask the shim."""
         self.tidy()
         code = self._codes.get(str(container))
         if code is None:
@@ -148,16 +148,16 @@ class RuncEngine:
         """Have runc forget it, and remove the bundle."""
         self._remove_bundle(self._bundle(container))
         self._codes.pop(str(container), None)
-        with contextlib.suppress(KeeperLost):
-            self._keeping.forget(str(container))
+        with contextlib.suppress(ShimLost):
+            self._shim.forget(str(container))
 
     def remove_sandbox(self, uid: str) -> None:
         """Forget the host name."""
         self._hostnames.pop(uid, None)
 
     def containers(self) -> list[FoundContainer]:
-        """Compare bundles with what the keeper knows; what it does not know has lost its output, and is ended."""
-        kept = self._keeping.kept()
+        """Compare bundles with what the shim knows; what it does not know has lost its output, and is ended."""
+        kept = self._shim.programs()
         self._codes.update({name: program.code for name, program in kept.ended.items() if program.code is not None})
         found = []
         for bundle in sorted(self._bundles.iterdir()):
@@ -176,12 +176,12 @@ class RuncEngine:
         return found
 
     def tidy(self) -> None:
-        """Take what the keeper has told."""
+        """Take what the shim has told."""
         try:
-            self._codes.update({each.id: each.code for each in self._keeping.exits()})
-        except KeeperLost as lost:
+            self._codes.update({each.id: each.code for each in self._shim.exits()})
+        except ShimLost as lost:
             self._note(f"{lost}; what it kept is ended and started again")
-            self._keeping.reconnect()
+            self._shim.reconnect()
             self.containers()
 
     def unused_image_bytes(self) -> int:
@@ -201,14 +201,14 @@ class RuncEngine:
         return self._unpacked
 
     def close(self, *, end: bool) -> None:
-        """Leave the keeper, or end it."""
+        """Leave the shim, or end it."""
         if not end:
-            self._keeping.close()
+            self._shim.close()
             return
         for bundle in list(self._bundles.iterdir()):
             self._remove_bundle(bundle)
-        self._keeping.forget_records()
-        self._keeping.end()
+        self._shim.forget_records()
+        self._shim.end()
 
     # ---- bundles -------------------------------------------------------------------------------------------------
 
@@ -264,10 +264,10 @@ class RuncEngine:
             pid_file=str(pid_file),
         )
         try:
-            return self._keeping.start(program)
-        except KeeperLost:
+            return self._shim.start(program)
+        except ShimLost:
             self.tidy()
-            return self._keeping.start(program)
+            return self._shim.start(program)
         except HostError as error:
             raise HostError(_last_error(log) or str(error)) from error
 
@@ -288,8 +288,8 @@ class RuncEngine:
         return [folder for folder in sorted(self._unpacked.iterdir()) if folder.name not in used]
 
     def _lost_code(self, container: ContainerId) -> int | None:
-        """Return the code of a container whose keeper has gone: nobody knows it."""
-        kept = self._keeping.kept()
+        """Return the code of a container whose shim has gone: nobody knows it."""
+        kept = self._shim.programs()
         program = kept.ended.get(str(container))
         if program is not None:
             return program.code

@@ -16,6 +16,9 @@ from msgspec import Struct
 
 from podqos.qos.cgroup import Cgroup
 
+LOST_CODE = 137
+"""The exit code of a process whose end no one saw: it was killed, or as good as."""
+
 
 class ContainerId(Struct, frozen=True, gc=False, order=True):
     """Which run of which container of which pod. ``str`` and ``parse`` are its form outside."""

@@ -1,13 +1,13 @@
-"""The keeper: a small process that starts containers' processes, keeps their logs, and learns how they end.
+"""The shim: a small process that starts containers' processes, keeps their logs, and learns how they end.
 
 It stands between the agent and the pods so that pods outlive the agent: whoever starts a process is the one who hears
 how it ended and holds the other end of its output. The agent can be killed at any moment and finds everything again by
-asking the keeper. So the keeper does as little as possible: no decisions, nothing but the standard library, a few
-megabytes. It runs as a program of its own (``python keeper.py SOCKET``) in a session of its own.
+asking the shim. So the shim does as little as possible: no decisions, nothing but the standard library, a few
+megabytes. It runs as a program of its own (``python shim.py SOCKET``) in a session of its own.
 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
 ``{"exited": id, "code": n}`` comes unasked. Every end is appended to ``exits`` beside the socket as well, in case the
-keeper itself ends. Logs are written in CRI's format and rotated by size.
+shim itself ends. Logs are written in CRI's format and rotated by size.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Stream:
             self._rest = b""
 
 
-class Keeper:
+class Shim:
     """The state of the program: who runs, who has ended, who listens."""
 
     def __init__(self, path: str) -> None:
@@ -298,7 +298,7 @@ class Keeper:
             os.close(file)
 
     def _forget_record(self, name: str) -> None:
-        """Write the file anew without an end, which may be one of before this keeper."""
+        """Write the file anew without an end, which may be one of before this shim."""
         try:
             with open(self._exits_path, "rb") as file:
                 lines = file.readlines()
@@ -337,7 +337,7 @@ def become(request: Request, ends: Sequence[int]) -> None:
         assert isinstance(environment, dict)
         argv = _texts(request["argv"])
         os.execvpe(argv[0], argv, environment)  # noqa: S606 - to run what it is told to is its purpose
-    except BaseException as error:  # noqa: BLE001 - nothing may escape into a second keeper
+    except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
         text = getattr(error, "strerror", None) or str(error)
         os.write(trouble, (f"{where}: {text}" if where else text).encode() or b"unknown")
@@ -402,14 +402,14 @@ def _read_some(descriptor: int) -> None:
 
 
 def main() -> None:
-    """Become a keeper: of its own session, deaf to the terminal, parent of whoever loses its own."""
+    """Become a shim: of its own session, deaf to the terminal, parent of whoever loses its own."""
     os.setsid()
     # What the agent claims for itself is not for the pods.
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Keeper(sys.argv[1]).run()
+    Shim(sys.argv[1]).run()
 
 
 if __name__ == "__main__":

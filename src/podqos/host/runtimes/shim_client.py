@@ -1,12 +1,11 @@
-"""The agent's end of the keeper: starts one where none runs, asks it, and hears how containers end.
+"""The agent's end of the shim: starts one where none runs, asks it, and hears how containers end.
 
-Source of the protocol: ``keeper``, whose docstring has it in full.
+The protocol is in the docstring of ``shim``.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import socket
@@ -22,19 +21,17 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.runtimes import shim as keeper_program
+from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
 
-LOST_CODE = 137
-"""The exit code of a process nobody could be asked about: it was killed, or as good as."""
 _START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 _ATTEMPTS = 200
 
 
-class Program(Struct, frozen=True, kw_only=True):
-    """A process to start."""
+class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do", tag="start"):
+    """A process to start, as the shim is asked for it."""
 
     id: str
     argv: Sequence[str]
@@ -48,12 +45,12 @@ class Program(Struct, frozen=True, kw_only=True):
     log_bytes: int = 10 << 20
     log_files: int = 5
     label: str = ""
-    """What the keeper gives back with the id."""
+    """What the shim gives back with the id."""
     pid_file: str | None = None
     """It ends once it has started another program, whose process id it writes here and which counts instead of it."""
 
 
-class KeptProgram(Struct, frozen=True):
+class ShimProgram(Struct, frozen=True):
     """A process that was started."""
 
     id: str
@@ -63,11 +60,11 @@ class KeptProgram(Struct, frozen=True):
     """None while it runs."""
 
 
-class Kept(Struct, frozen=True):
-    """Everything a keeper knows of."""
+class ShimPrograms(Struct, frozen=True):
+    """Everything a shim knows of."""
 
-    running: dict[str, KeptProgram]
-    ended: dict[str, KeptProgram]
+    running: dict[str, ShimProgram]
+    ended: dict[str, ShimProgram]
     """By id."""
 
 
@@ -78,12 +75,12 @@ class Exit(Struct, frozen=True, gc=False):
     code: int
 
 
-class KeeperLost(HostError):
-    """The keeper has gone."""
+class ShimLost(HostError):
+    """The shim has gone."""
 
 
-class Keeping:
-    """A connection to the keeper of a state directory."""
+class ShimClient:
+    """A connection to the shim of a state directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -101,46 +98,30 @@ class Keeping:
 
     @property
     def pid(self) -> int:
-        """The keeper's own process id, by the kernel's word."""
+        """The shim's own process id, by the kernel's word."""
         about = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", about)[0])
 
     def start(self, program: Program) -> int:
         """Start a process in its cgroups and return its id."""
-        answer = self._ask(
-            {
-                "do": "start",
-                "id": program.id,
-                "argv": list(program.argv),
-                "env": dict(program.env),
-                "cwd": program.cwd,
-                "entrances": list(program.entrances),
-                "oomScoreAdj": program.oom_score_adj,
-                "mounts": [list(mount) for mount in program.mounts],
-                "log": program.log,
-                "logBytes": program.log_bytes,
-                "logFiles": program.log_files,
-                "label": program.label,
-                "pidFile": program.pid_file,
-            }
-        )
+        answer = self._ask(program)
         if "error" in answer:
             raise HostError(f"{program.argv[0]}: {answer['error']}")
         return int(str(answer["pid"]))
 
-    def kept(self) -> Kept:
-        """Return what runs and what has ended, also under a keeper before this one."""
+    def programs(self) -> ShimPrograms:
+        """Return what runs and what has ended, also under a shim before this one."""
         answer = self._ask({"do": "list"})
-        running, ended = (msgspec.convert(answer[name], list[KeptProgram]) for name in ("running", "ended"))
+        running, ended = (msgspec.convert(answer[name], list[ShimProgram]) for name in ("running", "ended"))
         by_id = {program.id: program for program in ended}
-        return Kept({program.id: program for program in running}, {**self._recorded(), **by_id})
+        return ShimPrograms({program.id: program for program in running}, {**self._recorded(), **by_id})
 
     def forget(self, name: str) -> None:
         """Have an end forgotten that has been dealt with."""
         self._ask({"do": "forget", "id": name})
 
     def exits(self) -> list[Exit]:
-        """Return what has ended since last asked; raises ``KeeperLost`` if there is nobody to ask."""
+        """Return what has ended since last asked; raises ``ShimLost`` if there is nobody to ask."""
         self._socket.setblocking(False)
         while self._receive() is not None:
             pass
@@ -155,35 +136,35 @@ class Keeping:
         (self._folder / "exits").unlink(missing_ok=True)
 
     def end(self) -> None:
-        """End the keeper; what it keeps should have ended before."""
+        """End the shim; what it keeps should have ended before."""
         self._ask({"do": "end"})
         self.close()
 
     def close(self) -> None:
-        """Let go of the keeper; it goes on."""
+        """Let go of the shim; it goes on."""
         self._socket.close()
         self._ready.close()
         os.close(self._overheard)
 
-    def reconnect(self) -> Kept:
-        """Find or start a keeper after one was lost, and return what it knows; one that is dying may answer first."""
+    def reconnect(self) -> ShimPrograms:
+        """Find or start a shim after one was lost, and return what it knows; one that is dying may answer first."""
         for _ in range(_ATTEMPTS):
             self._ready.unregister(self._socket)
             self._socket.close()
             self._socket = self._connect() or self._launch()
             self._ready.register(self._socket, select.EPOLLIN)
             try:
-                return self.kept()
-            except KeeperLost:
+                return self.programs()
+            except ShimLost:
                 time.sleep(_POLL_SECONDS)
-        raise HostError("the keeper of processes dies again and again")
+        raise HostError("the shim dies again and again")
 
-    def _ask(self, request: dict[str, object]) -> dict[str, object]:
+    def _ask(self, request: Program | dict[str, str]) -> dict[str, object]:
         self._socket.settimeout(_ANSWER_SECONDS)
         try:
-            self._socket.send(json.dumps(request).encode())
+            self._socket.send(msgspec.json.encode(request))
         except OSError as error:
-            raise KeeperLost(f"the keeper of processes does not answer: {error.strerror}") from error
+            raise ShimLost(f"the shim does not answer: {error.strerror}") from error
         while True:
             answer = self._receive()
             if answer is not None:
@@ -199,10 +180,10 @@ class Keeping:
             except BlockingIOError:
                 return None
             except OSError as error:
-                raise KeeperLost(f"the keeper of processes does not answer: {error}") from error
+                raise ShimLost(f"the shim does not answer: {error}") from error
             if not data:
-                raise KeeperLost("the keeper of processes has ended")
-            message: dict[str, object] = json.loads(data)
+                raise ShimLost("the shim has ended")
+            message: dict[str, object] = msgspec.json.decode(data)
             if "exited" not in message:
                 return message
             self._exits.append(Exit(str(message["exited"]), int(str(message["code"]))))
@@ -219,11 +200,11 @@ class Keeping:
 
     def _launch(self) -> socket.socket:
         """Start the program outside our session and without our descriptors."""
-        for stale in ("keeper.sock", "keeper.sock.new"):
+        for stale in ("shim.sock", "shim.sock.new"):
             (self._folder / stale).unlink(missing_ok=True)
-        command = [sys.executable, "-I", "-S", keeper_program.__file__, self._name()]
-        with (self._folder / "keeper.log").open("ab") as log:
-            # Two forks: the keeper is nobody's child, and nobody has to wait for it.
+        command = [sys.executable, "-I", "-S", shim.__file__, self._name()]
+        with (self._folder / "shim.log").open("ab") as log:
+            # Two forks: the shim is nobody's child, and nobody has to wait for it.
             launcher = "import os, sys; os.fork() and os._exit(0); os.execv(sys.argv[1], sys.argv[1:])"
             subprocess.run(  # noqa: S603 - our own program
                 [sys.executable, "-I", "-S", "-c", launcher, *command],
@@ -235,15 +216,15 @@ class Keeping:
             if connection is not None:
                 return connection
             time.sleep(_POLL_SECONDS)
-        raise HostError(f"the keeper of processes did not start; {self._folder / 'keeper.log'} may say why")
+        raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may say why")
 
     def _name(self) -> str:
-        name = str(self._folder / "keeper.sock")
+        name = str(self._folder / "shim.sock")
         if len(os.fsencode(name)) > 100:
             raise HostError(f"{name} is too long for a socket: choose a shorter --state-dir")
         return name
 
-    def _recorded(self) -> dict[str, KeptProgram]:
+    def _recorded(self) -> dict[str, ShimProgram]:
         try:
             lines = (self._folder / "exits").read_bytes().splitlines()
         except OSError:
@@ -251,7 +232,7 @@ class Keeping:
         found = {}
         for line in lines:
             try:
-                record = msgspec.json.decode(line, type=KeptProgram)
+                record = msgspec.json.decode(line, type=ShimProgram)
             except msgspec.DecodeError:
                 continue  # cut off by a full disk
             found[record.id] = record

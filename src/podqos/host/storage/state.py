@@ -7,7 +7,7 @@
     data/<uid>/containers/…       what containers write
     logs/<namespace>_<name>_<uid>/<container>/<attempt>.log
     journal.jsonl                 what happened (``journal_file``)
-    keeper.sock, exits            the keeper's (``keeper``)
+    shim.sock, exits              the shim's (``runtimes.shim``)
 
 Files are replaced by renaming, so that they are either old or new. What cannot be written (a full disk, a read-only
 filesystem) is remembered and written later; the node goes on. What runs is checked against the runtime and the cgroup
