@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
 from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check
-from podqos.advice.checks.finding import Example, Finding, Patch, Subject
+from podqos.advice.checks.finding import Finding, Patch, Subject
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -90,10 +91,10 @@ def check_text(text: str, options: CheckOptions | None = None, replaces: str = "
     return check(bundle_of(plain_objects(text), plain_objects(replaces)), options)
 
 
-def check_example(example: Example, options: CheckOptions | None = None) -> tuple[Finding, ...]:
-    """Return what is found in an example of the catalogue."""
-    options = replace(options or CheckOptions(), inject=example.inject)
-    return check_text(example.text, options, example.replaces)
+def check_example(check: Check, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+    """Return what is found in the example of a check."""
+    options = replace(options or CheckOptions(), inject=check.example.inject)
+    return check_text(check.example.text, options, check.example.replaces)
 
 
 def apply_patch(value, patch: Patch) -> None:

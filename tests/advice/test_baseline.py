@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
-from podqos.advice.checks.facts import NoDiskLimit
 from podqos.advice.checks.finding import (
     Consequence,
     Effect,
@@ -17,6 +16,7 @@ from podqos.advice.checks.finding import (
     SuppressedBy,
     Suppression,
 )
+from podqos.advice.checks.sizes import NoDiskLimit
 from podqos.manifest.text import Chunk, Place
 
 FINDING = Finding(
@@ -26,7 +26,7 @@ FINDING = Finding(
     path="spec.template.spec.containers[0].resources",
     facts=NoDiskLimit(containers=("app",)),
     consequence=Consequence(Effect.ORDER),
-    patch=Patch(),
+    patch=Patch.write(),
     container="app",
 )
 OBJECTS = {("Deployment", "shop", "web")}

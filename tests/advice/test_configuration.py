@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import FailOn, Ignore, Settings, ignored, options_of
-from podqos.advice.checks.facts import NoDiskLimit
 from podqos.advice.checks.finding import (
     Consequence,
     Effect,
@@ -20,6 +19,7 @@ from podqos.advice.checks.finding import (
     SuppressedBy,
     Suppression,
 )
+from podqos.advice.checks.sizes import NoDiskLimit
 
 FINDING = Finding(
     check="PQ108",
@@ -28,7 +28,7 @@ FINDING = Finding(
     path="spec",
     facts=NoDiskLimit(containers=("app",)),
     consequence=Consequence(Effect.ORDER),
-    patch=Patch(),
+    patch=Patch.write(),
     container="app",
 )
 FITTING = {

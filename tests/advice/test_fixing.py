@@ -126,7 +126,7 @@ def test_a_template_is_left_alone_as_a_whole():
 
 def finding(check: str, data: bytes, *edits: FieldEdit) -> Finding:
     first = findings_in({"a.yaml": data})[0]
-    return replace(first, check=check, patch=Patch(edits))
+    return replace(first, check=check, patch=Patch.write(*edits))
 
 
 MEMORY = "spec.containers[0].resources.limits.memory"

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
-from podqos.advice.checks.facts import ImplausibleAmount, Refused, RequestAboveLimit, ZeroAmount
-from podqos.advice.checks.finding import Choice, FieldEdit, Patch
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch, Severity
+from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
@@ -19,32 +21,52 @@ _LEAST_NANOS = (1 << 20) * NANOS
 _MOST_NANOS = 1000 * NANOS
 """Nor has a machine a thousand cores to give to one container."""
 
+# ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
+
+
+class RequestAboveLimit(Fact, frozen=True, gc=False):
+    """A request that the API server refuses because the limit is smaller."""
+
+    resource: str
+    request: str
+    limit: str
+
+    def what(self, container: str) -> str:
+        """Return both amounts."""
+        return f"{container} requests {self.request} of {self.resource}, more than its limit {self.limit}"
+
+
+class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
+    """What the API server answers, in its own words."""
+
+    step: str
+    message: str
+    source: str = ""
+    """The policy object that refuses, where there is one."""
+
+    def what(self, _: str) -> str:
+        """Return the answer."""
+        return self.message
+
 
 def refused_amounts(view: View) -> bool:
-    """PQ111, PQ112: what validation refuses; return whether there is no pod to look at.
+    """Find what validation refuses; return whether there is no pod to look at.
 
     Objects from an API server have passed validation.
     """
     if view.workload.is_live:
         return not view.pod.spec.containers
     errors = validate_resources(view.defaulted)
-    above = _above_limit(view) if errors else []
+    above = list(_above_limit(view)) if errors else []
     for container, path, resource, request, limit in above:
         field = format_path((*parse_path(path), "requests", resource))
-        view.report(
-            "PQ111",
-            field,
-            RequestAboveLimit(resource, str(request), str(limit)),
-            Patch((FieldEdit(view.prefix + field, str(limit), str(request)),)),
-            container=container.name,
-        )
+        facts = RequestAboveLimit(resource, str(request), str(limit))
+        patch = Patch.write(view.edit(field, limit, request))
+        view.report(REQUEST_ABOVE_LIMIT, field, facts, patch, container=container.name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
-        view.report(
-            "PQ112",
-            format_path(parse_path(error.path)),
-            Refused("Validation", error.words),
-            Patch(needs_choice=Choice.AMOUNT, paths=(view.prefix + format_path(parse_path(error.path)),)),
-        )
+        field = format_path(parse_path(error.path))
+        refused = RefusedByServer("Validation", error.words)
+        view.report(REFUSED_RESOURCES, field, refused, view.choose(Choice.AMOUNT, field))
     return bool(errors)
 
 
@@ -54,15 +76,13 @@ def _written(errors: tuple[FieldError, ...], view: View) -> tuple[FieldError, ..
     return tuple(error for error in errors if error.path in of_manifest) or errors
 
 
-def _above_limit(view: View) -> list[tuple[Container, str, str, Quantity, Quantity]]:
-    found = []
-    for container, path in _containers(view):
+def _above_limit(view: View) -> Iterator[tuple[Container, str, str, Quantity, Quantity]]:
+    for container, path in view.resources():
         limits = container.resources.limits
         for name, request in sorted(container.resources.requests.items()):
             limit = limits.get(name)
             if limit is not None and request > limit and is_overcommit_allowed(name):
-                found.append((container, path, name, request, limit))
-    return found
+                yield container, path, name, request, limit
 
 
 def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[FieldError]:
@@ -71,9 +91,46 @@ def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[Fie
             yield error
 
 
+REQUEST_ABOVE_LIMIT = Check(
+    id="PQ111",
+    name="request-above-limit",
+    severity=Severity.ERROR,
+    title="A request is larger than its limit",
+    why=(
+        "The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until "
+        "they die, and no new one ever comes."
+    ),
+    fix="Lower the request to the limit, or raise the limit.",
+    example=Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')),
+    effect=Effect.NOT_CREATED,
+    references=(VALIDATION,),
+)
+
+REFUSED_RESOURCES = Check(
+    id="PQ112",
+    name="refused-resources",
+    severity=Severity.ERROR,
+    title="The API server refuses the resources",
+    why="No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.",
+    fix="Write an amount, or a resource, that the API server takes.",
+    example=Example(
+        examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, storage: 1Gi'),
+        chosen={
+            "spec.containers[0].resources.limits.storage": None,
+            "spec.containers[0].resources.limits.ephemeral-storage": "1Gi",
+        },
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(VALIDATION,),
+)
+
+
+# ---- PQ116, PQ117 ------------------------------------------------------------------------------------------------
+
+
 def suspicious_amounts(view: View) -> None:
-    """PQ116, PQ117: zeros, and amounts in the wrong unit."""
-    for container, path in _containers(view):
+    """Find zeros, and amounts in the wrong unit."""
+    for container, path in view.resources():
         resources = container.resources
         if resources is NO_RESOURCES:
             continue
@@ -91,53 +148,84 @@ def suspicious_amounts(view: View) -> None:
             _wrong_units(view, container, path, name)
 
 
-def _is_suspicious(name: str, nanos: int) -> bool:
-    if name == CPU:
-        return not 0 < nanos < _MOST_NANOS
-    return nanos < _LEAST_NANOS and name in {MEMORY, EPHEMERAL_STORAGE}
+def _sides(container: Container, name: str) -> dict[str, Quantity]:
+    """Return what a container states of one resource."""
+    resources = container.resources
+    sides = (("limits", resources.limits.get(name)), ("requests", resources.requests.get(name)))
+    return {side: amount for side, amount in sides if amount is not None}
+
+
+class ZeroAmount(Fact, frozen=True, gc=False):
+    """An amount of zero, which counts as none."""
+
+    resource: str
+    side: str
+
+    def what(self, container: str) -> str:
+        """Return which."""
+        return f"{container} has a {self.resource} {self.side[:-1]} of zero"
 
 
 def _zeros(view: View, container: Container, path: str, name: str) -> None:
-    limit, request = container.resources.limits.get(name), container.resources.requests.get(name)
+    sides = _sides(container, name)
     # A request of zero beside a limit says that nothing is to be reserved, which is a statement.
-    if name not in QOS_RESOURCES or limit or request:
+    if name not in QOS_RESOURCES or any(sides.values()):
         return
-    zeros = [(side, amount) for side, amount in (("limits", limit), ("requests", request)) if amount is not None]
-    edits = tuple(FieldEdit(f"{view.prefix}{path}.{side}.{name}", None, str(amount)) for side, amount in zeros)
-    side = zeros[0][0]
-    view.report("PQ116", f"{path}.{side}.{name}", ZeroAmount(name, side), Patch(edits), container=container.name)
+    edits = [view.edit(f"{path}.{side}.{name}", None, amount) for side, amount in sides.items()]
+    side = next(iter(sides))
+    patch = Patch.write(*edits)
+    view.report(ZERO_AMOUNT, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
+
+
+ZERO_AMOUNT = Check(
+    id="PQ116",
+    name="zero-amount",
+    severity=Severity.WARNING,
+    title="An amount of zero counts as none",
+    why=(
+        "For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container "
+        "with cpu: 0 looks careful and is as BestEffort, and as unlimited, as one that says nothing."
+    ),
+    fix="Remove the zero, or write an amount.",
+    example=Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi')),
+    references=(QOS,),
+    rule=suspicious_amounts,
+)
+
+
+class ImplausibleAmount(Fact, frozen=True, gc=False):
+    """An amount that was probably meant in another unit."""
+
+    resource: str
+    side: str
+    amount: str
+    meant: str
+
+    def what(self, container: str) -> str:
+        """Return the amount and what was probably meant."""
+        return f"{container} has a {self.resource} {self.side[:-1]} of {self.amount}; {self.meant} was probably meant"
 
 
 def _wrong_units(view: View, container: Container, path: str, name: str) -> None:
-    wrong = [
-        (side, amount)
-        for side, amount in (
-            ("limits", container.resources.limits.get(name)),
-            ("requests", container.resources.requests.get(name)),
-        )
-        if amount and _is_suspicious(name, amount.nanos)
-    ]
-    if not wrong:
+    sides = _sides(container, name)
+    meant = {side: _meant(name, amount) for side, amount in sides.items() if amount and _is_suspicious(name, amount)}
+    if not meant:
         return
-    side, amount = wrong[0]
-    view.report(
-        "PQ117",
-        f"{path}.{side}.{name}",
-        ImplausibleAmount(name, side, str(amount), _meant(name, amount)),
-        _in_right_units(container, name, {each: _meant(name, it) for each, it in wrong}, view.prefix + path),
-        container=container.name,
-    )
+    # Both sides at once, as a request must not exceed its limit; where it would, somebody has to choose.
+    after = sides | {side: Quantity.parse(text) for side, text in meant.items()}
+    if len(after) == 2 and after["requests"] > after["limits"]:
+        patch = view.choose(Choice.AMOUNT, *(f"{path}.{side}.{name}" for side in meant))
+    else:
+        patch = Patch.write(*(view.edit(f"{path}.{side}.{name}", meant[side], sides[side]) for side in meant))
+    side = next(iter(meant))
+    facts = ImplausibleAmount(name, side, str(sides[side]), meant[side])
+    view.report(IMPLAUSIBLE_AMOUNT, f"{path}.{side}.{name}", facts, patch, container=container.name)
 
 
-def _in_right_units(container: Container, name: str, meant: dict[str, str], path: str) -> Patch:
-    """Return both sides at once, as a request must not exceed its limit; where it would, somebody has to choose."""
-    resources = container.resources
-    amounts = {side: getattr(resources, side).get(name) for side in ("limits", "requests")}
-    after = amounts | {side: Quantity.parse(text) for side, text in meant.items()}
-    limit, request = after["limits"], after["requests"]
-    if limit is not None and request is not None and request > limit:
-        return Patch(needs_choice=Choice.AMOUNT, paths=tuple(f"{path}.{side}.{name}" for side in meant))
-    return Patch(tuple(FieldEdit(f"{path}.{side}.{name}", text, str(amounts[side])) for side, text in meant.items()))
+def _is_suspicious(name: str, amount: Quantity) -> bool:
+    if name == CPU:
+        return not 0 < amount.nanos < _MOST_NANOS
+    return amount.nanos < _LEAST_NANOS and name in {MEMORY, EPHEMERAL_STORAGE}
 
 
 def _meant(name: str, amount: Quantity) -> str:
@@ -149,9 +237,18 @@ def _meant(name: str, amount: Quantity) -> str:
     return f"{amount.value}Mi" if amount.value < 1 << 15 else f"{amount.value}Ki"
 
 
-def _containers(view: View) -> Iterator[tuple[Container, str]]:
-    spec = view.pod.spec
-    for index, container in enumerate(spec.containers):
-        yield container, f"spec.containers[{index}].resources"
-    for index, container in enumerate(spec.init_containers):
-        yield container, f"spec.initContainers[{index}].resources"
+IMPLAUSIBLE_AMOUNT = Check(
+    id="PQ117",
+    name="implausible-unit",
+    severity=Severity.ERROR,
+    title="An amount is written in the wrong unit",
+    why=(
+        "m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first "
+        "container is killed as soon as it starts, or is evicted as one that requests nothing; the second never "
+        "finds a node."
+    ),
+    fix="Write Mi for mebibytes, m for thousandths of a core.",
+    example=Example(examples.web("cpu: 500m, memory: 512m", 'cpu: "1", memory: 512m, ephemeral-storage: 1Gi')),
+    references=("Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",),
+    rule=suspicious_amounts,
+)

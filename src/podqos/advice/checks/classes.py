@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.facts import NearlyGuaranteed, NothingSet, Spoiler
-from podqos.advice.checks.finding import Choice, Patch
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Fact, Severity
+from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
 from podqos.model.pod import Container, Pod, QOSClass
@@ -15,6 +18,7 @@ from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
 from podqos.qos.classes import Place, deciding_resources
 from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.wording import listed, verb
 
 # A request that is at least so much of its limit was meant to be equal: 4G and 4Gi are 93 %.
 _NEARLY = 0.9
@@ -23,9 +27,48 @@ _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
 _DAEMON_SET = "DaemonSet"
 
+DAEMON_COMES_BACK = (
+    "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is evicted "
+    "again"
+)
+
+# ---- PQ101 -------------------------------------------------------------------------------------------------------
+
+
+class Spoiler(Struct, frozen=True, gc=False):
+    """A resource of a container that keeps its pod from being Guaranteed."""
+
+    container: str
+    resource: str
+    request: str | None
+    limit: str | None
+
+
+class NearlyGuaranteed(Fact, frozen=True, gc=False):
+    """A pod that is Burstable because of a few fields."""
+
+    in_order: tuple[str, ...]
+    """Containers that are complete; empty where requests only nearly equal limits."""
+    spoilers: tuple[Spoiler, ...]
+
+    def what(self, _: str) -> str:
+        """Return which fields of which containers, beside those that are complete."""
+        missing: dict[str, list[str]] = {}
+        clauses = []
+        for spoiler in self.spoilers:
+            if spoiler.limit is None or spoiler.limit == "0":
+                missing.setdefault(spoiler.container, []).append(f"no {spoiler.resource} limit")
+            else:
+                request = spoiler.request or "nothing"
+                of_limit = f"of its {spoiler.resource} limit {spoiler.limit}"
+                clauses.append(f"{spoiler.container} requests {request} {of_limit}")
+        spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
+        are = verb(self.in_order, "is", "are")
+        return f"{spoilt}, while {listed(self.in_order)} {are} complete" if self.in_order else spoilt
+
 
 def accidental_burstable(view: View) -> None:
-    """PQ101: Burstable though somebody took the trouble to make most of it Guaranteed."""
+    """Burstable though somebody took the trouble to make most of it Guaranteed."""
     if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
         return
     spec = view.defaulted.spec
@@ -41,10 +84,10 @@ def accidental_burstable(view: View) -> None:
     edits = edits_to_guaranteed(view.pod, view.options.profile)
     first = next(place for place, resources in places if not _is_complete(resources))
     view.report(
-        "PQ101",
+        ACCIDENTAL_BURSTABLE,
         f"{first.path}.resources",
         NearlyGuaranteed(in_order, spoilers),
-        patch_of(edits, view.prefix, Choice.RESOURCES),
+        patch_of(edits, view, Choice.RESOURCES),
         container=first.container or None,
         repaired=lambda: _repaired(view.pod, edits),
     )
@@ -68,26 +111,6 @@ def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
 
 def _resource(edit: Edit) -> str:
     return edit.path.rpartition(".")[2]
-
-
-def best_effort(view: View) -> None:
-    """PQ102–PQ104: BestEffort, and somebody will miss it. One of the three: who waits for it matters most."""
-    if view.stored_class is not QOSClass.BEST_EFFORT:
-        return
-    kind = view.workload.kind
-    check = "PQ104" if view.serves is not None else "PQ103" if kind == _DAEMON_SET else "PQ102"
-    if check == "PQ102" and (kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}):
-        return
-    if check != "PQ104" and view.is_expendable:
-        return
-    containers = view.pod.spec.containers
-    paths = tuple(f"{view.prefix}spec.containers[{index}].resources.requests" for index in range(len(containers)))
-    view.report(
-        check,
-        "spec.containers[0].resources" if containers else "spec",
-        NothingSet(kind, tuple(container.name for container in containers), view.serves),
-        Patch(needs_choice=Choice.RESOURCES, paths=paths),
-    )
 
 
 def _is_complete(resources: ResourceRequirements) -> bool:
@@ -128,3 +151,146 @@ def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoile
         None if request is None else str(request),
         None if limit is None else str(limit),
     )
+
+
+ACCIDENTAL_BURSTABLE = Check(
+    id="PQ101",
+    name="accidental-burstable",
+    severity=Severity.WARNING,
+    title="One container keeps the pod from being Guaranteed",
+    why=(
+        "A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to "
+        "its requests. One sidecar without limits makes the whole pod Burstable: its main container loses the "
+        "oom_score_adj of -997, and under memory pressure the pod is evicted together with the batch jobs, as soon "
+        "as it uses more than it requests."
+    ),
+    fix="Give the container limits equal to its requests.",
+    example=Example(
+        examples.pod(
+            examples.container(
+                "article-service", 'cpu: "2", memory: 4Gi', 'cpu: "2", memory: 4Gi, ephemeral-storage: 1Gi'
+            ),
+            examples.container("envoy-sidecar", "cpu: 100m, memory: 128Mi", "ephemeral-storage: 1Gi", image="envoy"),
+            name="article-service",
+        )
+    ),
+    references=(QOS, OOM),
+    rule=accidental_burstable,
+)
+
+
+# ---- PQ102–PQ104 -------------------------------------------------------------------------------------------------
+
+
+class NothingSet(Fact, frozen=True, gc=False):
+    """A pod without a request or limit of cpu or memory."""
+
+    kind: str
+    containers: tuple[str, ...]
+    serves: str | None = None
+    """The Service that sends it traffic, or the annotation that says so."""
+
+    def what(self, _: str) -> str:
+        """Return who asks for nothing, and what makes it matter."""
+        asked = f"{listed(self.containers)} {verb(self.containers, 'asks', 'ask')} for no cpu and no memory"
+        if self.kind == _DAEMON_SET:
+            return f"{asked}, and {DAEMON_COMES_BACK}"
+        has_service = self.serves is not None and self.serves.startswith("Service ")
+        return f"{asked}, and {self.serves} sends it traffic" if has_service else asked
+
+
+def best_effort(view: View) -> None:
+    """BestEffort, and somebody will miss it. One of the three: who waits for it matters most."""
+    if view.stored_class is not QOSClass.BEST_EFFORT:
+        return
+    kind = view.workload.kind
+    if view.serves is not None:
+        check = USER_FACING_BEST_EFFORT
+    else:
+        check = DAEMON_SET_BEST_EFFORT if kind == _DAEMON_SET else BEST_EFFORT
+        runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
+        if view.is_expendable or (check is BEST_EFFORT and runs_until_done):
+            return
+    containers = view.pod.spec.containers
+    view.report(
+        check,
+        "spec.containers[0].resources" if containers else "spec",
+        NothingSet(kind, tuple(container.name for container in containers), view.serves),
+        view.choose(Choice.RESOURCES, *request_paths(view)),
+    )
+
+
+def request_paths(view: View) -> list[str]:
+    """Return where the requests of regular containers stand."""
+    return [f"spec.containers[{index}].resources.requests" for index in range(len(view.pod.spec.containers))]
+
+
+_RESOURCES = "spec.containers[0].resources"
+_REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"})
+
+BEST_EFFORT = Check(
+    id="PQ102",
+    name="accidental-best-effort",
+    severity=Severity.WARNING,
+    title="A workload that keeps running asks for nothing",
+    why=(
+        "Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it "
+        "before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet "
+        "evicts it with the first; and the scheduler puts it on nodes that are full."
+    ),
+    fix=(
+        "State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so "
+        "with the annotation podqos.dev/restart-cost: none."
+    ),
+    example=Example(
+        examples.pod(examples.container() + "      resources: {}\n"),
+        chosen={f"{_RESOURCES}.requests": _REQUESTS, f"{_RESOURCES}.limits": _LIMITS},
+    ),
+    references=(QOS, OOM),
+    rule=best_effort,
+)
+
+DAEMON_SET_BEST_EFFORT = Check(
+    id="PQ103",
+    name="daemonset-best-effort",
+    severity=Severity.WARNING,
+    title="A DaemonSet asks for nothing",
+    why=(
+        "Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of "
+        "node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node "
+        "within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s, "
+        "doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when "
+        "it is needed."
+    ),
+    fix=(
+        "State what the containers need; with a memory request that covers their use the pod is not evicted before "
+        "others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none."
+    ),
+    example=Example(
+        examples.daemon_set(),
+        chosen={
+            f"spec.template.{_RESOURCES}.requests": {"cpu": "50m", "memory": "200Mi"},
+            f"spec.template.{_RESOURCES}.limits": {"memory": "200Mi", "ephemeral-storage": "1Gi"},
+        },
+    ),
+    references=(QOS, OOM, DAEMON_TOLERATIONS, DAEMON_BACKOFF),
+    rule=best_effort,
+)
+
+USER_FACING_BEST_EFFORT = Check(
+    id="PQ104",
+    name="user-facing-best-effort",
+    severity=Severity.ERROR,
+    title="A workload that users wait for asks for nothing",
+    why=(
+        "A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked "
+        "for anything at all, and the kubelet evicts it with the first. Users notice before anybody else does."
+    ),
+    fix="Make it Guaranteed: limits equal to requests, for every container.",
+    example=Example(
+        examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),
+        chosen={f"{_RESOURCES}.requests": {"cpu": "1", "memory": "1Gi"}, f"{_RESOURCES}.limits": _LIMITS},
+    ),
+    references=(QOS, OOM),
+    rule=best_effort,
+)

@@ -2,8 +2,8 @@
 
 All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
 One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
-two by two, so that more pods change nothing about the rest. Nobody measured what the pods use; ``Usage`` says what is
-assumed.
+two by two, so that more pods change nothing about the rest. Nobody measured what the pods use:
+``AssumedUsage`` says what is assumed.
 """
 
 from __future__ import annotations

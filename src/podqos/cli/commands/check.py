@@ -16,7 +16,7 @@ from podqos.cli.options import add_filename_option, add_kubelet_option, add_sche
 from podqos.cli.terminal import add_colour_option, style_for
 
 if TYPE_CHECKING:
-    from podqos.advice.checks.finding import Check
+    from podqos.advice.checks.check import Check
 
 _OUTPUTS = ("table", "json", "yaml", "sarif", "github", "junit", "html")
 _SEVERITIES = ("error", "warning", "info")
@@ -135,6 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.advice.checks.catalogue import CHECKS
+    from podqos.library.checking.examples import good_example
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
@@ -142,9 +143,9 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     if arguments.output in {"json", "yaml"}:
         from podqos.cli.output import print_value
 
-        print_value(check_catalogue.check_list(checks), arguments.output)
+        print_value(check_catalogue.check_list(checks, good_example), arguments.output)
     elif arguments.explain:
-        print("\n".join(check_catalogue.page(checks[0], style)))
+        print("\n".join(check_catalogue.page(checks[0], good_example, style)))
     else:
         print("\n".join(check_catalogue.table(checks, style)))
     return 0

@@ -294,9 +294,10 @@ class CheckRun:
 
                 _print_lines(github(report, look.checked.problems))
             case "html":
+                from podqos.library.checking.examples import good_example
                 from podqos.report.check.html import html
 
-                _print_lines(html(report))
+                _print_lines(html(report, good_example))
             case "junit":
                 from podqos.report.check.junit import junit
 
@@ -312,10 +313,11 @@ class CheckRun:
         import msgspec
 
         from podqos import __version__
+        from podqos.library.checking.examples import good_example
         from podqos.report.check.sarif import sarif
 
         fixes = look.checking.replacements(self._shown(look)) if len(report.items) <= _MOST_FIXES else None
-        log = sarif(report, __version__, problems=look.checked.problems, fixes=fixes)
+        log = sarif(report, __version__, good_example, problems=look.checked.problems, fixes=fixes)
         print(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
 
     def _tell_stale(self, compared: Compared) -> None:

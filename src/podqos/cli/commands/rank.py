@@ -37,9 +37,9 @@ from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.oom import component_scores
 from podqos.report.survival.ranking import RankReport, rank_report
-from podqos.report.text.words import mebibytes
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
+from podqos.wording import mebibytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,9 +15,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
-from podqos.advice.checks.checking import WorkloadResult, check_bundle, check_workload
+from podqos.advice.checks.check import IGNORE_ANNOTATION, ignored_names
+from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.finding import FieldEdit, Finding, Subject
-from podqos.advice.checks.suppression import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.view import Context
 from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names
@@ -132,8 +132,8 @@ class Checking:
         surroundings = self._surroundings(readings)
         found = [_found(reading, self._inputs.namespace) for reading in readings]
         workloads = [each for group in found for each in group]
-        context = Context(surroundings, self._options)
-        findings = check_bundle(self._results(found, context), context, self._resizes(workloads))
+        context = Context(surroundings, self._options, self._resizes(workloads))
+        findings = check_bundle(self._results(found, context), context)
         known = set(self.texts.paths)
         subjects = (*(each.subject for each in workloads), *surroundings.subjects)
         return Checked(
@@ -208,10 +208,10 @@ class Checking:
         self._problems += collector.problems()
         return surroundings
 
-    def _results(self, found: list[list[FoundWorkload]], context: Context) -> list[WorkloadResult]:
+    def _results(self, found: list[list[FoundWorkload]], context: Context) -> list[CheckedWorkload]:
         keep_pods = sum(map(len, found)) <= self._options.compare_up_to
 
-        def check_group(group: list[FoundWorkload]) -> list[WorkloadResult]:
+        def check_group(group: list[FoundWorkload]) -> list[CheckedWorkload]:
             return [check_workload(each, context, keep_pod=keep_pods) for each in group]
 
         return [result for results in self._spread(check_group, found) for result in results]
@@ -282,8 +282,7 @@ def _misspelt(reading: Reading, texts: Texts) -> Iterator[Problem]:
 def _unknown_checks(reading: Reading, texts: Texts) -> Iterator[Problem]:
     """Yield a warning for each check that an annotation tells to ignore and that does not exist."""
     for workload, place in zip(reading.workloads, reading.places, strict=True):
-        listed = workload.metadata.annotations.get(IGNORE_ANNOTATION, "")
-        for name in ignored_names(listed) if listed else ():
+        for name in ignored_names(workload.metadata.annotations):
             known = check_names()
             if name not in known:
                 from podqos.manifest.fields import suggestion

@@ -15,7 +15,7 @@ from podqos.report.advice.value import (
 )
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 # Turns that are told one by one.
 _TOLD = 3

@@ -17,7 +17,7 @@ from podqos.advice.sizing.sizing import Doubt, Percentiles, Risk
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.report.survival.drift import OvertakingReport, StandingReport, WorkloadDriftReport
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 
 class ContainerAdviceReport(Struct, frozen=True, rename="camel"):

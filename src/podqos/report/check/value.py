@@ -6,43 +6,16 @@ added, never renamed or removed, and ``docs/schema/check.json`` is made from the
 
 from __future__ import annotations
 
+from typing import cast
+
 from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
-from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.catalogue import CHECKS, Facts
 from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.facts import Facts
-from podqos.advice.checks.finding import Consequence, EditValue, Finding, Severity
+from podqos.advice.checks.finding import Consequence, Finding, Patch, Severity, Suppression
 from podqos.manifest.problems import Position
-from podqos.report.check import finding_words as words
-
-
-class EditReport(Struct, frozen=True, rename="camel"):
-    """One field to write; ``value`` null removes it."""
-
-    path: str
-    value: EditValue
-    replaces: str | None
-
-
-class PatchReport(Struct, frozen=True, rename="camel"):
-    """What makes the finding go away."""
-
-    is_complete: bool
-    """Whether it can be applied as it is (``--fix``); otherwise something has to be chosen first."""
-    edits: tuple[EditReport, ...]
-    needs_choice: str | None
-    candidates: tuple[str, ...]
-    text: str
-    """The same in words, a line for each edit."""
-
-
-class SuppressionReport(Struct, frozen=True, rename="camel"):
-    """Who said that the finding does not matter, and why."""
-
-    by: str
-    """``annotation``, ``configuration`` or ``baseline``."""
-    reason: str
+from podqos.report.check.consequences import consequence
 
 
 class FindingReport(Struct, frozen=True, rename="camel"):
@@ -69,10 +42,10 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     """The reason as data."""
     effects: Consequence
     """The consequence as data."""
-    patch: PatchReport
+    patch: Patch
     fingerprint: str
     """Stays the same when lines move; see the baseline."""
-    suppression: SuppressionReport | None
+    suppression: Suppression | None
 
     @property
     def subject(self) -> str:
@@ -118,7 +91,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
 def finding_report(finding: Finding, position: Position) -> FindingReport:
     """Render one finding into the documented shape."""
     check = CHECKS[finding.check]
-    subject, suppression = finding.subject, finding.suppression
+    subject = finding.subject
     return FindingReport(
         check=check.id,
         check_name=check.name,
@@ -132,22 +105,11 @@ def finding_report(finding: Finding, position: Position) -> FindingReport:
         line=position[0],
         column=position[1],
         path=finding.path,
-        reason=words.reason(finding),
-        consequence=words.consequence(finding),
-        facts=finding.facts,
+        reason=finding.facts.what(finding.container or ""),
+        consequence=consequence(finding),
+        facts=cast("Facts", finding.facts),
         effects=finding.consequence,
-        patch=_patch(finding),
+        patch=finding.patch,
         fingerprint=fingerprint(finding),
-        suppression=None if suppression is None else SuppressionReport(suppression.by, suppression.reason),
-    )
-
-
-def _patch(finding: Finding) -> PatchReport:
-    patch = finding.patch
-    return PatchReport(
-        is_complete=patch.is_complete,
-        edits=tuple(EditReport(edit.path, edit.value, edit.replaces) for edit in patch.edits),
-        needs_choice=patch.needs_choice,
-        candidates=patch.candidates,
-        text="\n".join(map(words.edit_text, patch.edits)) if patch.is_complete else words.patch(finding),
+        suppression=finding.suppression,
     )

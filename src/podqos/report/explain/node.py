@@ -15,7 +15,7 @@ from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation
 from podqos.report.explain.lines import files_text
 from podqos.report.text.components import component_reports, component_table
 from podqos.report.text.style import Style, columns
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 _POD = "Pod"
 _ENDED = ("Succeeded", "Failed")

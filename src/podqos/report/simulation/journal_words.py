@@ -39,7 +39,7 @@ from podqos.kernel.build import PAGE_BYTES
 from podqos.model.resources import CPU
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 _NS_PER_SECOND = 1_000_000_000
 _US_PER_SECOND = 1_000_000

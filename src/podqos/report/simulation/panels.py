@@ -14,7 +14,7 @@ from podqos.report.simulation.view import PodSeries, SignalSeries, ThresholdView
 from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, SOFT, line, path, rect, text
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 _MEMORY = "memory.available"
 _ROW = 17

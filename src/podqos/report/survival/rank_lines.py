@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from podqos.report.survival.ranking import RankReport, amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
 

@@ -13,6 +13,7 @@ from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, Note, Status
+from podqos.wording import mebibytes
 
 _SHOWN_CLASSES = 5
 
@@ -171,15 +172,6 @@ _FATES = {Status.FOLLOWS: "left out: ", Status.NO_COUNTERPART: "no Kubernetes co
 def flag_fate(status: str, value: str | None, reason: str) -> str:
     """Return what became of a flag, in a sentence."""
     return reason if value is not None else f"{_FATES.get(Status(status), '')}{reason}"
-
-
-def mebibytes(count: int) -> str:
-    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
-    quantity = Quantity.of_units(count, "BinarySI")
-    text = quantity.canonical()
-    if text[-2:] in {"Mi", "Gi", "Ti"}:
-        return text
-    return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
 
 
 def _missing_clauses(missing: tuple[Missing, ...]) -> Iterable[str]:
