@@ -14,6 +14,7 @@ import yaml
 
 from podqos.cli.main import main
 from podqos.library.inputs.shipped_scenarios import scenario_dir
+from said import without_assumptions
 
 PLATFORM = scenario_dir("content-platform")
 
@@ -70,10 +71,10 @@ def file(tmp_path: Path):
 
 
 def admit(capsys, *arguments: object) -> tuple[int, str, str]:
-    """Run the command and return exit code, standard output and standard error."""
+    """Run the command and return exit code, standard output and what is said besides assumptions."""
     code = main(["admit", *map(str, arguments)])
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return code, captured.out, without_assumptions(captured.err)
 
 
 def items(capsys, *arguments: object) -> list[dict]:
@@ -119,6 +120,13 @@ class TestTheLimitRangeTrap:
         (item,) = items(capsys, "-f", logging, "--policies", policies)
         assert item["containers"][1]["limits"] == {"cpu": "1", "memory": "512Mi"}
         assert (item["qosClass"], item["classChanged"]) == ("Burstable", False)
+
+
+def test_that_there_are_no_policies_is_an_assumption(capsys, file):
+    main(["admit", "-f", str(file("web.yaml", WEB))])
+    assert capsys.readouterr().err == "assumed: cluster policies none (-f POLICIES)\n"
+    main(["admit", "-f", str(file("web.yaml", WEB)), "--policies", str(file("policy.yaml", DEFAULTS))])
+    assert capsys.readouterr().err == ""
 
 
 class TestTheOverride:

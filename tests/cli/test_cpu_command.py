@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,14 @@ def shares(capsys, tmp_path: Path, documents: list[str], *options: object) -> di
 def test_500m_and_250m_are_two_to_one(capsys, tmp_path):
     got = shares(capsys, tmp_path, [deployment("a", "500m"), deployment("b", "250m")], "--cores", 3)
     assert (got["a-0"]["grantedMilli"], got["b-0"]["grantedMilli"]) == (2000, 1000)
+
+
+def test_the_cores_of_this_machine_are_an_assumption(capsys, tmp_path):
+    (tmp_path / "all.yaml").write_text(deployment("a", "500m"))
+    assumed = json.loads(cpu(capsys, "-f", tmp_path, "-o", "json")[1])["assumptions"]
+    assert assumed[0] == {"what": "cores", "value": f"{os.cpu_count()}, all of this machine", "stateWith": "--cores"}
+    stated = json.loads(cpu(capsys, "-f", tmp_path, "-o", "json", "--cores", 3)[1])["assumptions"]
+    assert stated == assumed[1:]
 
 
 def test_32_cores_wanted_are_severe_for_everybody_who_bursts(capsys, tmp_path):

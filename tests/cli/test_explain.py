@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
+from said import without_assumptions
 
 GOOD = """\
 apiVersion: apps/v1
@@ -45,10 +46,10 @@ def good(tmp_path: Path) -> Path:
 
 
 def explain(capsys, *arguments: object) -> tuple[int, str, str]:
-    """Run the command and return exit code, standard output and standard error."""
+    """Run the command and return exit code, standard output and what is said besides assumptions."""
     code = main(["explain", *map(str, arguments), "--node-memory", "64Gi"])
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return code, captured.out, without_assumptions(captured.err)
 
 
 def test_text_names_class_reason_edit_scores_cgroups_and_flags(capsys, good):
@@ -61,6 +62,52 @@ def test_text_names_class_reason_edit_scores_cgroups_and_flags(capsys, good):
     assert "100m / node" in out
     assert "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod<uid>.slice" in out
     assert "--oom-score-adj=938" in out
+
+
+NODES = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\nstatus: {capacity: {cpu: 8, memory: %s}}\n"
+POLICY = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: gold}\nvalue: 5\n"
+
+
+NODE_FILES = {"a.yaml": NODES % ("a", "16Gi"), "b.yaml": NODES % ("b", "8Gi")}
+# files, options → the node's memory, and what is assumed
+STATED = {
+    "nothing": ({}, (), 64, ["node memory", "kubelet settings", "cluster policies"]),
+    "the memory": ({}, ("--node-memory", "32Gi"), 32, ["kubelet settings", "cluster policies"]),
+    "nodes": (NODE_FILES, (), 8, ["kubelet settings", "cluster policies"]),
+    "nodes and the memory": (NODE_FILES, ("--node-memory", "32Gi"), 32, ["kubelet settings", "cluster policies"]),
+    "policies": ({"p.yaml": POLICY}, (), 64, ["node memory", "kubelet settings"]),
+}
+
+
+@pytest.mark.parametrize("case", STATED.values(), ids=STATED)
+@pytest.mark.parametrize("threshold", [1 << 20, 0], ids=["in one", "over processes"])
+def test_what_was_not_stated_is_an_assumption(capsys, good, monkeypatch, threshold, case):
+    files, options, memory_gibibytes, assumed = case
+    monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", threshold)
+    for name, text in {**files, "z.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n"}.items():
+        (good.parent / name).write_text(text)
+    assert main(["explain", "-f", str(good.parent), "-o", "json", *options]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["nodeMemoryBytes"] == memory_gibibytes << 30
+    assert [each["what"] for each in whole["assumptions"]] == assumed
+
+
+def test_what_was_assumed_is_one_line_and_of_classes_and_scores_nothing_about_the_kubelet(capsys, good):
+    main(["explain", "-f", str(good)])
+    said = capsys.readouterr().err
+    assert said == (
+        "assumed: node memory 64Gi (--node-memory); kubelet settings defaults (--kubelet-config); "
+        "cluster policies none (-f POLICIES)\n"
+    )
+    main(["explain", "-f", str(good), "-o", "csv"])
+    assert capsys.readouterr().err == said.replace(" kubelet settings defaults (--kubelet-config);", "")
+
+
+def test_pods_of_a_cluster_have_met_its_policies(capsys, good):
+    pod = {"metadata": {"name": "a", "uid": "1"}, "spec": {"containers": [{"name": "c"}]}}
+    (good.parent / "pods.json").write_text(json.dumps({"apiVersion": "v1", "kind": "PodList", "items": [pod]}))
+    main(["explain", "-f", str(good.parent / "pods.json"), "-o", "json", "--node-memory", "8Gi"])
+    assert [each["what"] for each in json.loads(capsys.readouterr().out)["assumptions"]] == ["kubelet settings"]
 
 
 def test_csv_has_one_row_per_container(capsys, good):

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from podqos.cli.commands import explain as command
 from podqos.cli.main import main
+from podqos.library import explain as command
+from said import without_assumptions
 
 EMPTY_POD = """\
 apiVersion: v1
@@ -45,14 +46,14 @@ LABEL = "clusterresourceoverrides.admission.autoscaling.openshift.io/enabled"
 
 @pytest.fixture
 def explain(capsys, tmp_path: Path):
-    """Write files, explain the directory, and return exit code, output and standard error."""
+    """Write files, explain the directory, and return exit code, output and what is said besides assumptions."""
 
     def of(files: dict[str, str], *options: str) -> tuple[int, str, str]:
         for name, text in files.items():
             (tmp_path / name).write_text(text)
         code = main(["explain", "-f", str(tmp_path), "--node-memory", "16Gi", *options])
         said = capsys.readouterr()
-        return code, said.out, said.err.replace(f"{tmp_path}/", "")
+        return code, said.out, without_assumptions(said.err).replace(f"{tmp_path}/", "")
 
     return of
 
@@ -144,13 +145,15 @@ def test_a_class_that_is_not_in_the_input_is_said_and_counts_nothing_even_beside
 
 
 @pytest.mark.parametrize("output", ["csv", "table", "wide"])
-def test_outputs_without_room_for_notes_say_once_which_classes_are_unknown(explain, output):
+def test_outputs_say_once_what_is_taken_of_classes_that_are_not_in_the_input(explain, capsys, tmp_path, output):
     files = {f"{name}.yaml": pod(name, "priorityClassName: gold, runtimeClassName: kata, ") for name in "ab"}
-    code, _, err = explain(files, "-o", output)
+    explain(files, "-o", "csv")
+    code = main(["explain", "-f", str(tmp_path), "-o", output])
+    (line,) = capsys.readouterr().err.splitlines()
     assert code == 0
-    assert err == (
-        "not in the input, so taken as priority 0 and without overhead: "
-        "PriorityClass gold (2 pods), RuntimeClass kata (2 pods)\n"
+    assert line.startswith("assumed: node memory 64Gi (--node-memory); ")
+    assert line.endswith(
+        "; priority of class gold 0 (-f its PriorityClass); overhead of runtime kata none (-f its RuntimeClass)"
     )
 
 

@@ -38,7 +38,7 @@ def _parsers() -> dict[str, argparse.ArgumentParser]:
     found = {}
     for name, (module, _) in COMMANDS.items():
         parser = argparse.ArgumentParser(name)
-        import_module(f"podqos.cli.{module}").add_arguments(parser)
+        import_module(f"podqos.cli.commands.{module}").add_arguments(parser)
         below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
         if name == "node":
             found.update({f"node {each}": below[0].choices[each] for each in below[0].choices})

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from podqos.cli.main import main
+from said import without_assumptions
 
 NODES = ["--nodes", "2", "--node-capacity", "cpu=4,memory=8Gi,pods=10"]
 
@@ -45,7 +46,7 @@ def place(capsys, tmp_path):
         file.write_text("---\n".join(d if isinstance(d, str) else yaml.safe_dump(d) for d in documents))
         code = main(["place", "-f", str(file), *options])
         captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return code, captured.out, without_assumptions(captured.err)
 
     return run
 
@@ -59,6 +60,18 @@ def test_the_table_tells_how_full_the_nodes_are_and_where_everything_lies(place)
     assert " ".join(lines[7].split()) == "node-1 cpu 0 0.00× 0.00× 0.00× 2"
     assert " ".join(lines[8].split()) == "memory 0 0.00× – 0.00× 2"
     assert " ".join(lines[-1].split()) == "production Deployment/web 3 node-1 ×2, node-2"
+
+
+@pytest.mark.parametrize(
+    ("options", "assumed"),
+    [((), ["kubelet settings", "cluster policies"]), (("--kubelet-config", "kubelet.yaml"), ["cluster policies"])],
+    ids=["nothing stated", "the kubelet's settings stated"],
+)
+def test_what_was_not_stated_is_an_assumption(place, tmp_path, monkeypatch, options, assumed):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kubelet.yaml").write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
+    whole = json.loads(place(deployment("web", "1"), options=[*NODES, *options, "-o", "json"])[1])
+    assert [each["what"] for each in whole["assumptions"]] == assumed
 
 
 def test_pods_that_wait_are_told_with_the_schedulers_words_and_the_numbers_of_every_node(place):

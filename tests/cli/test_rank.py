@@ -92,7 +92,9 @@ def test_table_shows_both_orders_and_what_they_disagree_about(capsys, usage):
     assert "Killed by the kernel, first to last, when the machine is out of memory" in lines
     assert "The orders disagree about 7 pairs of pods:" in lines
     assert any("2 × 3Gi" in line and "937" in line for line in lines)
-    assert f"article-service.yaml: Deployment production/article-service replaces the one of {before}" in err
+    assert (
+        f"article-service.yaml:2:1: warning: Deployment production/article-service replaces the one of {before}" in err
+    )
 
 
 def test_orders_that_agree_are_said_to(capsys, tmp_path, usage):

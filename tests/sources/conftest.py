@@ -14,6 +14,7 @@ from podqos.admission.defaulting import defaulted
 from podqos.cli.main import main
 from podqos.manifest.reading import read
 from podqos.model.pod import Pod
+from said import without_assumptions
 
 Reader = Callable[[str], Pod]
 Explained = dict[str, Any]
@@ -80,6 +81,6 @@ def command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[...,
         given = [str(file)] if name == "check" else ["-f", str(file)]
         code = main([name, *given, *options])
         said = capsys.readouterr()
-        return code, said.out, said.err.replace(f"{tmp_path}/", "")
+        return code, said.out, without_assumptions(said.err).replace(f"{tmp_path}/", "")
 
     return of

@@ -18,6 +18,7 @@ from podqos.model.quantity import Quantity
 from podqos.qos.cgroup import Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.classes import class_per_resource
+from said import without_assumptions
 
 BEST_EFFORT, BURSTABLE, GUARANTEED = QOSClass.BEST_EFFORT, QOSClass.BURSTABLE, QOSClass.GUARANTEED
 
@@ -126,7 +127,7 @@ def podqos(capsys, tmp_path, monkeypatch):
             (tmp_path / f"{name}.yaml").write_text(text)
         code = main([*arguments])
         captured = capsys.readouterr()
-        return code, captured.out, captured.err
+        return code, captured.out, without_assumptions(captured.err)
 
     return run
 

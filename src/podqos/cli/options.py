@@ -92,13 +92,21 @@ def cpu_option(text: str, option: str) -> Quantity:
     return cores
 
 
+def stated_node_memory(text: str | None) -> int | None:
+    """Return the node's memory where it is stated; see ``library.inputs.assumptions`` for where it is not."""
+    if text is None:
+        return None
+    given = amount_option(text, "--node-memory")
+    if given < LEAST_NODE_BYTES:
+        what = f"{given} bytes are not the memory of a node"
+        raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+    return given
+
+
 def node_memory_option(text: str | None) -> int:
     """Return the node's memory: as given, or this machine's."""
-    if text is not None:
-        given = amount_option(text, "--node-memory")
-        if given < LEAST_NODE_BYTES:
-            what = f"{given} bytes are not the memory of a node"
-            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
+    given = stated_node_memory(text)
+    if given is not None:
         return given
     memory = machine_memory_bytes()
     if memory is None:

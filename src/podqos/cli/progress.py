@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import Self
 
 _EVERY_SECONDS = 0.2
@@ -32,3 +33,21 @@ class Progress:
             self._shown_at = now
             of = f" of {self._total:,}" if self._total is not None else ""
             print(f"\r\x1b[K{done:,}{of} {self._what}", end="", file=sys.stderr, flush=True)
+
+
+def progress_line(what: str) -> Callable[[int, int], None] | None:
+    """Return what is told how many are done, of how many, and shows it once it takes longer than a moment."""
+    if not sys.stderr.isatty():
+        return None
+    started = said = time.monotonic()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal said
+        now = time.monotonic()
+        if done == total and said > started:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        elif now - started >= 0.5 and now - said >= 0.1:
+            said = now
+            print(f"\r{what} {done:,} of {total:,} ({done * 100 // total} %)", end="", file=sys.stderr, flush=True)
+
+    return tell

@@ -36,9 +36,7 @@ from podqos.cli.options import (
 )
 from podqos.cli.output import print_documents, print_schema, print_value
 from podqos.cli.terminal import add_colour_option, style_for
-from podqos.library.inputs.admitting import namespace_policies
 from podqos.library.inputs.kubelet_node import judged_cgroups, kubelet_of
-from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import Objects
 from podqos.model.node import Node
 from podqos.model.pod import ObjectMeta, Pod
@@ -114,7 +112,7 @@ class _Advising:
         self._arguments, self._profile = arguments, profile
         self._objects = Objects()
         self._subjects = read_subjects(arguments, self._objects)
-        self._policies = namespace_policies(self._objects)
+        self._policies = self._objects.namespace_policies()
         self._to_create: dict[str, Tier] = {}
 
     def run(self, version: str) -> int:
@@ -133,7 +131,7 @@ class _Advising:
     def _untouched(self, advised: Iterable[_Result]) -> Iterator[Advised]:
         """Yield the other workloads of the files, which have their places in the orders too."""
         known = {each.subject.identity for each in advised}
-        for found in latest_workloads(self._objects.workloads, say=False):
+        for found in self._objects.latest(warn=False):
             identity = identity_of(found)
             if identity not in known:
                 pod, _ = self._stored(found.workload.pod, identity)

@@ -18,7 +18,6 @@ from podqos.advice.sizing.sizing import Usage
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.errors import InputError
 from podqos.library.inputs.files import applied_files, read_bytes
-from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Severity
@@ -60,7 +59,7 @@ class _Reader:
         if arguments.files:
             for path in applied_files(arguments.files, "advise"):
                 self._objects.add_file(path)
-        found = {identity_of(each): each for each in latest_workloads(self._objects.workloads)}
+        found = {identity_of(each): each for each in self._objects.latest()}
         by_identity = {identity: _described(identity, described) for identity in found}
         existing = set(found)
         used = {each.name for each in by_identity.values() if each is not None}

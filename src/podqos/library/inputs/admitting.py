@@ -6,12 +6,9 @@ What it would not store is noted as a problem, at its place in the file.
 from __future__ import annotations
 
 from podqos.admission.chain import admit
-from podqos.admission.policies import Cluster, NamespacePolicies, Policies
-from podqos.admission.priority import SYSTEM_CLASSES
-from podqos.admission.resource_override import CURRENT, PROFILES
+from podqos.admission.policies import NamespacePolicies
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
-from podqos.model.policy import ClusterResourceOverride, LimitRange, Namespace, PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.placement.constraints import validate_constraints
 from podqos.report.admission.words import exempt
@@ -29,16 +26,3 @@ def admitted_pod(found: FoundWorkload, objects: Objects, policies: NamespacePoli
         objects.refuse(found, admission.refusal.message)
     objects.report(found, errors)
     return admission.pod if admission.allowed and not errors else None
-
-
-def namespace_policies(objects: Objects) -> NamespacePolicies:
-    """Return what admission looks at, namespace by namespace. Quotas are left out: ``podqos admit`` charges them."""
-    given = {each.metadata.name: each for each in (*SYSTEM_CLASSES, *objects.of(PriorityClass))}
-    policies = Policies(
-        limit_ranges=objects.of(LimitRange),
-        priority_classes=tuple(given.values()),
-        runtime_classes=objects.of(RuntimeClass),
-        override=next(iter(objects.of(ClusterResourceOverride)), None),
-        override_profile=PROFILES.get(objects.override_generation, CURRENT),
-    )
-    return NamespacePolicies(Cluster(policies, objects.of(Namespace)))

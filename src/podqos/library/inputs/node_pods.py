@@ -1,52 +1,34 @@
-"""The pods of one node, read from manifests or from what a cluster says."""
+"""The pods of one node, as the API server would store them, each with an identity of its own."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
 from podqos.errors import InvalidOption
-from podqos.library.inputs.admitting import admitted_pod, namespace_policies
-from podqos.library.inputs.objects import FoundWorkload, Objects, read_objects
-from podqos.manifest.problems import Severity
-from podqos.model.profile import Profile
+from podqos.library.inputs.admitting import admitted_pod
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.model.profile import LATEST, Profile
 from podqos.placement.workloads import POD
 from podqos.survival.pods import NodePod, pods_on_node
 
 
-def read_node_pods(
-    files: list[str], *, profile: Profile, node: str | None = None, named: Collection[str] = ()
-) -> tuple[list[NodePod], int]:
-    """Return the pods, as the API server would store them, and how many errors were printed on the way.
+def node_pods(
+    objects: Objects, *, profile: Profile = LATEST, node: str | None = None, named: Collection[str] = ()
+) -> list[NodePod]:
+    """Return the pods; what the API server would not store is noted among the problems of the objects.
 
-    ``node`` chooses among the pods of several; ``named`` are those a usage file speaks of (see ``survival.pods``).
+    Pods from files get uids that are the same in every run. ``node`` chooses among the pods of several; ``named`` are
+    those a usage file speaks of (see ``survival.pods``).
     """
-    objects = read_objects(files)
-    policies = namespace_policies(objects)
+    policies = objects.namespace_policies()
     pods: list[NodePod] = []
-    for found in _on_node(list(latest_workloads(objects.workloads)), node):
+    for found in _on_node(objects.latest(), node):
         pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)
         if pod is not None:
             pods += pods_on_node(replace(found.workload, pod=pod), named)
-    return pods, _print_problems(objects)
-
-
-def latest_workloads(workloads: Iterable[FoundWorkload], *, say: bool = True) -> Iterator[FoundWorkload]:
-    """Yield each object once: as with ``kubectl apply``, what comes later replaces what came before.
-
-    ``say``: whether it is told, because it may be an oversight.
-    """
-    latest: dict[str, FoundWorkload] = {}
-    for number, found in enumerate(workloads):
-        metadata = found.workload.metadata
-        named = f"{found.workload.kind} {metadata.namespace or 'default'}/{metadata.name}"
-        key = metadata.uid or (named if metadata.name else f"{named} {number}")
-        if key in latest and say:
-            print(f"{found.source}: {named} replaces the one of {latest[key].source}", file=sys.stderr)
-        latest[key] = found
-    yield from latest.values()
+    return pods
 
 
 def _on_node(workloads: list[FoundWorkload], node: str | None) -> Iterator[FoundWorkload]:
@@ -72,9 +54,3 @@ def _on_node(workloads: list[FoundWorkload], node: str | None) -> Iterator[Found
 
 def _is_live_pod(found: FoundWorkload) -> bool:
     return found.workload.is_live and found.workload.kind == POD
-
-
-def _print_problems(objects: Objects) -> int:
-    for problem in sorted(objects.problems):
-        print(problem, file=sys.stderr)
-    return sum(problem.severity is Severity.ERROR for problem in objects.problems)

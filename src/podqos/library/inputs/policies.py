@@ -68,13 +68,17 @@ class PolicyCollector:
     def take(self, source: Source, *, are_stored: bool = False) -> int:
         """Take in the policies of a file, and return how many there are.
 
-        What the cluster has stored comes last: policies of the same name that are to be applied replace it. And if it
-        has namespaces, it has no others.
+        Policies that are to be applied replace what the cluster has stored under the same name. And if it has stored
+        namespaces, it has no others.
         """
         policies = [other for other in source.reading.others if is_policy(other.kind, other.api_version)]
         for other in policies:
             self._take(source, other, is_stored=are_stored)
         return len(policies)
+
+    def policies(self) -> list[Policy]:
+        """Return all of them, in the order in which they were found."""
+        return [each.policy for each in self._found.values()]
 
     def cluster(self, override_profile: OverrideProfile | None = None) -> Cluster:
         """Return the policies together, and note what is wrong with them.
@@ -100,20 +104,22 @@ class PolicyCollector:
             return
         policy = _in_namespace(read.policy, self._namespace)
         key = _key(type(policy).__name__, _metadata(policy))
+        found = _Found(policy, source, other.place, read.path, is_stored, read.generation)
         first = self._found.get(key)
         self._knows_all_namespaces |= is_stored and isinstance(policy, Namespace)
         if first is None:
-            self._found[key] = _Found(policy, source, other.place, read.path, is_stored, read.generation)
-        elif is_stored and not first.is_stored:
-            self._found[key] = replace(first, policy=_replacing(policy, first.policy))
+            self._found[key] = found
+        elif is_stored is not first.is_stored:
+            stored, applied = (found, first) if is_stored else (first, found)
+            self._found[key] = replace(applied, policy=_replacing(stored.policy, applied.policy))
         else:
             line, column = first.source.lookup.locate(first.place, ())
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
-            double = source.problem(other.place, (), f"{key[0]} {key[2]} is given twice", fix)
-            self.problems.append(replace(double, severity=self._doubles))
+            what = f"{key[0]} {key[2]} is given twice"
+            self.problems.append(source.problem(other.place, (), what, fix, severity=self._doubles))
 
     def _policies(self, override_profile: OverrideProfile | None) -> Policies:
-        policies = [each.policy for each in self._found.values()]
+        policies = self.policies()
         generation = next((each.generation for each in self._found.values() if each.generation), CURRENT.name)
         given = tuple(each for each in policies if isinstance(each, PriorityClass))
         names = {each.metadata.name for each in given}

@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """A file, or standard input. One that cannot be opened holds nothing but a problem."""
+    """A file, or standard input. One that cannot be opened holds nothing but a problem.
 
-    def __init__(self, path: str, data: bytes | None = None) -> None:
+    ``data`` and ``reading`` are what was read already.
+    """
+
+    def __init__(self, path: str, data: bytes | None = None, reading: Reading | None = None) -> None:
         self.path = path
         self._data = b""
         try:
@@ -29,7 +32,7 @@ class Source:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
-            self.reading = read(path, self._data)
+            self.reading = read(path, self._data) if reading is None else reading
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -38,7 +41,16 @@ class Source:
 
         return Lookup(self._data)
 
-    def problem(self, place: Place, field: FieldPath, what: str, fix: str = "") -> Problem:
-        """Return an error about a field of the object at ``place``."""
+    def problem(
+        self,
+        place: Place,
+        field: str | FieldPath,
+        what: str,
+        fix: str = "",
+        *,
+        severity: Severity = Severity.ERROR,
+    ) -> Problem:
+        """Return a problem with a field of the object at ``place``."""
         line, column = self.lookup.locate(place, field)
-        return Problem(self.path, line, column, Severity.ERROR, format_path(field), what, fix)
+        named = field if isinstance(field, str) else format_path(field)
+        return Problem(self.path, line, column, severity, named, what, fix)

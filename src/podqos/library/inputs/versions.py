@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.admission.policies import NamespacePolicies
 from podqos.errors import InputError
-from podqos.library.inputs.admitting import admitted_pod, namespace_policies
+from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import existing_files, read_bytes
-from podqos.library.inputs.node_pods import latest_workloads
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.inputs.revisions import ManifestText
 from podqos.manifest.problems import Problem
@@ -64,14 +63,12 @@ def read_workloads(
     """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
     objects = Objects()
     for text in shared.policies:
-        objects.add_text(text.name, text.data)
-    # Of those files only policies count.
-    objects.workloads.clear()
+        objects.add_text(text.name, text.data, are_stored=True)
     for text in (*shared.beside, *texts):
         objects.add_text(text.name, text.data)
-    namespaces = namespace_policies(objects)
+    namespaces = objects.namespace_policies()
     entries: dict[Identity, VersionEntry] = {}
-    for found in latest_workloads(objects.workloads, say=not shared.beside):
+    for found in objects.latest(warn=not shared.beside):
         stored = _stored(found, objects, namespaces, injectors, profile)
         if stored is not None:
             workload, injected = stored

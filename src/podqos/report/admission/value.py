@@ -21,6 +21,7 @@ from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.report.admission import words
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
@@ -145,6 +146,8 @@ class AdmissionList(Struct, frozen=True, rename="camel"):
     """Null where there is no override."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "AdmissionList"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the answer rests on that nobody stated."""
 
 
 def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> AdmissionReport:

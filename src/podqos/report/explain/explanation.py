@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.admission.stored import Stored
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -18,10 +19,10 @@ from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
-from podqos.report.explain.decision import Decision, Settings
 from podqos.report.text import words
 from podqos.report.text.components import ComponentReport, idle_score
 from podqos.report.text.containers import amounts, typed_containers
+from podqos.survival.decision import Decision, ExplainSettings
 
 
 class FlagExplanation(Struct, frozen=True, rename="camel"):
@@ -129,10 +130,18 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     node: NodeExplanation
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ExplanationList"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the answer rests on that nobody stated."""
 
 
-def explain(
-    workload: Workload, stored: Stored, decision: Decision, source: str, settings: Settings, *, taken_for: str = ""
+def explain_pod(
+    workload: Workload,
+    stored: Stored,
+    decision: Decision,
+    source: str,
+    settings: ExplainSettings,
+    *,
+    taken_for: str = "",
 ) -> Explanation:
     """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
     pod = decision.pod
@@ -203,7 +212,7 @@ def _why_not_as_written(stored: Stored) -> str:
 
 
 def _container(
-    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: Settings
+    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: ExplainSettings
 ) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,

@@ -2,79 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from msgspec import Struct
-
-from podqos.model.pod import Workload
 from podqos.qos.cgroup import tier_cgroups
-from podqos.qos.cgroup_tiers import TierRequests, tier_requests
 from podqos.qos.oom import component_scores
-from podqos.report.explain.decision import Decision, Settings
 from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
 from podqos.report.explain.lines import files_text
 from podqos.report.text.components import component_reports, component_table
 from podqos.report.text.style import Style, columns
+from podqos.survival.decision import ExplainSettings
+from podqos.survival.pod_sets import PodSet
 from podqos.wording import mebibytes
 
-_POD = "Pod"
-_ENDED = ("Succeeded", "Failed")
 
-
-class PodSet(Struct, frozen=True):
-    """Pods that are taken to be on one node."""
-
-    pods: int = 0
-    requests: TierRequests = TierRequests()
-    nodes: frozenset[str] = frozenset()
-    """The nodes on which they run now."""
-
-    def plus(self, other: PodSet) -> PodSet:
-        """Return all pods of both."""
-        return PodSet(self.pods + other.pods, self.requests.plus(other.requests), self.nodes | other.nodes)
-
-
-class PodSets(Struct, frozen=True):
-    """The pods of some files, told apart by where they come from."""
-
-    written: PodSet = PodSet()
-    """One pod of each manifest."""
-    running: PodSet = PodSet()
-    """Pods of a cluster."""
-    controllers: PodSet = PodSet()
-    """One pod of each controller of a cluster: what its pods are made from."""
-
-    def plus(self, other: PodSets) -> PodSets:
-        """Return all pods of both."""
-        return PodSets(
-            self.written.plus(other.written),
-            self.running.plus(other.running),
-            self.controllers.plus(other.controllers),
-        )
-
-    @property
-    def counted(self) -> PodSet:
-        """Every pod once: where a list of a cluster has pods, its controllers add nothing."""
-        return self.written.plus(self.running if self.running.pods else self.controllers)
-
-
-def pod_sets(workloads: Iterable[Workload], decisions: Iterable[Decision], settings: Settings) -> PodSets:
-    """Return the pods behind decisions, without those that have ended."""
-    pairs = [pair for pair in zip(workloads, decisions, strict=True) if pair[1].pod.status.phase not in _ENDED]
-    return PodSets(
-        _pod_set([decision for workload, decision in pairs if not workload.is_live], settings),
-        _pod_set([decision for workload, decision in pairs if workload.is_live and workload.kind == _POD], settings),
-        _pod_set([decision for workload, decision in pairs if workload.is_live and workload.kind != _POD], settings),
-    )
-
-
-def _pod_set(decisions: Sequence[Decision], settings: Settings) -> PodSet:
-    pods = [decision.pod for decision in decisions]
-    nodes = frozenset(pod.spec.node_name for pod in pods if pod.spec.node_name)
-    return PodSet(len(pods), tier_requests(pods, settings.profile), nodes)
-
-
-def explain_node(pods: PodSet, settings: Settings) -> NodeExplanation:
+def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:
     """Render what follows for the node into the documented shape."""
     return NodeExplanation(
         pods=pods.pods,
@@ -95,7 +34,7 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
     return [*lines, "", *component_table(node.components, style)] if verbose else lines
 
 
-def _assumption(pods: PodSet, settings: Settings) -> str:
+def _assumption(pods: PodSet, settings: ExplainSettings) -> str:
     node = f"node of {mebibytes(settings.node_memory_bytes)}"
     if pods.pods == 1:
         return f"one pod alone on a {node}"

@@ -234,10 +234,17 @@ def _more(count: int, what: str, rest: str = "") -> list[str]:
     return [f"  … and {_number(count, what)}{rest}; -o json has them all"] if count > 0 else []
 
 
-def csv_rows(whole: PlacementReport) -> Iterable[tuple[str, ...]]:
-    """Yield a row per pod, the heading first."""
-    yield ("namespace", "pod", "workload", "status", "node", "message")
+def csv_rows(whole: PlacementReport) -> tuple[Sequence[str], Iterable[Sequence[str]]]:
+    """Return the headings, and a row per pod."""
     messages = {key: group.message or "" for group in whole.pending for key in group.pods}
-    for pod in whole.pods:
-        message = messages.get(f"{pod.namespace}/{pod.name}", "")
-        yield (pod.namespace, pod.name, pod.workload, pod.status.value, pod.node or "", message)
+    return ("namespace", "pod", "workload", "status", "node", "message"), (
+        (
+            pod.namespace,
+            pod.name,
+            pod.workload,
+            pod.status.value,
+            pod.node or "",
+            messages.get(f"{pod.namespace}/{pod.name}", ""),
+        )
+        for pod in whole.pods
+    )

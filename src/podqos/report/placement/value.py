@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from msgspec import Struct
 
+from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.placement.allocatable import SoftCoverage
@@ -121,6 +122,8 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     kubernetes_version: str
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Placement"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the answer rests on that nobody stated."""
 
 
 def report(
@@ -128,6 +131,7 @@ def report(
     workloads: Mapping[str, str],
     budgets: Mapping[str, Fraction],
     coverage: tuple[SoftCoverage, ...] = (),
+    assumptions: tuple[Assumption, ...] = (),
 ) -> PlacementReport:
     """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
     return PlacementReport(
@@ -141,6 +145,7 @@ def report(
             if not c.is_covered
         ),
         kubernetes_version=".".join(map(str, placement.cluster.profile.version)),
+        assumptions=assumptions,
     )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuShare
+from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
+from podqos.model.profile import Profile
 from podqos.model.resources import CPU
 from podqos.report.text.style import Style, columns
 from podqos.survival.cpu import Burst, PodCpu
@@ -55,16 +57,19 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     pods: tuple[PodCpuReport, ...]
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CPUBurst"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the answer rests on that nobody stated."""
 
 
-def cpu_report(burst: Burst, kubernetes_version: str) -> CpuReport:
+def cpu_report(burst: Burst, profile: Profile, assumptions: tuple[Assumption, ...] = ()) -> CpuReport:
     """Render a burst into the documented shape, pods in the order given."""
     return CpuReport(
-        kubernetes_version=kubernetes_version,
+        kubernetes_version=".".join(map(str, profile.version)),
         cores=burst.cores,
         wanted_milli=_milli(burst.wanted_nano),
         granted_milli=_milli(burst.granted_nano),
         pods=tuple(map(_pod, burst.pods)),
+        assumptions=assumptions,
     )
 
 

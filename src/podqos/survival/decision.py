@@ -1,6 +1,6 @@
-"""What was decided about one pod, gathered for whoever reports it.
+"""What is decided about one pod by itself: its class, and the oom scores of its containers on a node.
 
-Kept apart from the explanation because a list of a whole cluster needs only this.
+Everything else that an explanation says follows from it; a list of a whole cluster needs only this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from podqos.qos.run_flags import Engine
 
 
-class Settings(Struct, frozen=True):
+class ExplainSettings(Struct, frozen=True):
     """The node and the Kubernetes version a pod is explained for."""
 
     cgroups: CgroupSettings
@@ -40,7 +40,7 @@ class Settings(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What was decided about one pod: everything an explanation renders."""
+    """What was decided about one pod."""
 
     pod: Pod
     """The pod as the API server stores it, after defaulting."""
@@ -50,7 +50,7 @@ class Decision(Struct, frozen=True, gc=False):
     oom_scores: tuple[OOMScore, ...]
 
 
-def decide(given: Pod, settings: Settings) -> Decision:
+def decide(given: Pod, settings: ExplainSettings) -> Decision:
     """Gather the decisions about one pod."""
     pod = defaulted(given)
     classification = classify(pod, settings.profile)

@@ -1,0 +1,36 @@
+"""The files of a command: read with a line of progress, and their problems printed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Sequence
+
+from podqos.cli.progress import progress_line
+from podqos.library.inputs.objects import Objects, load
+from podqos.manifest.problems import Problem, Severity
+from podqos.model.profile import Profile
+from podqos.survival.pods import NodePod
+
+
+def read_objects(files: Sequence[str], namespace: str = "default") -> Objects:
+    """Read all files; tell a person who waits how far it is."""
+    return load(*files, namespace=namespace, progress=progress_line("reading file"))
+
+
+def print_problems(problems: Iterable[Problem]) -> int:
+    """Print what is wrong with the input, in its order, and return how many errors there are."""
+    ordered = sorted(problems)
+    for problem in ordered:
+        print(problem, file=sys.stderr)
+    return sum(problem.severity is Severity.ERROR for problem in ordered)
+
+
+def read_node_pods(
+    files: Sequence[str], *, profile: Profile, node: str | None = None, named: Collection[str] = ()
+) -> tuple[list[NodePod], int]:
+    """Return the pods of one node (see ``node_pods``), and how many errors were printed on the way."""
+    from podqos.library.inputs.node_pods import node_pods
+
+    objects = read_objects(files)
+    pods = node_pods(objects, profile=profile, node=node, named=named)
+    return pods, print_problems(objects.problems)

@@ -1,0 +1,48 @@
+"""What every pod gets of the CPU when all want as much as they may use."""
+
+from __future__ import annotations
+
+import os
+
+from podqos.errors import InputError
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, without_policies
+from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of
+from podqos.library.inputs.node_pods import node_pods
+from podqos.library.inputs.objects import Objects
+from podqos.model.assumption import Assumption
+from podqos.model.profile import LATEST, Profile
+from podqos.qos.cgroup_settings import CgroupVersion
+from podqos.report.survival.cpu import CpuReport, cpu_report
+from podqos.survival.cpu import burst
+
+_PLENTY_BYTES = 1 << 50
+
+
+def cpu(
+    objects: Objects,
+    *,
+    cores: int | None = None,
+    node: str | None = None,
+    kubelet: Kubelet | None = None,
+    cgroup_version: CgroupVersion = CgroupVersion.V2,
+    profile: Profile = LATEST,
+) -> CpuReport:
+    """Return what each pod of a node wants and gets.
+
+    ``cores`` are those that are left for pods, by default all of this machine. ``node`` chooses among the pods of
+    several. Raises InputError where there are no pods.
+    """
+    pods = node_pods(objects, profile=profile, node=node)
+    if not pods:
+        raise InputError("there are no pods", fix="name manifests that hold some")
+    assumptions: list[Assumption] = []
+    if cores is None:
+        cores = os.cpu_count() or 1
+        assumptions.append(Assumption("cores", f"{cores}, all of this machine", "--cores"))
+    if kubelet is None:
+        kubelet = Kubelet()
+        assumptions.append(KUBELET_SETTINGS)
+    # Memory plays no part in the division, and of the cores those count that are left for pods.
+    settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
+    result = burst((entry.pod for entry in pods), cores, settings, profile)
+    return cpu_report(result, profile, (*assumptions, *without_policies(objects)))

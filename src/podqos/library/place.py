@@ -1,0 +1,215 @@
+"""Where pods land on nodes, what waits and why, who is displaced, and how full it gets."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
+from podqos.library.inputs.admitting import admitted_pod
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, without_policies
+from podqos.library.inputs.kubelet_node import Kubelet
+from podqos.library.inputs.objects import Objects
+from podqos.model.assumption import Assumption
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
+from podqos.model.pod import ObjectMeta, Pod, Workload
+from podqos.model.policy import Namespace
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import ResourceList
+from podqos.placement import place as scheduler
+from podqos.placement.allocatable import SoftCoverage, node_allocatable
+from podqos.placement.overcommit import DEFAULT_BUDGETS
+from podqos.placement.place import QueueOrder, Surroundings
+from podqos.placement.workloads import POD, pods_of
+from podqos.report.placement.value import PlacementReport, report
+
+
+class PlaceOptions(Struct, frozen=True, kw_only=True):
+    """What pods are placed by besides the objects."""
+
+    node_count: int | None = None
+    """So many nodes besides those of the objects; None: those have to do."""
+    node_capacity: ResourceList = {}
+    """What each of them has: cpu, memory, perhaps pods."""
+    kubelet: Kubelet | None = None
+    """Of all nodes; None: the one among the objects, or one with the kubelet's defaults."""
+    order: QueueOrder = QueueOrder.PRIORITY
+    unbind: bool = False
+    """Whether pods that have a node are placed anew."""
+    budgets: Mapping[str, Fraction] = field(default_factory=lambda: DEFAULT_BUDGETS)
+    """How much the limits of a node may add up to, in times its allocatable, by resource."""
+    profile: Profile = LATEST
+
+
+def place(objects: Objects, options: PlaceOptions | None = None) -> PlacementReport:
+    """Return where the pods of all workloads land; new ones go through admission first, without quotas.
+
+    Workloads that the API server would not store are left out, and are among the problems of the objects. Raises
+    InputError where there are no nodes.
+    """
+    return Placing(objects, options or PlaceOptions()).place()
+
+
+class Placing:
+    """Pods and nodes, before they come together."""
+
+    def __init__(self, objects: Objects, options: PlaceOptions) -> None:
+        self._objects = objects
+        self._options = options
+        self._config = _kubelet(objects, options)
+        self._assumptions: list[Assumption] = []
+        self.nodes = tuple(self._nodes())
+        self.pods: list[Pod] = []
+        self._workloads: dict[str, str] = {}
+        """The workload of each pod by the pod's key."""
+        self._bare: set[str] = set()
+        """The keys of pods that no controller would replace."""
+        self._admit()
+
+    def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
+        """Bring them together; ``progress`` is told now and then how many pods have had their turn."""
+        options = self._options
+        surroundings = Surroundings(
+            self.nodes,
+            {namespace.metadata.name: namespace.metadata.labels for namespace in self._objects.of(Namespace)},
+            self._objects.of(PodDisruptionBudget),
+            options.profile,
+        )
+        with _no_search_for_cycles():
+            placement = scheduler.place(
+                self.pods, surroundings, order=options.order, bare=self._bare, progress=progress
+            )
+            return report(
+                placement,
+                self._workloads,
+                options.budgets,
+                _coverage(self.nodes, self._config),
+                (*self._assumptions, *without_policies(self._objects)),
+            )
+
+    # ---- nodes -------------------------------------------------------------------------------------------------------
+
+    def _nodes(self) -> Iterator[Node]:
+        """Yield the nodes of the objects and those that were only counted."""
+        given = self._objects.of(Node)
+        for node in given:
+            yield self._with_allocatable(node)
+        if self._options.node_count is not None:
+            yield from self._counted_nodes(self._options.node_count)
+        elif not given:
+            raise InvalidOption(
+                "there are no nodes to place pods on",
+                fix="add Node manifests with -f, or --nodes 10 --node-capacity cpu=16,memory=64Gi",
+            )
+
+    def _with_allocatable(self, node: Node) -> Node:
+        """Work allocatable out from capacity where the kubelet's settings are given or nobody has done so."""
+        status, config = node.status, self._config
+        if status.allocatable and (config is None or not status.capacity):
+            return node
+        if not status.capacity:
+            raise InvalidManifest(
+                f"Node {node.name} has neither capacity nor allocatable", where="status", fix="add status.capacity"
+            )
+        if config is None:
+            pods = status.capacity.get(PODS)
+            config = self._defaults(max_pods=pods.value if pods is not None else None)
+        divided = node_allocatable(status.capacity, config)
+        return replace(node, status=replace(status, allocatable={**status.allocatable, **divided.allocatable}))
+
+    def _counted_nodes(self, count: int) -> Iterator[Node]:
+        capacity = self._options.node_capacity
+        config = self._defaults() if self._config is None else self._config
+        if PODS in capacity:
+            config = replace(config, max_pods=capacity[PODS].value)
+        divided = node_allocatable(capacity, config)
+        width = len(str(count))
+        for number in range(1, count + 1):
+            name = f"node-{number:0{width}}"
+            yield Node(
+                ObjectMeta(name, labels={LABEL_HOSTNAME: name}),
+                NodeSpec(config.register_with_taints),
+                NodeStatus(divided.capacity, divided.allocatable),
+            )
+
+    def _defaults(self, max_pods: int | None = None) -> KubeletConfiguration:
+        """Return the kubelet's defaults, on which the answer then rests."""
+        if KUBELET_SETTINGS not in self._assumptions:
+            self._assumptions.append(KUBELET_SETTINGS)
+        return KubeletConfiguration() if max_pods is None else KubeletConfiguration(max_pods=max_pods)
+
+    # ---- pods --------------------------------------------------------------------------------------------------------
+
+    def _admit(self) -> None:
+        """Take all pods through admission."""
+        objects, profile = self._objects, self._options.profile
+        policies = objects.namespace_policies()
+        # A list of everything in a cluster holds controllers and the pods they have made already.
+        pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
+        for found in objects.workloads:
+            workload = found.workload
+            if workload.is_live and workload.kind != POD and pods_are_live:
+                continue
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, policies, profile)
+            if pod is None:
+                continue
+            if self._options.unbind and pod.spec.node_name:
+                pod = replace(pod, spec=replace(pod.spec, node_name=""))
+            for one in pods_of(replace(workload, pod=pod), self.nodes, profile=profile):
+                self.pods.append(one)
+                self._workloads[one.key] = _owner(workload)
+                if workload.kind == POD and not workload.metadata.generate_name:
+                    self._bare.add(one.key)
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Keep Python from looking for cycles among millions of objects that form none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _kubelet(objects: Objects, options: PlaceOptions) -> KubeletConfiguration | None:
+    """Return the one kubelet's settings that were given; those with which it does not start are problems."""
+    from podqos.eviction.kubelet_file import check_thresholds
+
+    given = []
+    for each in objects.kubelets:
+        try:
+            check_thresholds(each.settings)
+        except InvalidConfiguration as error:
+            objects.note(each.found.source.problem(each.found.other.place, error.where, error.what, error.fix))
+        else:
+            given.append(each.settings.configuration)
+    if options.kubelet is not None:
+        given.append(options.kubelet.config)
+    if len(given) > 1:
+        raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
+    return given[0] if given else None
+
+
+def _coverage(nodes: Iterable[Node], config: KubeletConfiguration | None) -> tuple[SoftCoverage, ...]:
+    """Return, once per kind of node, whether pods stay clear of the soft thresholds."""
+    if config is None or not config.eviction_soft:
+        return ()
+    kinds = {tuple(sorted(node.status.capacity.items())): node.status.capacity for node in nodes}
+    found = (coverage for capacity in kinds.values() for coverage in node_allocatable(capacity, config).soft_coverage)
+    return tuple(dict.fromkeys(found))
+
+
+def _owner(workload: Workload) -> str:
+    """Name what a pod belongs to. Controllers make up the names of their pods, and the pods tell from what."""
+    made_up = workload.metadata.generate_name
+    return f"{workload.kind}/{made_up}*" if made_up else f"{workload.kind}/{workload.metadata.name}"
