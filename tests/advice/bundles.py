@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
-from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.bundle import Bundle, CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check
-from podqos.advice.checks.finding import Finding, Patch, Subject
+from podqos.advice.checks.finding import CheckedObject, Finding, Patch
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -40,7 +40,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
     typed: dict[type, list] = {}
     for index, value in enumerate(objects):
         metadata = value.get("metadata", {})
-        subject = Subject(
+        subject = CheckedObject(
             value["kind"],
             metadata.get("name", ""),
             metadata.get("namespace", ""),
@@ -52,7 +52,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
         interpretation = interpret(found)
         assert not interpretation.findings, interpretation.findings
         if interpretation.workload is not None:
-            workloads.append(FoundWorkload(interpretation.workload, subject))
+            workloads.append(LocatedWorkload(interpretation.workload, subject))
         elif is_kubelet(value["kind"], value["apiVersion"]):
             settings = kubelet_settings(value)
             kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
@@ -79,7 +79,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
         ),
         namespaces=of(Namespace),
     )
-    surroundings = Surroundings(
+    surroundings = ClusterObjects(
         cluster, of(Service), of(PodDisruptionBudget), of(Node), tuple(kubelets), tuple(subjects)
     )
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
 from podqos.advice.checks.finding import (
+    CheckedObject,
     Consequence,
     Effect,
     Finding,
     Patch,
     Severity,
-    Subject,
     SuppressedBy,
     Suppression,
 )
@@ -22,7 +22,7 @@ from podqos.manifest.text import Chunk, Place
 FINDING = Finding(
     check="PQ108",
     severity=Severity.INFO,
-    subject=Subject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
+    subject=CheckedObject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
     path="spec.template.spec.containers[0].resources",
     facts=NoDiskLimit(containers=("app",)),
     consequence=Consequence(Effect.ORDER),

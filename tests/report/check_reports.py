@@ -6,17 +6,17 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.configuration import FailOn
 from podqos.advice.checks.finding import (
+    CheckedObject,
     Consequence,
     Effect,
     FieldEdit,
     Patch,
     Severity,
-    Subject,
     SuppressedBy,
     Suppression,
 )
 from podqos.advice.checks.sizes import NoDiskLimit
-from podqos.report.check.value import CheckReport, FindingReport, Summary
+from podqos.report.check.value import CheckReport, CheckSummary, FindingReport
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
 """Markup, escapes, separators, control characters and more than ASCII."""
@@ -61,19 +61,19 @@ KNOWN = replace(PLAIN, name="known", suppression=Suppression(SuppressedBy.BASELI
 
 REPORT = CheckReport(
     items=(PLAIN, NOTE, SUPPRESSED, KNOWN, WORSE),
-    summary=Summary(
+    summary=CheckSummary(
         files=2, objects=3, errors=1, warnings=1, infos=1, suppressed=1, in_baseline=1, below_min_severity=2
     ),
     kubernetes_version="1.36",
     fail_on=FailOn.WARNING,
 )
 CHECKED = (
-    Subject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
-    Subject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
-    Subject("Node", "node-1", "", "v1", "apps/web.yaml"),
-    Subject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
+    CheckedObject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
+    CheckedObject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
+    CheckedObject("Node", "node-1", "", "v1", "apps/web.yaml"),
+    CheckedObject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
 )
-EMPTY = CheckReport(
-    (), Summary(files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0),
-    "1.36", FailOn.WARNING,
-)  # fmt: skip
+_NOTHING = CheckSummary(
+    files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0
+)
+EMPTY = CheckReport((), _NOTHING, "1.36", FailOn.WARNING)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct
 
 from podqos.advice.checks.finding import (
+    CheckedObject,
     Consequence,
     EditValue,
     Effect,
@@ -20,7 +21,6 @@ from podqos.advice.checks.finding import (
     Finding,
     Patch,
     Severity,
-    Subject,
     SuppressedBy,
     Suppression,
 )
@@ -75,7 +75,12 @@ class Check(Struct, frozen=True):
     bundle_rule: BundleRule | None = None
 
     def finding(
-        self, subject: Subject, path: str, facts: Fact, patch: Patch, annotations: Sequence[Mapping[str, str]] = ()
+        self,
+        subject: CheckedObject,
+        path: str,
+        facts: Fact,
+        patch: Patch,
+        annotations: Sequence[Mapping[str, str]] = (),
     ) -> Finding:
         """Return a finding about an object that is not compared with others; ``annotations`` may suppress it."""
         consequence, suppression = Consequence(self.effect), self.suppression(annotations)

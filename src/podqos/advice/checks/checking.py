@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.amounts import refused_amounts
-from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundWorkload
+from podqos.advice.checks.bundle import Bundle, CheckOptions, LocatedWorkload
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.finding import Finding, in_order
@@ -49,7 +49,7 @@ def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding,
     return check_bundle(results, context)
 
 
-def check_workload(found: FoundWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
+def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
     view = View(found, context, compares=keep_pod)
     if not refused_amounts(view):

@@ -57,7 +57,7 @@ class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
         return not (self.checks or self.objects or self.namespaces or self.containers or self.paths)
 
 
-class Settings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What checks go by; everything has a default."""
 
     memory_ratio: Annotated[
@@ -90,11 +90,11 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
         tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
     ] = ()
     disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
-    options: Annotated[Settings, _says("what checks go by")] = Settings()
+    options: Annotated[StatedOptions, _says("what checks go by")] = StatedOptions()
     ignore: Annotated[tuple[Ignore, ...], _says("findings that do not matter here")] = ()
 
 
-def options_of(settings: Settings, options: CheckOptions) -> CheckOptions:
+def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
     """Return the options with what the file states; its amounts must have been read before."""
     stated: dict[str, object] = {}
     for name in ("memory_ratio", "cpu_budget", "memory_budget"):

@@ -153,7 +153,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
         return cls(False, (), choice, candidates, f"{_CHOICES[choice]}{named}{where}", tuple(paths))
 
 
-class Subject(Struct, frozen=True, gc=False):
+class CheckedObject(Struct, frozen=True, gc=False):
     """The object a finding is about, and where it stands."""
 
     kind: str
@@ -180,7 +180,7 @@ class Subject(Struct, frozen=True, gc=False):
         return (self.place.chunk.start, self.place.document, *indexes)
 
 
-class Standing(Struct, frozen=True, gc=False, rename="camel"):
+class PodStanding(Struct, frozen=True, gc=False, rename="camel"):
     """Where a pod stands when memory runs short."""
 
     qos_class: QOSClass
@@ -221,9 +221,9 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     """What a finding does to survival: who dies before whom because of it."""
 
     effect: Effect
-    now: Standing | None = None
+    now: PodStanding | None = None
     """Of the pods of the subject; None for findings about nodes."""
-    repaired: Standing | None = None
+    repaired: PodStanding | None = None
     """Where they would stand but for the finding; None where that is not known, or the same."""
     evicted_before: str | None = None
     """The least important workload that the kubelet evicts after the subject, and, but for the finding, would evict
@@ -261,7 +261,7 @@ class Finding(Struct, frozen=True, gc=False):
     check: str
     """The check's id, such as ``PQ101``."""
     severity: Severity
-    subject: Subject
+    subject: CheckedObject
     path: str
     """The field at fault, from the object's root; empty for the object as a whole."""
     facts: Fact

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.check import IGNORE_ANNOTATION, Check
-from podqos.advice.checks.finding import Consequence, Fact, Finding, Patch, Standing, Subject
+from podqos.advice.checks.finding import CheckedObject, Consequence, Fact, Finding, Patch, PodStanding
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass
@@ -27,7 +27,7 @@ class TotalDemand(Struct, frozen=True, gc=False):
 class Sketch(Struct, frozen=True, gc=False):
     """One workload, in short."""
 
-    subject: Subject
+    subject: CheckedObject
     prefix: str
     """From the object to its pod."""
     qos_class: QOSClass
@@ -35,7 +35,7 @@ class Sketch(Struct, frozen=True, gc=False):
     names_priority: bool
     asks_for_nothing: bool
     """Whether the manifest is BestEffort, whatever policies make of it."""
-    standing: Standing | None = None
+    standing: PodStanding | None = None
     """Where somebody may ask for it."""
     grace_seconds: int | None = None
     """What it states as terminationGracePeriodSeconds."""

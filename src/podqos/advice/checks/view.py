@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from podqos.admission.defaulting import defaulted
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
 from podqos.admission.stored import with_assumed_classes
-from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload, Resize
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import (
     Choice,
@@ -26,7 +26,7 @@ from podqos.advice.checks.finding import (
     FieldEdit,
     Finding,
     Patch,
-    Standing,
+    PodStanding,
 )
 from podqos.eviction.usage import request_of
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, Pod, PodStatus, QOSClass, Workload
@@ -67,7 +67,7 @@ class Variant(Struct, frozen=True, gc=False):
 class Context:
     """The surroundings, indexed for many questions."""
 
-    def __init__(self, surroundings: Surroundings, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
+    def __init__(self, surroundings: ClusterObjects, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
         self.surroundings = surroundings
         self.resizes = resizes
         self.options = options
@@ -156,7 +156,7 @@ class Context:
 class View:
     """One workload. ``compares`` says whether its findings are to be compared with other workloads."""
 
-    def __init__(self, found: FoundWorkload, context: Context, *, compares: bool = True) -> None:
+    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True) -> None:
         self.workload = found.workload
         self.subject = found.subject
         self.context = context
@@ -180,7 +180,7 @@ class View:
         self.findings: list[Finding] = []
         self.variants: list[Variant] = []
         """Pods that findings compare with others, instead of the workload's own."""
-        self._standing: Standing | None = None
+        self._standing: PodStanding | None = None
 
     def _admit(self) -> None:
         self.admission = self.context.admit(self.workload)
@@ -206,7 +206,7 @@ class View:
         return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> PodStanding:
         """Where its pods stand when memory runs short."""
         if self._standing is None:
             self._standing = standing(self.stored, self.stored_class, self.priority, self.context)
@@ -293,12 +293,12 @@ class View:
                 return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
         return _NO_DISK_REQUEST
 
-    def _standing_of(self, pod: Pod) -> Standing:
+    def _standing_of(self, pod: Pod) -> PodStanding:
         qos_class = classify(pod, self.options.profile).qos_class
         return standing(pod, qos_class, pod.spec.priority or 0, self.context)
 
 
-def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> Standing:
+def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> PodStanding:
     """Return where a stored pod stands."""
     scores = oom_scores(pod, qos_class, context.node_memory_bytes, context.options.profile)
     worst = scores[0]
@@ -306,7 +306,7 @@ def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> 
         if score.value > worst.value and score.container in _running(pod):
             worst = score
     is_spared = priority >= SYSTEM_CRITICAL_PRIORITY or pod.is_critical
-    return Standing(qos_class, priority, worst.value, worst.container, is_spared)
+    return PodStanding(qos_class, priority, worst.value, worst.container, is_spared)
 
 
 def _running(pod: Pod) -> list[str]:
@@ -329,7 +329,7 @@ def _in_a_namespace(item: Namespaced) -> Namespaced:
     return replace(item, metadata=replace(item.metadata, namespace=DEFAULT_NAMESPACE))
 
 
-def _node_memory_bytes(surroundings: Surroundings, options: CheckOptions) -> int:
+def _node_memory_bytes(surroundings: ClusterObjects, options: CheckOptions) -> int:
     """Return the memory of the smallest node: scores are highest there."""
     amounts = [node.status.capacity.get("memory") for node in surroundings.nodes]
     known = [amount.value for amount in amounts if amount is not None]

@@ -28,7 +28,7 @@ from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
-from podqos.report.check.value import CheckReport, Summary
+from podqos.report.check.value import CheckReport, CheckSummary
 from podqos.report.text.words import unknown_classes
 
 # So many entries of a baseline are told one by one.
@@ -231,7 +231,7 @@ class CheckRun:
     def _fails(self, finding: Finding) -> bool:
         return self._is_severe(finding) and finding.suppression is None and self._fail_on.fails(finding.severity)
 
-    def _summary(self, look: Look) -> Summary:
+    def _summary(self, look: Look) -> CheckSummary:
         checked, compared = look.checked, look.compared
         left = Counter(finding.suppression.by for finding in compared.findings if finding.suppression is not None)
         counts = Counter(
@@ -240,7 +240,7 @@ class CheckRun:
             if finding.suppression is None and self._is_severe(finding)
         )
         below = sum(finding.suppression is None and not self._is_severe(finding) for finding in compared.findings)
-        return Summary(
+        return CheckSummary(
             files=len({subject.source for subject in checked.subjects}),
             objects=len(checked.subjects),
             errors=counts[Severity.ERROR],

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload, Resize
 from podqos.advice.checks.check import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
-from podqos.advice.checks.finding import FieldEdit, Finding, Subject
+from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
 from podqos.advice.checks.view import Context
 from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names
@@ -60,7 +60,7 @@ class Checked(Struct, frozen=True):
     problems: tuple[Problem, ...]
     others: int
     """Objects that are neither workloads nor surround them, and documents that are no Kubernetes objects."""
-    subjects: tuple[Subject, ...]
+    subjects: tuple[CheckedObject, ...]
     """Everything that was checked."""
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, unless a finding says so."""
@@ -159,11 +159,11 @@ class Checking:
         by_source = self._by_source(findings)
         return [_replacements(finding, self.texts.text(path)) for path, group in by_source.items() for finding in group]
 
-    def patches(self, findings: Iterable[Finding]) -> list[tuple[Subject, ObjectPatch]]:
+    def patches(self, findings: Iterable[Finding]) -> list[tuple[CheckedObject, ObjectPatch]]:
         """Return one patch for each object that can be mended."""
         from podqos.advice.fixes.patches import object_patch
 
-        edits: dict[Subject, dict[str, FieldEdit]] = {}
+        edits: dict[CheckedObject, dict[str, FieldEdit]] = {}
         for finding in sorted(findings, key=lambda finding: finding.check):
             if finding.patch.is_complete:
                 wanted = edits.setdefault(finding.subject, {})
@@ -191,7 +191,7 @@ class Checking:
 
         return list(fan_out(task, inputs, usable_cores()))
 
-    def _surroundings(self, readings: list[Reading]) -> Surroundings:
+    def _surroundings(self, readings: list[Reading]) -> ClusterObjects:
         """Put together what surrounds the workloads: from the files, and as the cluster is said to have it."""
         collector = SurroundingsCollector(self._inputs.namespace)
         for reading in readings:
@@ -208,15 +208,15 @@ class Checking:
         self._problems += collector.problems()
         return surroundings
 
-    def _results(self, found: list[list[FoundWorkload]], context: Context) -> list[CheckedWorkload]:
+    def _results(self, found: list[list[LocatedWorkload]], context: Context) -> list[CheckedWorkload]:
         keep_pods = sum(map(len, found)) <= self._options.compare_up_to
 
-        def check_group(group: list[FoundWorkload]) -> list[CheckedWorkload]:
+        def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
             return [check_workload(each, context, keep_pod=keep_pods) for each in group]
 
         return [result for results in self._spread(check_group, found) for result in results]
 
-    def _resizes(self, workloads: Iterable[FoundWorkload]) -> list[Resize]:
+    def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
         """Return what is to be resized: the new version of each workload beside the pod as it is."""
         running = {_key(each): each for each in workloads}
         resizes = []
@@ -235,18 +235,18 @@ class Checking:
         return resizes
 
 
-def _found(reading: Reading, namespace: str) -> list[FoundWorkload]:
+def _found(reading: Reading, namespace: str) -> list[LocatedWorkload]:
     """Return the workloads of a file, each in a namespace."""
     found = []
     for workload, place in zip(reading.workloads, reading.places, strict=True):
         metadata = workload.metadata
         own = metadata.namespace or namespace
-        subject = Subject(workload.kind, metadata.name or metadata.generate_name, own, "", reading.source, place)
-        found.append(FoundWorkload(workload if metadata.namespace else _in_namespace(workload, own), subject))
+        subject = CheckedObject(workload.kind, metadata.name or metadata.generate_name, own, "", reading.source, place)
+        found.append(LocatedWorkload(workload if metadata.namespace else _in_namespace(workload, own), subject))
     return found
 
 
-def _unknown_classes(workloads: Iterable[FoundWorkload], context: Context) -> Iterator[tuple[str, str]]:
+def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:
     """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
     for found in workloads:
         spec = found.workload.pod.spec
@@ -301,7 +301,7 @@ def _is_about_workload(problem: Problem, reading: Reading) -> bool:
     return any(problem in refused.problems for refused in reading.refused)
 
 
-def _key(found: FoundWorkload) -> tuple[str, str, str]:
+def _key(found: LocatedWorkload) -> tuple[str, str, str]:
     return found.subject.kind, found.subject.namespace, found.subject.name
 
 

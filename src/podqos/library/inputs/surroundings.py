@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from podqos.advice.checks.bundle import FoundKubelet, Surroundings
-from podqos.advice.checks.finding import Subject
+from podqos.advice.checks.bundle import ClusterObjects, FoundKubelet
+from podqos.advice.checks.finding import CheckedObject
 from podqos.library.inputs.objects import FoundObject, Objects, decides_about_pods
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
@@ -23,9 +23,9 @@ _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
 surrounds = decides_about_pods
 
 
-def surroundings_of(objects: Objects) -> Surroundings:
+def surroundings_of(objects: Objects) -> ClusterObjects:
     """Return everything but the workloads."""
-    return Surroundings(
+    return ClusterObjects(
         cluster=objects.cluster(),
         services=objects.of(Service),
         disruption_budgets=objects.of(PodDisruptionBudget),
@@ -55,7 +55,7 @@ class SurroundingsCollector:
         """Take in what a file holds; ``are_stored``: the cluster has it already."""
         self._objects.add(source, are_stored=are_stored)
 
-    def surroundings(self) -> Surroundings:
+    def surroundings(self) -> ClusterObjects:
         """Return everything together."""
         return surroundings_of(self._objects)
 
@@ -64,10 +64,10 @@ class SurroundingsCollector:
         return self._objects.problems
 
 
-def _subject(found: FoundObject, namespace: str) -> Subject:
+def _subject(found: FoundObject, namespace: str) -> CheckedObject:
     other, path = found.other, found.source.path
     metadata = other.metadata
     own = metadata.namespace or (namespace if other.kind in _NAMESPACED else "")
     # A kubelet's configuration is a file and has no other name.
     name = metadata.name or metadata.generate_name or os.path.basename(path)
-    return Subject(other.kind, name, own, other.api_version, path, other.place)
+    return CheckedObject(other.kind, name, own, other.api_version, path, other.place)

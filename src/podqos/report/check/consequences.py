@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.advice.checks.finding import Consequence, Effect, Finding, Standing
+from podqos.advice.checks.finding import Consequence, Effect, Finding, PodStanding
 from podqos.model.pod import QOSClass
 
 
@@ -37,7 +37,7 @@ def _compared(told: Consequence) -> str:
     return f"{who}when memory runs short and all use what they may, {' and '.join(clauses)}"
 
 
-def _standing(now: Standing, repaired: Standing | None) -> str:
+def _standing(now: PodStanding, repaired: PodStanding | None) -> str:
     evicted = "never evicted" if now.is_spared else _EVICTED[now.qos_class]
     text = f"{now.qos_class}, oom_score_adj {now.oom_score_adj} ({now.container}), {evicted}"
     if repaired is None or repaired == now:

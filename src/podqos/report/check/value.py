@@ -54,7 +54,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
         return f"{self.kind} {key}"
 
 
-class Summary(Struct, frozen=True, rename="camel"):
+class CheckSummary(Struct, frozen=True, rename="camel"):
     """How much there is."""
 
     files: int
@@ -79,7 +79,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos check -o json``."""
 
     items: tuple[FindingReport, ...]
-    summary: Summary
+    summary: CheckSummary
     kubernetes_version: str
     fail_on: FailOn
     notes: tuple[str, ...] = ()
