@@ -9,6 +9,7 @@ from podqos.advice.checks.bundle import Bundle, CheckOptions, ClusterObjects, Fo
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
+from podqos.library.inputs.assumptions import node_memory
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -80,7 +81,13 @@ def bundle_of(objects, replaces=()) -> Bundle:
         namespaces=of(Namespace),
     )
     surroundings = ClusterObjects(
-        cluster, of(Service), of(PodDisruptionBudget), of(Node), tuple(kubelets), tuple(subjects)
+        cluster,
+        of(Service),
+        of(PodDisruptionBudget),
+        of(Node),
+        tuple(kubelets),
+        node_memory(None, of(Node))[0],
+        tuple(subjects),
     )
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
     return Bundle(tuple(workloads), surroundings, resizes)

@@ -57,6 +57,8 @@ class ClusterObjects(Struct, frozen=True):
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     kubelets: tuple[FoundKubelet, ...] = ()
+    node_memory_bytes: int = 64 << 30
+    """Of the node that pods run on."""
     subjects: tuple[CheckedObject, ...] = ()
     """Where policies, nodes and the rest stand; one that is not listed is spoken of without a place."""
 
@@ -80,8 +82,8 @@ class CheckOptions(Struct, frozen=True):
     """What checks go by besides the objects."""
 
     profile: Profile = LATEST
-    node_memory_bytes: int = 64 << 30
-    """Of a node, where the bundle has none."""
+    node_memory_bytes: int | None = None
+    """Of the node that pods run on; None: of the smallest Node among the objects, or 64Gi."""
     inject: tuple[str, ...] = ()
     """Injectors that add containers to every pod: istio, linkerd, vault."""
     memory_ratio: Fraction = Fraction(4)

@@ -6,7 +6,6 @@ The names and shapes here are those of the file, and its published schema is mad
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Annotated
@@ -16,24 +15,11 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Finding, Severity, SuppressedBy, Suppression
+from podqos.advice.checks.finding import FailOn, Finding, Severity, SuppressedBy, Suppression
 from podqos.model.quantity import Quantity
 
 Globs = tuple[str, ...]
 """Patterns with ``*``, ``?`` and ``[…]``; a ``*`` also crosses slashes."""
-
-
-class FailOn(StrEnum):
-    """From which severity on findings make a gate fail."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-    NEVER = "never"
-
-    def fails(self, severity: Severity) -> bool:
-        """Whether a finding of this severity makes it fail."""
-        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
 
 
 def _says(text: str) -> Meta:

@@ -36,6 +36,19 @@ class Severity(StrEnum):
 _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
+class FailOn(StrEnum):
+    """From which severity on findings make a gate fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+    def fails(self, severity: Severity) -> bool:
+        """Whether a finding of this severity makes it fail."""
+        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
+
+
 class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="camel"):
     """What one finding is about, as data: which resource, which numbers. Amounts are texts, as Kubernetes prints them.
 

@@ -90,14 +90,14 @@ class _Kubelet:
 
 
 def _capacity(context: Context) -> ResourceList:
-    """Return what a node has: that of the bundle with the least memory, or what the options say."""
+    """Return what a node has: the smallest, with as much memory as is stated."""
+    capacity: ResourceList = {EPHEMERAL_STORAGE: Quantity.parse("100Gi")}
     nodes = [node for node in context.surroundings.nodes if MEMORY in node.status.capacity]
     if nodes:
-        return min(nodes, key=lambda node: (node.status.capacity[MEMORY].nanos, node.name)).status.capacity
-    return {
-        MEMORY: Quantity.of_units(context.node_memory_bytes, "BinarySI"),
-        EPHEMERAL_STORAGE: Quantity.parse("100Gi"),
-    }
+        capacity = min(nodes, key=lambda node: (node.status.capacity[MEMORY].nanos, node.name)).status.capacity
+        if capacity[MEMORY].value == context.node_memory_bytes:
+            return capacity
+    return {**capacity, MEMORY: Quantity.of_units(context.node_memory_bytes, "BinarySI")}
 
 
 def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:

@@ -70,8 +70,8 @@ class Context:
     def __init__(self, surroundings: ClusterObjects, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
         self.surroundings = surroundings
         self.resizes = resizes
+        self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options
-        self.node_memory_bytes = _node_memory_bytes(surroundings, options)
         cluster = surroundings.cluster
         given = () if cluster is None else cluster.policies.priority_classes
         self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
@@ -327,10 +327,3 @@ def _in_a_namespace(item: Namespaced) -> Namespaced:
     if item.metadata.namespace:
         return item
     return replace(item, metadata=replace(item.metadata, namespace=DEFAULT_NAMESPACE))
-
-
-def _node_memory_bytes(surroundings: ClusterObjects, options: CheckOptions) -> int:
-    """Return the memory of the smallest node: scores are highest there."""
-    amounts = [node.status.capacity.get("memory") for node in surroundings.nodes]
-    known = [amount.value for amount in amounts if amount is not None]
-    return min(known) if known else options.node_memory_bytes

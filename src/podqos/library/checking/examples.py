@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.finding import Finding
 from podqos.advice.fixes.patches import plain_value
-from podqos.library.checking.files import Checking, Inputs
+from podqos.library.check import run_checks
+from podqos.library.inputs.objects import Objects
 from podqos.manifest.edits import CannotEdit, ObjectEdit, apply_edits
-
-_FILE, _RUNNING = "example.yaml", "running.yaml"
 
 
 def good_example(check: Check) -> str:
@@ -17,20 +15,16 @@ def good_example(check: Check) -> str:
     example = check.example
     if example.good:
         return example.good
-    (finding,) = example_findings(check, example.text)
+    data = example.text.encode()
+    running, changed = Objects(), Objects()
+    running.add_text("running.yaml", (example.replaces or example.text).encode())
+    if example.replaces:
+        changed.add_text("example.yaml", data)
+    options = CheckOptions(inject=example.inject, compare_up_to=0)
+    (finding,) = run_checks(running, options, resized=changed).findings
     place = finding.subject.place
     assert place is not None
     edits = {edit.path: edit.value for edit in finding.patch.edits} or example.chosen
-    data = example.text.encode()
     edited = apply_edits(data, [ObjectEdit(place, path, plain_value(value)) for path, value in edits.items()])
     assert not isinstance(edited, CannotEdit), (check.id, edited)
     return edited.data.decode()
-
-
-def example_findings(check: Check, text: str) -> tuple[Finding, ...]:
-    """Return what is found in the good or bad example of a check."""
-    example = check.example
-    texts = {_FILE: text.encode(), _RUNNING: example.replaces.encode()}
-    inputs = Inputs([_RUNNING], resized=[_FILE]) if example.replaces else Inputs([_FILE])
-    options = CheckOptions(inject=example.inject, compare_up_to=0)
-    return Checking(inputs, options, texts).check().findings

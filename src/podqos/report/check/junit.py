@@ -12,8 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.finding import CheckedObject
+from podqos.advice.checks.finding import CheckedObject, FailOn
 from podqos.report.check.value import CheckReport, FindingReport
 
 # What XML 1.0 cannot hold, not even escaped.

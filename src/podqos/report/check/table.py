@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from podqos.report.check.value import CheckReport, CheckSummary, FindingReport
+from podqos.advice.checks.gate import CheckSummary
+from podqos.report.check.value import CheckReport, FindingReport
 from podqos.report.text.style import Style, wrapped
 
 _INDENT = " " * 4

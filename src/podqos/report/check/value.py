@@ -12,9 +12,10 @@ from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
 from podqos.advice.checks.catalogue import CHECKS, Facts
-from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.finding import Consequence, Finding, Patch, Severity, Suppression
+from podqos.advice.checks.finding import Consequence, FailOn, Finding, Patch, Severity, Suppression
+from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
+from podqos.model.assumption import Assumption
 from podqos.report.check.consequences import consequence
 
 
@@ -54,27 +55,6 @@ class FindingReport(Struct, frozen=True, rename="camel"):
         return f"{self.kind} {key}"
 
 
-class CheckSummary(Struct, frozen=True, rename="camel"):
-    """How much there is."""
-
-    files: int
-    objects: int
-    """That were checked."""
-    errors: int
-    warnings: int
-    infos: int
-    suppressed: int
-    """By annotation or configuration; not among the findings above."""
-    in_baseline: int
-    below_min_severity: int
-    stale_baseline_entries: int = 0
-
-    @property
-    def findings(self) -> int:
-        """Those that are reported."""
-        return self.errors + self.warnings + self.infos
-
-
 class CheckReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos check -o json``."""
 
@@ -83,9 +63,16 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     kubernetes_version: str
     fail_on: FailOn
     notes: tuple[str, ...] = ()
-    """Warnings about the input, and what was assumed where it leaves something out."""
+    """Warnings about the input."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckReport"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the findings rest on and nobody stated."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether a finding is as severe as ``fail_on`` says."""
+        return any(item.suppression is None and self.fail_on.fails(item.severity) for item in self.items)
 
 
 def finding_report(finding: Finding, position: Position) -> FindingReport:

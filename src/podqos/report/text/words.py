@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from podqos.admission.refusal import Missing as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
@@ -14,8 +14,6 @@ from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, Note, Status
 from podqos.wording import mebibytes
-
-_SHOWN_CLASSES = 5
 
 
 def why_class(classification: Classification) -> str:
@@ -42,14 +40,6 @@ def missing_class(missing: MissingClass, pod: Pod) -> str:
     """Return what is assumed where a pod names a class that was not given."""
     what = _WITHOUT_CLASS[missing.kind].format(priority=pod.spec.priority or 0)
     return f"{missing.kind} {missing.name} is not in the input: {what}"
-
-
-def unknown_classes(counts: Mapping[tuple[str, str], int]) -> str:
-    """Return in a line which classes many pods name and were not given."""
-    named = [f"{kind} {name} ({count} pod{'s' if count > 1 else ''})" for (kind, name), count in sorted(counts.items())]
-    shown = ", ".join(named[:_SHOWN_CLASSES])
-    more = f" and {len(named) - _SHOWN_CLASSES} more" if len(named) > _SHOWN_CLASSES else ""
-    return f"not in the input, so taken as priority 0 and without overhead: {shown}{more}"
 
 
 def taken_for(kind: str) -> str:
