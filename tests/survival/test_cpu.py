@@ -27,7 +27,7 @@ V1 = CgroupSettings(node_memory_bytes=64 << 30, cgroup_version=CgroupVersion.V1)
 def cores(pods: list[Pod], count: int, settings: CgroupSettings = SETTINGS) -> dict[str, float]:
     """Return what each pod gets, in cores."""
     result = burst(pods, count, settings)
-    return {entry.pod.metadata.name: entry.share.granted_nano / CORE_NANO for entry in result.pods}
+    return {entry.pod.metadata.name: entry.share.granted_nano / CORE_NANO for entry in result}
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, V1], ids=["v2", "v1"])
@@ -45,20 +45,20 @@ def test_32_cores_wanted_where_8_are_left():
     batch = [pod(f"analytics-{index}", "cpu=500m", "cpu=4") for index in range(4)]
     batch += [pod(f"indexer-{index}", "cpu=1", "cpu=4") for index in range(4)]
     result = burst([*_user_facing(), *batch], 14, V1)
-    by_name = {entry.pod.metadata.name: entry for entry in result.pods}
-    assert sum(entry.wanted_nano for entry in result.pods[3:]) == 32 * CORE_NANO
-    assert sum(entry.share.granted_nano for entry in result.pods[3:]) == pytest.approx(8 * CORE_NANO, abs=10)
+    by_name = {entry.pod.metadata.name: entry for entry in result}
+    assert sum(entry.wanted_nano for entry in result[3:]) == 32 * CORE_NANO
+    assert sum(entry.share.granted_nano for entry in result[3:]) == pytest.approx(8 * CORE_NANO, abs=10)
     assert by_name["article"].share.granted_nano == 2 * CORE_NANO
     assert by_name["analytics-0"].share.granted_nano == pytest.approx(CORE_NANO * 2 / 3, rel=1e-3)
     assert by_name["indexer-0"].share.granted_nano == pytest.approx(CORE_NANO * 4 / 3, rel=1e-3)
-    assert {entry.share.bound for entry in result.pods[3:]} == {CpuBound.CONTENTION}
+    assert {entry.share.bound for entry in result[3:]} == {CpuBound.CONTENTION}
 
 
 def test_16_cores_wanted_where_8_are_left():
     """With a budget of twice the requests everybody gets half of what he wants."""
     batch = [pod(f"batch-{index}", "cpu=1", "cpu=2") for index in range(8)]
     result = burst([*_user_facing(), *batch], 14, SETTINGS)
-    assert [entry.denied_nano * 100 // entry.wanted_nano for entry in result.pods] == [0] * 3 + [50] * 8
+    assert [entry.denied_nano * 100 // entry.wanted_nano for entry in result] == [0] * 3 + [50] * 8
 
 
 def test_guaranteed_pods_that_want_their_limit_get_it():
@@ -78,25 +78,24 @@ def test_best_effort_gets_what_nobody_else_wants():
 def test_containers_share_what_their_pod_gets():
     two = pod_of("two", container("large", requests="cpu=300m"), container("small", requests="cpu=100m"))
     result = burst([two, pod("other", "cpu=400m")], 4, V1)
-    assert [each.share.granted_nano / CORE_NANO for each in result.pods[0].containers] == pytest.approx(
-        [1.5, 0.5], rel=0.01
-    )
+    assert [each.granted_nano / CORE_NANO for each in result[0].containers] == pytest.approx([1.5, 0.5], rel=0.01)
 
 
 def test_a_limit_binds_though_cores_are_idle():
     result = burst([pod("a", "cpu=1", "cpu=1")], 8, SETTINGS)
-    assert (result.wanted_nano, result.granted_nano) == (CORE_NANO, CORE_NANO)
+    assert [(entry.wanted_nano, entry.share.granted_nano) for entry in result] == [(CORE_NANO, CORE_NANO)]
 
 
 @given(st.lists(accepted_pods(), min_size=1, max_size=6), st.integers(1, 16), st.sampled_from([SETTINGS, V1]))
 def test_nobody_gets_more_than_he_may_and_all_together_no_more_than_there_is(pods, count, settings):
     result = burst(pods, count, settings)
+    wanted, granted = sum(entry.wanted_nano for entry in result), sum(entry.share.granted_nano for entry in result)
     # Integer division leaves a few nanocores with nobody.
-    assert result.granted_nano <= count * CORE_NANO
-    assert result.granted_nano >= min(result.wanted_nano, count * CORE_NANO) - 1000 or any(
-        entry.share.bound is CpuBound.QUOTA for entry in result.pods
+    assert granted <= count * CORE_NANO
+    assert granted >= min(wanted, count * CORE_NANO) - 1000 or any(
+        entry.share.bound is CpuBound.QUOTA for entry in result
     )
-    for entry in result.pods:
+    for entry in result:
         assert 0 <= entry.share.granted_nano <= entry.wanted_nano
         limits = [container.resources.limits.get(CPU) for container in entry.pod.running_containers]
         if len(limits) == 1 and limits[0]:
@@ -119,7 +118,7 @@ def test_the_division_is_that_of_the_planned_cgroups(one, other, count):
         by_name = {cgroup.container: cgroup.path for cgroup in plan if cgroup.level is Level.CONTAINER}
         paths += [by_name[name] for name in ids]
     whole = cpu_shares(groups, count)
-    mine = [each.share.granted_nano for entry in burst(pods, count, SETTINGS).pods for each in entry.containers]
+    mine = [each.granted_nano for entry in burst(pods, count, SETTINGS) for each in entry.containers]
     assert mine == pytest.approx([whole[path].granted_nano for path in paths], abs=1000)
 
 
@@ -153,9 +152,9 @@ class TestExclusiveCores:
             container("whole", requests="cpu=2,memory=1Gi", limits="cpu=2,memory=1Gi"),
             container("part", requests="cpu=500m,memory=1Gi", limits="cpu=500m,memory=1Gi"),
         )
-        (entry,) = burst([mixed], 4, self.STATIC).pods
-        got = {each.name: each.share.granted_nano / CORE_NANO for each in entry.containers}
-        assert got == {"whole": 2, "part": 0.5}
+        (entry,) = burst([mixed], 4, self.STATIC)
+        got = [each.granted_nano / CORE_NANO for each in entry.containers]
+        assert got == [2, 0.5]
         assert entry.share.granted_nano == 2.5 * CORE_NANO
 
     def test_all_cores_can_be_taken_and_then_nothing_is_left(self):

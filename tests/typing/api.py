@@ -2,7 +2,34 @@
 
 from __future__ import annotations
 
-from podqos import Pod, Profile, Quantity, classify, defaulted, oom_scores, parse_version, read
+from fractions import Fraction
+
+from podqos import (
+    AdmissionList,
+    Assumption,
+    CpuReport,
+    ExplainOptions,
+    Explanation,
+    Kubelet,
+    Objects,
+    PlacementReport,
+    PlaceOptions,
+    Pod,
+    Problem,
+    Profile,
+    Quantity,
+    admit,
+    classify,
+    cpu,
+    defaulted,
+    explain,
+    load,
+    load_kubelet,
+    oom_scores,
+    parse_version,
+    place,
+    read,
+)
 
 
 def larger(a: Quantity, b: Quantity) -> Quantity:
@@ -28,3 +55,31 @@ def scores(pod: Pod, node_memory_bytes: int) -> dict[str, int]:
     profile = parse_version("1.29")
     decided = classify(pod, profile)
     return {score.container: score.value for score in oom_scores(pod, decided.qos_class, node_memory_bytes, profile)}
+
+
+def objects(*paths: str) -> tuple[Objects, list[Problem]]:
+    """Files become objects, and what is wrong with them is data."""
+    found = load(*paths, namespace="shop", progress=print)
+    return found, sorted(found.problems)
+
+
+def explained(found: Objects, kubelet: Kubelet) -> tuple[tuple[Explanation, ...], tuple[Assumption, ...]]:
+    """Options are one value; answers carry what they assume."""
+    answer = explain(found, ExplainOptions(node_memory_bytes=64 << 30, kubelet=kubelet, profile=parse_version("1.30")))
+    return answer.items, answer.assumptions
+
+
+def admitted(found: Objects) -> AdmissionList:
+    """Resizes are objects too."""
+    return admit(found, resizes=load("resized.yaml"), override_profile="current")
+
+
+def placed(found: Objects) -> PlacementReport:
+    """Nodes are counted, or among the objects."""
+    capacity = {"cpu": Quantity.parse("8"), "memory": Quantity.parse("32Gi")}
+    return place(found, PlaceOptions(node_count=3, node_capacity=capacity, budgets={"cpu": Fraction(3)}))
+
+
+def divided(found: Objects) -> CpuReport:
+    """Kubelets are read from files."""
+    return cpu(found, cores=8, kubelet=load_kubelet("kubelet.yaml"))

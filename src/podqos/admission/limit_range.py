@@ -47,7 +47,7 @@ def _defaulted_item(item: LimitRangeItem) -> LimitRangeItem:
     )
 
 
-class ConflictingDefaults(Struct, frozen=True, gc=False):
+class ConflictingDefaults(Struct, frozen=True, gc=False, rename="camel"):
     """Two LimitRanges that default one resource differently: which one a pod gets is not defined."""
 
     side: str

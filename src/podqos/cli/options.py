@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.library.inputs.files import machine_memory_bytes
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from podqos.model.node import Node
 
 _DEFAULT_NODE_MEMORY_BYTES = 64 << 30
-LEAST_NODE_BYTES = 1 << 20
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:

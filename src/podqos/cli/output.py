@@ -14,6 +14,7 @@ import msgspec
 
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.model.assumption import Assumption
+from podqos.report.text.encoding import json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style
 
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -63,9 +64,9 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
 def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> None:
     """Print the whole output of a command."""
     if notation == "json":
-        print(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+        print(json_bytes(value).decode())
     else:
-        print(msgspec.yaml.encode(value).decode(), end="")
+        print(yaml_bytes(value).decode(), end="")
 
 
 def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
@@ -84,12 +85,17 @@ def print_csv(headers: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
 
 def print_schema(kind: type[msgspec.Struct] | str) -> None:
     """Print what ``-o json`` looks like; a type may be named as ``package.module:Type``."""
-    if isinstance(kind, str):
-        from importlib import import_module
+    print(msgspec.json.format(msgspec.json.encode(_unindented(json_schema(_named(kind)))), indent=2).decode())
 
-        module, _, name = kind.partition(":")
-        kind = getattr(import_module(module), name)
-    print(msgspec.json.format(msgspec.json.encode(_unindented(msgspec.json.schema(kind))), indent=2).decode())
+
+def _named(kind: type[msgspec.Struct] | str) -> type[msgspec.Struct]:
+    if not isinstance(kind, str):
+        return kind
+    from importlib import import_module
+
+    module, _, name = kind.partition(":")
+    found: type[msgspec.Struct] = getattr(import_module(module), name)
+    return found
 
 
 def _unindented(schema: object) -> object:

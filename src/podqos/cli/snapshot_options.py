@@ -8,9 +8,10 @@ import sys
 from msgspec.structs import replace
 
 from podqos.cli.inputs import read_node_pods
-from podqos.cli.options import LEAST_NODE_BYTES, add_filename_option, amount_option, node_memory_option
+from podqos.cli.options import add_filename_option, amount_option, node_memory_option
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.observation import decode_summary
+from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.library.inputs.files import applied_files, read_bytes
 from podqos.manifest.documents import plain_documents
 from podqos.model.profile import Profile

@@ -27,7 +27,7 @@ from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names, relative_path
 from podqos.library.inputs.assumptions import missing_classes, node_memory, without_policies
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects, decides_about_pods
+from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects, Progress, decides_about_pods
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading
 from podqos.manifest.problems import Problem, Severity
@@ -72,19 +72,29 @@ def run_checks(
     gate: Gate | None = None,
     *,
     resized: Objects | None = None,
+    progress: Progress | None = None,
 ) -> Checked:
     """Return what ``check`` reports, with everything that was looked at."""
-    return Checked(objects, options or CheckOptions(), gate or Gate(), resized or Objects(objects.namespace))
+    resized = resized or Objects(objects.namespace)
+    return Checked(objects, options or CheckOptions(), gate or Gate(), resized, progress)
 
 
 class Checked:
     """Objects, and what is to be said about them."""
 
-    def __init__(self, objects: Objects, options: CheckOptions, gate: Gate, resized: Objects) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        options: CheckOptions,
+        gate: Gate,
+        resized: Objects,
+        progress: Progress | None = None,
+    ) -> None:
         self.objects = objects
         self.resized = resized
         self.options = options
         self.gate = gate
+        self._progress = progress
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
         workloads = [_located(found) for found in objects.workloads]
         memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
@@ -171,7 +181,7 @@ class Checked:
         def recheck(texts: Mapping[str, bytes]) -> list[Finding]:
             nonlocal after
             objects, resized = self.objects.with_texts(texts), self.resized.with_texts(texts)
-            after = Checked(objects, self.options, self.gate, resized)
+            after = Checked(objects, self.options, self.gate, resized, self._progress)
             return after.open
 
         return fix(self.open, self.text, recheck), after
@@ -212,7 +222,8 @@ class Checked:
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
 
     def _spread(self, task: Callable[[T], R], inputs: Sequence[T]) -> list[R]:
-        return _spread(task, inputs, sum(len(source.data) for source in self._sources.values()))
+        size_bytes = sum(len(source.data) for source in self._sources.values())
+        return _spread(task, inputs, size_bytes, self._progress)
 
     def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
         """Return what is to be resized: the new version of each workload beside the pod as it is."""
@@ -231,7 +242,12 @@ class Checked:
         return resizes
 
 
-def load_for_check(files: Sequence[str], policies: Iterable[str] = (), namespace: str = "default") -> Objects:
+def load_for_check(
+    files: Sequence[str],
+    policies: Iterable[str] = (),
+    namespace: str = "default",
+    progress: Progress | None = None,
+) -> Objects:
     """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
     texts: dict[str, bytes] = {}
     for path in files:
@@ -243,7 +259,8 @@ def load_for_check(files: Sequence[str], policies: Iterable[str] = (), namespace
     def read_text(path: str) -> Reading:
         return read(path, texts[path])
 
-    readings = dict(zip(texts, _spread(read_text, list(texts), sum(map(len, texts.values()))), strict=True))
+    size_bytes = sum(map(len, texts.values()))
+    readings = dict(zip(texts, _spread(read_text, list(texts), size_bytes, progress), strict=True))
     objects = Objects(namespace)
     for path in dict.fromkeys(files):
         objects.add(Source(path, texts.get(path), readings.get(path)))
@@ -252,13 +269,13 @@ def load_for_check(files: Sequence[str], policies: Iterable[str] = (), namespace
     return objects
 
 
-def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int) -> list[R]:
+def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progress: Progress | None) -> list[R]:
     """Return ``task(input)`` for every input; all cores work where there is enough of it."""
     if size_bytes < _WORTH_FORKING_BYTES:
         return [task(each) for each in inputs]
     from podqos.library.engines.fan_out import fan_out, usable_cores
 
-    return list(fan_out(task, inputs, usable_cores()))
+    return list(fan_out(task, inputs, usable_cores(), progress))
 
 
 def _located(found: FoundWorkload) -> LocatedWorkload:

@@ -45,4 +45,4 @@ def cpu(
     # Memory plays no part in the division, and of the cores those count that are left for pods.
     settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
-    return cpu_report(result, profile, (*assumptions, *without_policies(objects)))
+    return cpu_report(result, cores, profile, (*assumptions, *without_policies(objects)))

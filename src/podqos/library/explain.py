@@ -231,14 +231,14 @@ class Explaining:
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
         task = partial(_explain_file, settings=self.settings, output=self._output, cluster=None)
-        explained = list(fan_out(task, self._files, usable_cores()))
+        explained = list(fan_out(task, self._files, usable_cores(), self._progress))
         holders = [path for path, each in zip(self._files, explained, strict=True) if each.policies or each.nodes]
         objects = load(*holders)
         cluster = self._surrounded_by(objects)
         if holders:
             yield Explained(problems=sorted(objects.problems))
             task = partial(_explain_file, settings=self.settings, output=self._output, cluster=cluster)
-            explained = list(fan_out(task, self._files, usable_cores()))
+            explained = list(fan_out(task, self._files, usable_cores(), self._progress))
         yield from explained
 
 

@@ -14,11 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
-from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuGroup, CpuShare, cpu_shares
+from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.model.quantity import ZERO
+from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.cgroup_tiers import TierRequests, tier_values
@@ -28,52 +28,85 @@ from podqos.qos.cpu import WeightConversion, weight_from_shares
 from podqos.qos.oom import pod_qos_class
 
 
-class ContainerCpu(Struct, frozen=True, gc=False):
-    """What one container wants and gets."""
+class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
+    """What one container wants and gets, in thousandths of a core."""
 
     name: str
-    share: CpuShare
+    request: Quantity | None
+    limit: Quantity | None
+    wanted_milli: int
+    granted_milli: int
 
 
-class PodCpu(Struct, frozen=True, gc=False):
-    """What one pod wants and gets."""
+class PodCpu(Struct, frozen=True, gc=False, rename="camel"):
+    """What one pod wants and gets, in thousandths of a core."""
+
+    pod: str
+    qos_class: QOSClass
+    weight: int
+    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only its relation to the others of the class counts."""
+    wanted_milli: int
+    granted_milli: int
+    denied_percent: float
+    """How much slower it is than it could be."""
+    bound: CpuBound | None
+    """``contention`` where the cores are shared out, ``cpu.max`` where its own quota binds; null: it gets all."""
+    containers: tuple[ContainerCpu, ...]
+
+
+class PodDivision(Struct, frozen=True, gc=False):
+    """What one pod gets, to the nanocore."""
 
     pod: Pod
     qos_class: QOSClass
     weight: int
-    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only its relation to the others of the class counts."""
     share: CpuShare
-    containers: tuple[ContainerCpu, ...]
+    containers: tuple[CpuShare, ...]
+    """In the order of ``running_containers``."""
 
     @property
     def wanted_nano(self) -> int:
         """What its containers may use together."""
-        return sum(container.share.demand_nano for container in self.containers)
+        return sum(container.demand_nano for container in self.containers)
 
     @property
     def denied_nano(self) -> int:
         """What it does not get of that."""
         return self.wanted_nano - self.share.granted_nano
 
+    def told(self) -> PodCpu:
+        """Return the same for people: thousandths of a core, and what stands in its way."""
+        wanted, share = self.wanted_nano, self.share
+        containers = zip(self.pod.running_containers, self.containers, strict=True)
+        return PodCpu(
+            pod=self.pod.key,
+            qos_class=self.qos_class,
+            weight=self.weight,
+            wanted_milli=milli(wanted),
+            granted_milli=milli(share.granted_nano),
+            denied_percent=round(100 * self.denied_nano / wanted, 1) if wanted else 0.0,
+            bound=share.bound or (CpuBound.QUOTA if share.granted_nano < wanted else None),
+            containers=tuple(
+                ContainerCpu(
+                    name=container.name,
+                    request=container.resources.requests.get(CPU),
+                    limit=container.resources.limits.get(CPU),
+                    wanted_milli=milli(own.demand_nano),
+                    granted_milli=milli(own.granted_nano),
+                )
+                for container, own in containers
+            ),
+        )
 
-class Burst(Struct, frozen=True, gc=False):
-    """All pods of a node at full speed."""
 
-    cores: int
-    pods: tuple[PodCpu, ...]
-
-    @property
-    def wanted_nano(self) -> int:
-        """What all want together."""
-        return sum(pod.wanted_nano for pod in self.pods)
-
-    @property
-    def granted_nano(self) -> int:
-        """What all get together."""
-        return sum(pod.share.granted_nano for pod in self.pods)
+def milli(nano: int) -> int:
+    """Return nanocores in thousandths of a core."""
+    return round(nano * 1000 / CORE_NANO)
 
 
-def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile = LATEST) -> Burst:
+def burst(
+    pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile = LATEST
+) -> tuple[PodDivision, ...]:
     """Divide ``cores`` among pods that all want as much as they may use, in the order given.
 
     Raises InputError where more cores are to be exclusive than there are.
@@ -107,7 +140,7 @@ def burst(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Pr
     for plan in plans:
         groups += plan.groups
     shares = cpu_shares(groups, shared_cores)
-    return Burst(cores, tuple(_pod_cpu(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans))
+    return tuple(_division(plan, shares, per_qos=settings.cgroups_per_qos) for plan in plans)
 
 
 def _is_one_container(pod: Pod) -> bool:
@@ -185,18 +218,15 @@ def _wanted_nano(values: CpuValues, cores: int) -> int:
     return min(cores * CORE_NANO, quota_us * CORE_NANO // period_us)
 
 
-def _pod_cpu(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> PodCpu:
+def _division(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> PodDivision:
     found = [shares[group.path] for group in plan.groups]
     own = found[0] if found and per_qos else _together(found)
     below = iter((found[1:] if per_qos else found) or [own])
-    containers = tuple(
-        ContainerCpu(container.name, _own_cores(count) if count else next(below))
-        for container, count in zip(plan.pod.running_containers, plan.exclusive, strict=True)
-    )
+    containers = tuple(_own_cores(count) if count else next(below) for count in plan.exclusive)
     exclusive_nano = sum(plan.exclusive) * CORE_NANO
     if exclusive_nano:
         own = replace(own, demand_nano=own.demand_nano + exclusive_nano, granted_nano=own.granted_nano + exclusive_nano)
-    return PodCpu(plan.pod, plan.qos_class, plan.weight, own, containers)
+    return PodDivision(plan.pod, plan.qos_class, plan.weight, own, containers)
 
 
 def _together(shares: Sequence[CpuShare]) -> CpuShare:

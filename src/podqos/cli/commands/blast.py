@@ -17,6 +17,7 @@ from functools import partial
 
 from podqos.cli.options import add_kubelet_option, add_schema_option, add_version_option, rate_option
 from podqos.cli.output import print_csv, print_schema, print_value
+from podqos.cli.progress import progress_line
 from podqos.cli.snapshot_options import add_snapshot_options, read_snapshot
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InputError, InvalidOption
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Forked children begin with all that is here: what is collected in one of them is copied first.
     gc.freeze()
     tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
-    blasts = [blast for found in fan_out(_of_node, tasks, usable_cores(), "node") for blast in found]
+    blasts = [blast for found in fan_out(_of_node, tasks, usable_cores(), progress_line("node")) for blast in found]
     if not blasts:
         raise InputError("no pod runs there", fix="name a scenario with pods, or manifests with their usage")
     report = blast_report(blasts, facts, slow=rates[0], fast=rates[1])

@@ -19,6 +19,7 @@ from podqos.advice.checks.gate import Gate
 from podqos.cli.inputs import print_problems
 from podqos.cli.options import stated_node_memory
 from podqos.cli.output import emit, say_assumptions
+from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.library.check import Checked, load_for_check, run_checks
@@ -122,11 +123,13 @@ class CheckRun:
         known = set(map(os.path.realpath, self._files))
         policies = [each for each in existing_files(stored) if os.path.realpath(each) not in known] if stored else []
         resized = existing_files(arguments.resize) if arguments.resize else []
+        progress = progress_line("reading file")
         return run_checks(
-            load_for_check(self._files, policies, arguments.namespace),
+            load_for_check(self._files, policies, arguments.namespace, progress),
             self._options,
             self._gate,
             resized=load_for_check(resized, namespace=arguments.namespace),
+            progress=progress,
         )
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from podqos.errors import HostError
-from podqos.library.inputs.files import with_progress
+from podqos.library.inputs.objects import Progress
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -23,23 +23,34 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, what: str = "reading file") -> Iterator[R]:
-    """Yield ``task(input)`` for every input, in order, computed by so many processes; ``what`` names its progress."""
+def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress: Progress | None = None) -> Iterator[R]:
+    """Yield ``task(input)`` for every input, in order, computed by so many processes.
+
+    ``progress`` is told how many are done, of how many: all processes work off their shares at the same pace.
+    """
     workers = max(1, min(workers, len(inputs)))
     if workers == 1:
-        yield from map(task, with_progress(inputs, what))
+        yield from map(task, _telling(inputs, progress, len(inputs)))
         return
     shares = [inputs[first::workers] for first in range(workers)]
     sys.stdout.flush()
     children = [_Child(task, share) for share in shares[1:]]
     try:
-        own = [task(item) for item in with_progress(shares[0], what, of=len(inputs))]
+        own = [task(item) for item in _telling(shares[0], progress, len(inputs))]
         results = [own, *(child.results() for child in children)]
     finally:
         for child in children:
             child.end()
     for index in range(len(inputs)):
         yield results[index % workers][index // workers]
+
+
+def _telling(share: Sequence[T], progress: Progress | None, total: int) -> Iterator[T]:
+    """Yield a share, and tell after each how many of all inputs are done."""
+    for number, item in enumerate(share, 1):
+        yield item
+        if progress is not None:
+            progress(number * total // len(share), total)
 
 
 def in_copy(function: Callable[[], R]) -> R:

@@ -1,4 +1,4 @@
-"""The files a command reads: finding them, opening them, and telling progress while it takes long.
+"""The files a command reads: finding and opening them.
 
 Nothing is decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
 """
@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from podqos.errors import InputError, InvalidOption
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
-
-T = TypeVar("T")
 
 
 def find_files(arguments: Iterable[str]) -> Iterator[str]:
@@ -92,28 +88,6 @@ def _how_to_read(error: OSError) -> str:
     if isinstance(error, PermissionError):
         return "make the file readable or run as its owner"
     return "name a file or a directory of manifests"
-
-
-def with_progress(items: Sequence[T], what: str, of: int | None = None) -> Iterator[T]:
-    """Yield the items; where a person is watching and it takes longer than a moment, say how far it is.
-
-    ``of`` is the number of all items where these are one share of several that are worked off at the same pace.
-    """
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    total = len(items) if of is None else of
-    shown = False
-    said = time.monotonic() + 0.5
-    for index, item in enumerate(items):
-        if time.monotonic() >= said:
-            done = index * total // len(items)
-            print(f"\r{what} {done:,} of {total:,} ({done * 100 // total} %)", end="", file=sys.stderr)
-            shown = True
-            said = time.monotonic() + 0.1
-        yield item
-    if shown:
-        print("\r\x1b[K", end="", file=sys.stderr)
 
 
 def machine_memory_bytes() -> int | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration
+from podqos.eviction.kubelet_file import read_kubelet
+from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_settings import divided, read_kubelet_settings
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
@@ -20,6 +24,15 @@ class Kubelet(Struct, frozen=True):
 
     config: KubeletConfiguration = KubeletConfiguration()
     path: str | None = None
+
+
+def load_kubelet(path: str | os.PathLike[str]) -> Kubelet:
+    """Return the kubelet that a file describes: a KubeletConfiguration, its /configz, or one of OpenShift's files.
+
+    Raises InputError where the file cannot be read, or the kubelet would not start with it.
+    """
+    name = os.fspath(path)
+    return Kubelet(read_kubelet(name, read_bytes(name)).configuration, name)
 
 
 def kubelet_of(path: str | None) -> Kubelet:

@@ -39,7 +39,7 @@ _REASONS = {
 }
 
 
-class ChangeReport(Struct, frozen=True, rename="camel"):
+class ChangeReport(Struct, frozen=True):
     """One thing that a step wrote into the pod; ``before`` is null where there was nothing."""
 
     path: str

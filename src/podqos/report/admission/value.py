@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from podqos.admission.chain import Admission, Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
@@ -25,7 +26,7 @@ from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.report.admission import words
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
-from podqos.report.text.containers import amounts, typed_containers
+from podqos.report.text.containers import ContainerAmounts, container_amounts
 
 Locate = Callable[[str], Position]
 """From the path of a field of the object to its line and column."""
@@ -51,7 +52,7 @@ class StepReport(Struct, frozen=True, rename="camel"):
     """Why the class changed; empty where it did not."""
 
 
-class FieldReport(Struct, frozen=True, rename="camel"):
+class FieldReport(Struct, frozen=True):
     """A field that a refusal is about, and where it stands. One that is not written is where it would belong."""
 
     path: str
@@ -72,27 +73,13 @@ class RefusalReport(Struct, frozen=True, rename="camel"):
     hint: str
 
 
-class WarningReport(Struct, frozen=True, rename="camel"):
+class WarningReport(ConflictingDefaults, frozen=True):
     """Defaults that the pod got from one of several LimitRanges in an order that is not defined."""
 
-    side: str
-    resource: str
-    limit_ranges: tuple[str, ...]
-    amounts: tuple[str, ...]
     message: str
 
 
-class ContainerReport(Struct, frozen=True, rename="camel"):
-    """A container as it is stored, or as far as it got."""
-
-    name: str
-    type: str
-    """``container``, ``initContainer``, ``sidecar`` or ``ephemeralContainer``."""
-    requests: dict[str, str]
-    limits: dict[str, str]
-
-
-class OverrideReport(Struct, frozen=True, rename="camel"):
+class OverrideReport(Struct, frozen=True):
     """What a ClusterResourceOverride means for the pods."""
 
     profile: str
@@ -124,7 +111,7 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     refusal: RefusalReport | None
     """Of the first pod that was not admitted."""
     warnings: tuple[WarningReport, ...]
-    containers: tuple[ContainerReport, ...]
+    containers: tuple[ContainerAmounts, ...]
     priority: int | None
     override: OverrideReport | None = None
     """Null where there is no override, or its step was not reached."""
@@ -169,13 +156,10 @@ def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> Admission
         class_changed=outcome.class_reached is not outcome.class_defaulted,
         steps=tuple(_step(result, names) for result in first.steps),
         refusal=_refusal(outcome, locate),
-        warnings=tuple(_warning(conflict) for conflict in outcome.conflicts),
-        containers=tuple(
-            ContainerReport(
-                container.name, kind, amounts(container.resources.requests), amounts(container.resources.limits)
-            )
-            for kind, container in typed_containers(first.pod)
+        warnings=tuple(
+            WarningReport(**asdict(conflict), message=words.conflict(conflict)) for conflict in outcome.conflicts
         ),
+        containers=container_amounts(first.pod),
         priority=first.pod.spec.priority,
         override=_override(first),
     )
@@ -239,16 +223,6 @@ def _step(result: StepResult, names: dict[str, str]) -> StepReport:
         qos_class_after=result.class_after,
         changes=tuple(change_report(change, names) for change in result.changes),
         reason=words.why_drift(result),
-    )
-
-
-def _warning(conflict: ConflictingDefaults) -> WarningReport:
-    return WarningReport(
-        side=conflict.side,
-        resource=conflict.resource,
-        limit_ranges=conflict.limit_ranges,
-        amounts=tuple(map(str, conflict.amounts)),
-        message=words.conflict(conflict),
     )
 
 

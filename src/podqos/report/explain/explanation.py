@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.admission.stored import Stored
 from podqos.model.assumption import Assumption
@@ -21,11 +22,11 @@ from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.text import words
 from podqos.report.text.components import ComponentReport, idle_score
-from podqos.report.text.containers import amounts, typed_containers
+from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
 from podqos.survival.decision import Decision, ExplainSettings
 
 
-class FlagExplanation(Struct, frozen=True, rename="camel"):
+class FlagExplanation(Struct, frozen=True):
     """One flag of ``docker run`` or ``podman run``; ``value`` is null where it is left out."""
 
     name: str
@@ -34,14 +35,9 @@ class FlagExplanation(Struct, frozen=True, rename="camel"):
     reason: str
 
 
-class ContainerExplanation(Struct, frozen=True, rename="camel"):
+class ContainerExplanation(ContainerAmounts, frozen=True, rename="camel"):
     """One container: what it asks for and what that makes it."""
 
-    name: str
-    type: str
-    """``container``, ``initContainer``, ``sidecar`` or ``ephemeralContainer``."""
-    requests: dict[str, str]
-    limits: dict[str, str]
     qos_class_per_resource: dict[str, QOSClass]
     oom_score_adj: int
     oom_score_idle: int
@@ -51,7 +47,7 @@ class ContainerExplanation(Struct, frozen=True, rename="camel"):
     run_flags: tuple[FlagExplanation, ...]
 
 
-class CgroupFileExplanation(Struct, frozen=True, rename="camel"):
+class CgroupFileExplanation(Struct, frozen=True):
     """One file; ``value`` is null where nothing is written and the kernel's default stays."""
 
     name: str
@@ -72,14 +68,6 @@ class CgroupExplanation(Struct, frozen=True, rename="camel"):
     files: tuple[CgroupFileExplanation, ...]
 
 
-class EditExplanation(Struct, frozen=True, rename="camel"):
-    """One line to write; ``value`` is null where an amount has to be chosen."""
-
-    path: str
-    value: str | None
-    replaces: str | None
-
-
 class Explanation(Struct, frozen=True, rename="camel"):
     """One pod, or the pods of one workload."""
 
@@ -95,7 +83,7 @@ class Explanation(Struct, frozen=True, rename="camel"):
     """From the resources; differs from ``qosClass`` only if a live pod's status says something else."""
     decided_by: str
     reason: str
-    edits_to_guaranteed: tuple[EditExplanation, ...]
+    edits_to_guaranteed: tuple[Edit, ...]
     containers: tuple[ContainerExplanation, ...]
     cgroups: tuple[CgroupExplanation, ...]
     priority: int
@@ -109,7 +97,7 @@ class Explanation(Struct, frozen=True, rename="camel"):
     """What else there is to say: the class as written, what was assumed, which policies were not applied."""
 
 
-class NodeExplanation(Struct, frozen=True, rename="camel"):
+class NodeExplanation(Struct, frozen=True):
     """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
 
     pods: int
@@ -164,7 +152,7 @@ def explain_pod(
         qos_class_computed=decision.classification.qos_class,
         decided_by=decision.classification.decided_by,
         reason=words.why_class(decision.classification),
-        edits_to_guaranteed=tuple(_edit(edit, prefix) for edit in edits),
+        edits_to_guaranteed=tuple(replace(edit, path=prefix + edit.path) for edit in edits),
         containers=tuple(
             _container(kind, container, score, flags, settings)
             for (kind, container), score, flags in zip(
@@ -241,12 +229,4 @@ def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
             CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
             for file in cgroup.files
         ),
-    )
-
-
-def _edit(edit: Edit, prefix: str) -> EditExplanation:
-    return EditExplanation(
-        path=prefix + edit.path,
-        value=None if edit.value is None else str(edit.value),
-        replaces=None if edit.replaces is None else str(edit.replaces),
     )

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
 from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.words import edits as edit_lines
 from podqos.report.text.words import flag_fate
 
 _LABEL = 8  # columns of a label, such as "why", within a block
@@ -100,10 +101,7 @@ def _edit_lines(item: Explanation) -> list[str]:
     if not edits:
         return []
     several = f"these {len(edits)} lines make" if len(edits) > 1 else "this line makes"
-    return [f"{several} it Guaranteed:"] + [
-        f"  {edit.path}: {edit.value or '<choose>'}" + (f"   # was {edit.replaces}" if edit.replaces else "")
-        for edit in edits
-    ]
+    return [f"{several} it Guaranteed:", *(f"  {line}" for line in edit_lines(edits))]
 
 
 def _container_table(containers: Sequence[ContainerExplanation], style: Style) -> list[str]:

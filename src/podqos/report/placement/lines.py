@@ -162,7 +162,7 @@ def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
     lines = []
     for soft in whole.soft_thresholds:
         allocatable, threshold, usable = (
-            mebibytes(Quantity.parse(text).value) for text in (soft.allocatable, soft.soft, soft.usable_before_soft)
+            mebibytes(amount.value) for amount in (soft.allocatable, soft.soft, soft.usable_before_soft)
         )
         told = (
             f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is met once "

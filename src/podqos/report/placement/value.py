@@ -17,7 +17,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.placement.allocatable import SoftCoverage
 from podqos.placement.demand import Amounts
 from podqos.placement.node_state import NodeState
-from podqos.placement.outcome import Outcome, Placement, Status
+from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Reason
@@ -59,7 +59,7 @@ class NodeReport(Struct, frozen=True, rename="camel"):
     overcommit: dict[str, OvercommitReport]
 
 
-class PodReport(Struct, frozen=True, gc=False, rename="camel"):
+class PodReport(Struct, frozen=True, gc=False):
     """Where one pod ends up."""
 
     namespace: str
@@ -70,15 +70,7 @@ class PodReport(Struct, frozen=True, gc=False, rename="camel"):
     node: str | None
 
 
-class DisplacedReport(Struct, frozen=True, rename="camel"):
-    """A pod that had to make room."""
-
-    pod: str
-    node: str
-    by: str
-
-
-class NodeReasons(Struct, frozen=True, rename="camel"):
+class NodeReasons(Struct, frozen=True):
     """Why one node does not take a pod."""
 
     node: str
@@ -106,9 +98,9 @@ class SoftThresholdReport(Struct, frozen=True, rename="camel"):
     """A soft eviction threshold that pods within their allocatable can meet."""
 
     resource: str
-    allocatable: str
-    usable_before_soft: str
-    soft: str
+    allocatable: Quantity
+    usable_before_soft: Quantity
+    soft: Quantity
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -117,7 +109,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     nodes: tuple[NodeReport, ...]
     pods: tuple[PodReport, ...]
     pending: tuple[PendingReport, ...]
-    displaced: tuple[DisplacedReport, ...]
+    displaced: tuple[Displacement, ...]
     soft_thresholds: tuple[SoftThresholdReport, ...]
     kubernetes_version: str
     api_version: str = "podqos.dev/v1alpha1"
@@ -138,11 +130,11 @@ def report(
         nodes=tuple(_node(state, budgets) for state in placement.cluster.states),
         pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
         pending=_pending(placement, workloads),
-        displaced=tuple(DisplacedReport(d.pod, d.node, d.by) for d in placement.displacements),
+        displaced=placement.displacements,
         soft_thresholds=tuple(
-            SoftThresholdReport(c.resource, str(c.allocatable), str(c.usable_before_soft), str(c.soft))
-            for c in coverage
-            if not c.is_covered
+            SoftThresholdReport(each.resource, each.allocatable, each.usable_before_soft, each.soft)
+            for each in coverage
+            if not each.is_covered
         ),
         kubernetes_version=".".join(map(str, placement.cluster.profile.version)),
         assumptions=assumptions,

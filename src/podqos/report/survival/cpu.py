@@ -5,46 +5,17 @@ The value is stable: fields are added, never renamed or removed; ``docs/schema/c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuShare
+from podqos.kernel.cpu import CpuBound
 from podqos.model.assumption import Assumption
-from podqos.model.pod import QOSClass
 from podqos.model.profile import Profile
-from podqos.model.resources import CPU
 from podqos.report.text.style import Style, columns
-from podqos.survival.cpu import Burst, PodCpu
-
-_NANO_PER_MILLI = 1_000_000
+from podqos.survival.cpu import PodCpu, PodDivision, milli
 
 CSV_COLUMNS = ("pod", "class", "weight", "wanted_milli", "granted_milli", "denied_percent", "bound")
-
-
-class ContainerCpuReport(Struct, frozen=True, rename="camel"):
-    """What one container wants and gets, in thousandths of a core."""
-
-    name: str
-    request: str | None
-    limit: str | None
-    wanted_milli: int
-    granted_milli: int
-
-
-class PodCpuReport(Struct, frozen=True, rename="camel"):
-    """What one pod wants and gets, in thousandths of a core."""
-
-    pod: str
-    qos_class: QOSClass
-    weight: int
-    wanted_milli: int
-    granted_milli: int
-    denied_percent: float
-    """How much slower it is than it could be."""
-    bound: CpuBound | None
-    """``contention`` where the cores are shared out, ``cpu.max`` where its own quota binds; null: it gets all."""
-    containers: tuple[ContainerCpuReport, ...]
 
 
 class CpuReport(Struct, frozen=True, rename="camel"):
@@ -54,21 +25,23 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     cores: int
     wanted_milli: int
     granted_milli: int
-    pods: tuple[PodCpuReport, ...]
+    pods: tuple[PodCpu, ...]
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CPUBurst"
     assumptions: tuple[Assumption, ...] = ()
     """What the answer rests on that nobody stated."""
 
 
-def cpu_report(burst: Burst, profile: Profile, assumptions: tuple[Assumption, ...] = ()) -> CpuReport:
-    """Render a burst into the documented shape, pods in the order given."""
+def cpu_report(
+    pods: Sequence[PodDivision], cores: int, profile: Profile, assumptions: tuple[Assumption, ...] = ()
+) -> CpuReport:
+    """Put pods together, in the order given."""
     return CpuReport(
         kubernetes_version=".".join(map(str, profile.version)),
-        cores=burst.cores,
-        wanted_milli=_milli(burst.wanted_nano),
-        granted_milli=_milli(burst.granted_nano),
-        pods=tuple(map(_pod, burst.pods)),
+        cores=cores,
+        wanted_milli=milli(sum(pod.wanted_nano for pod in pods)),
+        granted_milli=milli(sum(pod.share.granted_nano for pod in pods)),
+        pods=tuple(pod.told() for pod in pods),
         assumptions=assumptions,
     )
 
@@ -111,35 +84,7 @@ def csv_rows(report: CpuReport) -> Iterator[tuple[str | int | float | None, ...]
         )
 
 
-def _pod(entry: PodCpu) -> PodCpuReport:
-    wanted = entry.wanted_nano
-    containers = zip(entry.pod.running_containers, entry.containers, strict=True)
-    return PodCpuReport(
-        pod=entry.pod.key,
-        qos_class=entry.qos_class,
-        weight=entry.weight,
-        wanted_milli=_milli(wanted),
-        granted_milli=_milli(entry.share.granted_nano),
-        denied_percent=round(100 * entry.denied_nano / wanted, 1) if wanted else 0.0,
-        bound=_bound(entry.share, wanted),
-        containers=tuple(
-            ContainerCpuReport(
-                name=cpu.name,
-                request=_text(container.resources.requests.get(CPU)),
-                limit=_text(container.resources.limits.get(CPU)),
-                wanted_milli=_milli(cpu.share.demand_nano),
-                granted_milli=_milli(cpu.share.granted_nano),
-            )
-            for container, cpu in containers
-        ),
-    )
-
-
-def _bound(share: CpuShare, wanted_nano: int) -> CpuBound | None:
-    return share.bound or (CpuBound.QUOTA if share.granted_nano < wanted_nano else None)
-
-
-def _asked(pod: PodCpuReport) -> str:
+def _asked(pod: PodCpu) -> str:
     """Return request and limit of each container; without a limit all cores are the ceiling."""
     return ", ".join(
         "–" if each.request is None and each.limit is None else f"{each.request or '–'} / {each.limit or 'node'}"
@@ -147,13 +92,5 @@ def _asked(pod: PodCpuReport) -> str:
     )
 
 
-def _text(amount: object) -> str | None:
-    return None if amount is None else str(amount)
-
-
-def _milli(nano: int) -> int:
-    return round(nano / _NANO_PER_MILLI)
-
-
-def _cores(milli: int) -> str:
-    return f"{milli * _NANO_PER_MILLI / CORE_NANO:.2f}"
+def _cores(amount_milli: int) -> str:
+    return f"{amount_milli / 1000:.2f}"

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from podqos.model.pod import Container, Pod
 from podqos.model.resources import ResourceList
+
+
+class ContainerAmounts(Struct, frozen=True):
+    """A container as it is stored, or as far as it got."""
+
+    name: str
+    type: str
+    """``container``, ``initContainer``, ``sidecar`` or ``ephemeralContainer``."""
+    requests: dict[str, str]
+    limits: dict[str, str]
+
+
+def container_amounts(pod: Pod) -> tuple[ContainerAmounts, ...]:
+    """Return what every container asks for, in the order of ``typed_containers``."""
+    return tuple(
+        ContainerAmounts(each.name, kind, amounts(each.resources.requests), amounts(each.resources.limits))
+        for kind, each in typed_containers(pod)
+    )
 
 
 def typed_containers(pod: Pod) -> list[tuple[str, Container]]:

@@ -1,0 +1,107 @@
+"""The public functions: they answer as the commands do, and print nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import podqos
+from podqos.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PLATFORM = ROOT / "scenarios" / "content-platform" / "platform"
+LIMITS_ONLY = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {template: {spec: {containers: [{name: app, image: app, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}}
+"""
+CAPACITY = {"cpu": podqos.Quantity.parse("16"), "memory": podqos.Quantity.parse("64Gi")}
+ANSWERS = {
+    "explain": (podqos.explain, ()),
+    "admit": (podqos.admit, ()),
+    "cpu": (lambda objects: podqos.cpu(objects, cores=14), ("--cores", "14")),
+    "place": (
+        lambda objects: podqos.place(objects, podqos.PlaceOptions(node_count=2, node_capacity=CAPACITY)),
+        ("--nodes", "2", "--node-capacity", "cpu=16,memory=64Gi"),
+    ),
+}
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_a_function_returns_what_its_command_prints_and_prints_nothing(command, capsys):
+    function, options = ANSWERS[command]
+    main([command, "-f", str(PLATFORM), "-o", "json", *options])
+    printed = json.loads(capsys.readouterr().out)
+    assert json.loads(podqos.json_bytes(function(podqos.load(PLATFORM)))) == printed
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_an_answer_is_the_same_when_it_is_asked_for_again(command):
+    function, _ = ANSWERS[command]
+    objects = podqos.load(PLATFORM)
+    first, problems = function(objects), list(objects.problems)
+    for other, _ in ANSWERS.values():
+        other(objects)
+    assert function(objects) == first
+    assert objects.problems == problems
+
+
+def test_the_class_of_a_workload_is_the_one_as_stored(tmp_path):
+    (tmp_path / "web.yaml").write_text(LIMITS_ONLY)
+    (item,) = podqos.explain(podqos.load(tmp_path)).items
+    assert (item.qos_class, item.qos_class_as_written) == ("Guaranteed", "Burstable")
+
+
+def test_what_the_api_server_would_refuse_is_left_out_and_a_problem(tmp_path):
+    (tmp_path / "web.yaml").write_text(LIMITS_ONLY.replace("limits:", "requests: {cpu: 2, memory: 1Gi}, limits:"))
+    for function in (podqos.explain, ANSWERS["place"][0]):
+        objects = podqos.load(tmp_path)
+        function(objects)
+        (problem,) = objects.problems
+        assert problem.line == 4
+        assert "must be less than or equal to cpu limit" in problem.what
+
+
+def test_nothing_to_answer_about(tmp_path):
+    objects = podqos.load()
+    assert podqos.explain(objects).items == podqos.admit(objects).items == ()
+    with pytest.raises(podqos.InputError, match="there are no pods"):
+        podqos.cpu(objects)
+    with pytest.raises(podqos.InputError, match="there are no nodes"):
+        podqos.place(objects)
+
+
+def test_policies_that_are_not_in_order_are_said_and_not_gone_by():
+    objects = podqos.Objects()
+    objects.add_text("policy.yaml", b"apiVersion: v1\nkind: LimitRange\nmetadata: {name: x}\nspec: {limit: []}\n")
+    with pytest.raises(podqos.InputError, match="the policies are not in order") as caught:
+        podqos.admit(objects)
+    assert "policy.yaml:4:8: error: spec.limit" in str(caught.value)
+
+
+def test_a_kubelet_comes_from_a_file(tmp_path):
+    file = tmp_path / "kubelet.yaml"
+    file.write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncgroupDriver: cgroupfs\n")
+    objects = podqos.load(PLATFORM)
+    options = podqos.ExplainOptions(kubelet=podqos.load_kubelet(file), node_memory_bytes=1 << 36)
+    answer = podqos.explain(objects, options)
+    assert answer.items[0].cgroups[0].path.startswith("/kubepods/")
+    assert answer.assumptions == ()
+
+
+@pytest.mark.parametrize("memory", ["0", "-1", "1"])
+def test_a_node_with_next_to_no_memory_does_not_count(tmp_path, memory):
+    node = f"apiVersion: v1\nkind: Node\nmetadata: {{name: broken}}\nstatus: {{capacity: {{memory: {memory}}}}}\n"
+    (tmp_path / "web.yaml").write_text(f"{LIMITS_ONLY}---\n{node}")
+    answer = podqos.explain(podqos.load(tmp_path))
+    assert answer.node_memory_bytes == 64 << 30
+    assert answer.assumptions[0].what == "node memory"
+
+
+def test_so_little_stated_is_no_node():
+    with pytest.raises(podqos.InputError, match="1 bytes are not the memory of a node"):
+        podqos.explain(podqos.load(PLATFORM), podqos.ExplainOptions(node_memory_bytes=1))
