@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from podqos.admission.defaulting import defaulted
+    from podqos.advice.checks.baseline import Baseline
+    from podqos.advice.checks.bundle import CheckOptions
+    from podqos.advice.checks.configuration import Ignore
+    from podqos.advice.checks.finding import FailOn, FindingSeverity, Patch
+    from podqos.advice.checks.gate import CheckSummary, Gate
     from podqos.advice.sizing.description import DescribedWorkload
     from podqos.advice.sizing.effect import WorkloadAdvice
     from podqos.advice.sizing.matrix import Description
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
     from podqos.library.admit import admit
     from podqos.library.advise import advise, advise_node, advised_manifests
     from podqos.library.blast_radius import blast
+    from podqos.library.check import check
+    from podqos.library.checking.baseline import read_baseline
     from podqos.library.cpu import cpu
     from podqos.library.drift import drift
     from podqos.library.explain import ExplainOptions, explain
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
     from podqos.qos.oom import oom_scores
     from podqos.report.admission.value import AdmissionList, AdmissionReport
     from podqos.report.advice.value import AdviceReport
+    from podqos.report.check.value import CheckReport, FindingReport
     from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.report.placement.value import PlacementReport
     from podqos.report.simulation.view import RunView
@@ -84,8 +92,12 @@ _PUBLIC: dict[str, str] = {
     "AdviceReport": "podqos.report.advice.value",
     "Allowed": "podqos.survival.drift",
     "Assumption": "podqos.model.assumption",
+    "Baseline": "podqos.advice.checks.baseline",
     "BlastRadius": "podqos.sim.blast",
     "CgroupVersion": "podqos.qos.cgroup_settings",
+    "CheckOptions": "podqos.advice.checks.bundle",
+    "CheckReport": "podqos.report.check.value",
+    "CheckSummary": "podqos.advice.checks.gate",
     "ContainerSamples": "podqos.advice.sizing.samples",
     "CpuReport": "podqos.report.survival.cpu",
     "DescribedWorkload": "podqos.advice.sizing.description",
@@ -96,9 +108,14 @@ _PUBLIC: dict[str, str] = {
     "ExplainOptions": "podqos.library.explain",
     "Explanation": "podqos.report.explain.explanation",
     "ExplanationList": "podqos.report.explain.explanation",
+    "FailOn": "podqos.advice.checks.finding",
+    "FindingReport": "podqos.report.check.value",
+    "FindingSeverity": "podqos.advice.checks.finding",
     "Forecast": "podqos.survival.forecast",
     "ForecastReport": "podqos.report.survival.forecast",
     "FoundWorkload": "podqos.library.inputs.objects",
+    "Gate": "podqos.advice.checks.gate",
+    "Ignore": "podqos.advice.checks.configuration",
     "InputError": "podqos.errors",
     "InvalidScenario": "podqos.library.inputs.scenario_files",
     "KillPlace": "podqos.survival.places",
@@ -108,6 +125,7 @@ _PUBLIC: dict[str, str] = {
     "NodeNeeds": "podqos.advice.sizing.node_settings",
     "NodeState": "podqos.library.node_state",
     "Objects": "podqos.library.inputs.objects",
+    "Patch": "podqos.advice.checks.finding",
     "PlaceOptions": "podqos.library.place",
     "PlacementReport": "podqos.report.placement.value",
     "Pod": "podqos.model.pod",
@@ -138,6 +156,7 @@ _PUBLIC: dict[str, str] = {
     "advised_manifests": "podqos.library.advise",
     "blast": "podqos.library.blast_radius",
     "both_orders": "podqos.survival.orders",
+    "check": "podqos.library.check",
     "classify": "podqos.qos.classes",
     "cpu": "podqos.library.cpu",
     "defaulted": "podqos.admission.defaulting",
@@ -157,6 +176,7 @@ _PUBLIC: dict[str, str] = {
     "pod_cgroups": "podqos.qos.cgroup",
     "rank": "podqos.library.rank",
     "read": "podqos.manifest.reading",
+    "read_baseline": "podqos.library.checking.baseline",
     "read_injectors": "podqos.library.inputs.injecting",
     "read_scenario": "podqos.library.inputs.scenario_files",
     "read_state": "podqos.library.node_state",
@@ -172,8 +192,12 @@ __all__ = [
     "AdviceReport",
     "Allowed",
     "Assumption",
+    "Baseline",
     "BlastRadius",
     "CgroupVersion",
+    "CheckOptions",
+    "CheckReport",
+    "CheckSummary",
     "ContainerSamples",
     "CpuReport",
     "DescribedWorkload",
@@ -184,9 +208,14 @@ __all__ = [
     "ExplainOptions",
     "Explanation",
     "ExplanationList",
+    "FailOn",
+    "FindingReport",
+    "FindingSeverity",
     "Forecast",
     "ForecastReport",
     "FoundWorkload",
+    "Gate",
+    "Ignore",
     "InputError",
     "InvalidScenario",
     "KillPlace",
@@ -196,6 +225,7 @@ __all__ = [
     "NodeNeeds",
     "NodeState",
     "Objects",
+    "Patch",
     "PlaceOptions",
     "PlacementReport",
     "Pod",
@@ -226,6 +256,7 @@ __all__ = [
     "advised_manifests",
     "blast",
     "both_orders",
+    "check",
     "classify",
     "cpu",
     "defaulted",
@@ -245,6 +276,7 @@ __all__ = [
     "pod_cgroups",
     "rank",
     "read",
+    "read_baseline",
     "read_injectors",
     "read_scenario",
     "read_state",

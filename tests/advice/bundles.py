@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
-from podqos.advice.checks.bundle import Bundle, CheckOptions, FoundKubelet, FoundWorkload, Resize, Surroundings
+from podqos.advice.checks.bundle import Bundle, CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
+from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check
-from podqos.advice.checks.finding import Example, Finding, Patch, Subject
+from podqos.advice.checks.finding import CheckedObject, Finding, Patch
+from podqos.library.inputs.assumptions import node_memory
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -39,7 +41,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
     typed: dict[type, list] = {}
     for index, value in enumerate(objects):
         metadata = value.get("metadata", {})
-        subject = Subject(
+        subject = CheckedObject(
             value["kind"],
             metadata.get("name", ""),
             metadata.get("namespace", ""),
@@ -51,7 +53,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
         interpretation = interpret(found)
         assert not interpretation.findings, interpretation.findings
         if interpretation.workload is not None:
-            workloads.append(FoundWorkload(interpretation.workload, subject))
+            workloads.append(LocatedWorkload(interpretation.workload, subject))
         elif is_kubelet(value["kind"], value["apiVersion"]):
             settings = kubelet_settings(value)
             kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
@@ -78,8 +80,14 @@ def bundle_of(objects, replaces=()) -> Bundle:
         ),
         namespaces=of(Namespace),
     )
-    surroundings = Surroundings(
-        cluster, of(Service), of(PodDisruptionBudget), of(Node), tuple(kubelets), tuple(subjects)
+    surroundings = ClusterObjects(
+        cluster,
+        of(Service),
+        of(PodDisruptionBudget),
+        of(Node),
+        tuple(kubelets),
+        node_memory(None, of(Node))[0],
+        tuple(subjects),
     )
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
     return Bundle(tuple(workloads), surroundings, resizes)
@@ -90,10 +98,10 @@ def check_text(text: str, options: CheckOptions | None = None, replaces: str = "
     return check(bundle_of(plain_objects(text), plain_objects(replaces)), options)
 
 
-def check_example(example: Example, options: CheckOptions | None = None) -> tuple[Finding, ...]:
-    """Return what is found in an example of the catalogue."""
-    options = replace(options or CheckOptions(), inject=example.inject)
-    return check_text(example.text, options, example.replaces)
+def check_example(check: Check, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+    """Return what is found in the example of a check."""
+    options = replace(options or CheckOptions(), inject=check.example.inject)
+    return check_text(check.example.text, options, check.example.replaces)
 
 
 def apply_patch(value, patch: Patch) -> None:

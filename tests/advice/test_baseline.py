@@ -6,27 +6,27 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import Baseline, baseline_of, compare, fingerprint, stable_path
-from podqos.advice.checks.facts import NoDiskLimit
 from podqos.advice.checks.finding import (
+    CheckedObject,
     Consequence,
     Effect,
     Finding,
     Patch,
     Severity,
-    Subject,
     SuppressedBy,
     Suppression,
 )
+from podqos.advice.checks.sizes import NoDiskLimit
 from podqos.manifest.text import Chunk, Place
 
 FINDING = Finding(
     check="PQ108",
     severity=Severity.INFO,
-    subject=Subject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
+    subject=CheckedObject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
     path="spec.template.spec.containers[0].resources",
     facts=NoDiskLimit(containers=("app",)),
     consequence=Consequence(Effect.ORDER),
-    patch=Patch(),
+    patch=Patch.write(),
     container="app",
 )
 OBJECTS = {("Deployment", "shop", "web")}

@@ -13,11 +13,14 @@ from advice.test_checks_class import BURST, FULL, pod
 from podqos.advice.checks.bundle import Bundle, CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.checking import check, check_bundle, check_workload
-from podqos.advice.checks.finding import Finding, SuppressedBy, Suppression
+from podqos.advice.checks.finding import SuppressedBy, Suppression
 from podqos.advice.checks.view import Context
 from podqos.model.pod import PodSpec
+from podqos.report.check.value import FindingReport, finding_report
 
-BAD = "---\n".join(each.bad.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.bad.replaces)
+BAD = "---\n".join(
+    each.example.text for each in CHECKS.values() if each.id.startswith("PQ1") and not each.example.replaces
+)
 
 
 def test_nothing_is_found_in_nothing():
@@ -55,9 +58,9 @@ def test_two_phases_apart_give_what_both_give_together():
 
 @pytest.mark.parametrize("each", [pytest.param(each, id=each.id) for each in CHECKS.values()])
 def test_a_finding_survives_json(each):
-    findings = check_example(each.bad)
+    reports = tuple(finding_report(finding, (1, 1)) for finding in check_example(each))
 
-    assert msgspec.json.decode(msgspec.json.encode(findings), type=tuple[Finding, ...]) == findings
+    assert msgspec.json.decode(msgspec.json.encode(reports), type=tuple[FindingReport, ...]) == reports
 
 
 def test_disabled_checks_find_nothing():

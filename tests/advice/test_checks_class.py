@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from advice.bundles import check_text
-from podqos.advice.checks.facts import NearlyGuaranteed
+from podqos.advice.checks.classes import NearlyGuaranteed
 from podqos.advice.checks.finding import Choice
 
 

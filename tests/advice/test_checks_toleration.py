@@ -7,10 +7,9 @@ import pytest
 from advice.bundles import check_text
 from advice.test_checks_class import pod
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.facts import ComesBack, MayExceed
 from podqos.advice.checks.finding import Choice
+from podqos.advice.checks.toleration import ComesBack, MayExceed
 from podqos.model.profile import profile_for
-from podqos.report.check.finding_words import patch, reason
 
 BURST = "{requests: {memory: 100Mi}, limits: {memory: 200Mi, ephemeral-storage: 1Gi}}"
 EVEN = "{requests: {memory: 200Mi}, limits: {memory: 200Mi, ephemeral-storage: 1Gi}}"
@@ -74,15 +73,15 @@ def test_the_patch_raises_each_request_to_its_limit():
 def test_without_a_limit_somebody_has_to_choose():
     (finding,) = found(daemon_set(NO_LIMIT))
     assert finding.patch.needs_choice is Choice.RESOURCES
-    assert "may use all memory there is and requests 100Mi" in reason(finding)
+    assert "may use all memory there is and requests 100Mi" in finding.facts.what(finding.container)
 
 
 def test_the_role_of_the_toleration_is_named():
     (by_controller,) = found(daemon_set(BURST))
-    assert "the DaemonSet controller lets it tolerate memory-pressure" in reason(by_controller)
+    assert "the DaemonSet controller lets it tolerate memory-pressure" in by_controller.facts.what("")
     (own,) = found(pod(BURST, kind="Deployment", extra=MEMORY_PRESSURE))
-    assert "spec.template.spec.tolerations[0] tolerates memory-pressure" in reason(own)
-    assert patch(own) == "spec.template.spec.containers[0].resources.requests.memory: 200Mi (was 100Mi)"
+    assert "spec.template.spec.tolerations[0] tolerates memory-pressure" in own.facts.what("")
+    assert own.patch.text == "spec.template.spec.containers[0].resources.requests.memory: 200Mi (was 100Mi)"
 
 
 LIMITS_OF_THE_POD = "resources: {requests: {memory: 100Mi}, limits: {memory: 200Mi}}"

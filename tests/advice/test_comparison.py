@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from advice.bundles import bundle_of, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.checking import check
 from podqos.advice.checks.comparison import _usage
 from podqos.eviction.ranking import Ranking
@@ -76,14 +75,14 @@ def test_who_outlives_the_subject_does_so_in_both_orders(drawn):
     """Whoever is named really is evicted, or killed, later than the subject as it is."""
     texts = [named(pod(resources), f"w{index}", priority) for index, (resources, priority) in enumerate(drawn)]
     bundle = bundle_of(plain_objects("---\n".join(texts)))
-    options = CheckOptions()
+    memory_bytes = bundle.surroundings.node_memory_bytes
     pods = {found.subject.key: found.workload.pod for found in bundle.workloads}
-    snapshot = Snapshot(NodeUsage(options.node_memory_bytes), tuple(_usage(key, each) for key, each in pods.items()))
-    orders = both_orders(snapshot, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=options.node_memory_bytes))
+    snapshot = Snapshot(NodeUsage(memory_bytes), tuple(_usage(key, each) for key, each in pods.items()))
+    orders = both_orders(snapshot, Ranking(Signal.MEMORY), CgroupSettings(node_memory_bytes=memory_bytes))
     evicted = [each.pod.metadata.uid for each in orders.eviction]
     killed = [each.metadata.uid for each in orders.kernel_pods]
 
-    for finding in check(bundle, options):
+    for finding in check(bundle):
         told = finding.consequence
         for order, other in ((evicted, told.evicted_before), (killed, told.killed_before)):
             assert other is None or order.index(finding.subject.key) < order.index(other)

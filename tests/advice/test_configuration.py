@@ -8,27 +8,27 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.configuration import FailOn, Ignore, Settings, ignored, options_of
-from podqos.advice.checks.facts import NoDiskLimit
+from podqos.advice.checks.configuration import FailOn, Ignore, StatedOptions, ignored, options_of
 from podqos.advice.checks.finding import (
+    CheckedObject,
     Consequence,
     Effect,
     Finding,
     Patch,
     Severity,
-    Subject,
     SuppressedBy,
     Suppression,
 )
+from podqos.advice.checks.sizes import NoDiskLimit
 
 FINDING = Finding(
     check="PQ108",
     severity=Severity.INFO,
-    subject=Subject("Deployment", "web", "shop"),
+    subject=CheckedObject("Deployment", "web", "shop"),
     path="spec",
     facts=NoDiskLimit(containers=("app",)),
     consequence=Consequence(Effect.ORDER),
-    patch=Patch(),
+    patch=Patch.write(),
     container="app",
 )
 FITTING = {
@@ -89,11 +89,11 @@ def test_a_gate_fails_from_its_severity_on(fail_on: FailOn, failing: set[str]):
 
 
 def test_options_keep_their_defaults_unless_stated():
-    assert options_of(Settings(), CheckOptions()) == CheckOptions()
+    assert options_of(StatedOptions(), CheckOptions()) == CheckOptions()
 
 
 def test_stated_options_are_exact():
-    settings = Settings(memory_ratio=1.1, growth_per_second="10Mi", node_memory="16Gi", important_priority=5)
+    settings = StatedOptions(memory_ratio=1.1, growth_per_second="10Mi", node_memory="16Gi", important_priority=5)
     options = options_of(settings, CheckOptions())
     assert options.memory_ratio == Fraction(11, 10)
     assert options.growth_bytes_per_second == 10 << 20

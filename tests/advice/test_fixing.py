@@ -8,9 +8,9 @@ from hypothesis import assume, given, settings
 from msgspec.structs import replace
 
 from manifest.fix_styles import manifests
-from podqos.advice.checks.bundle import Bundle, FoundWorkload
+from podqos.advice.checks.bundle import Bundle, LocatedWorkload
 from podqos.advice.checks.checking import check
-from podqos.advice.checks.finding import FieldEdit, Finding, Patch, Subject, SuppressedBy, Suppression
+from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding, Patch, SuppressedBy, Suppression
 from podqos.advice.fixes.fixing import Fixes, fix
 from podqos.manifest.edits.apply import Reason
 from podqos.manifest.reading import read
@@ -38,8 +38,8 @@ def findings_in(texts: Mapping[str, bytes]) -> list[Finding]:
         reading = read(source, data)
         for workload, place in zip(reading.workloads, reading.places, strict=True):
             metadata = workload.metadata
-            subject = Subject(workload.kind, metadata.name, metadata.namespace, "v1", source, place)
-            workloads.append(FoundWorkload(workload, subject))
+            subject = CheckedObject(workload.kind, metadata.name, metadata.namespace, "v1", source, place)
+            workloads.append(LocatedWorkload(workload, subject))
     return list(check(Bundle(tuple(workloads))))
 
 
@@ -126,7 +126,7 @@ def test_a_template_is_left_alone_as_a_whole():
 
 def finding(check: str, data: bytes, *edits: FieldEdit) -> Finding:
     first = findings_in({"a.yaml": data})[0]
-    return replace(first, check=check, patch=Patch(edits))
+    return replace(first, check=check, patch=Patch.write(*edits))
 
 
 MEMORY = "spec.containers[0].resources.limits.memory"

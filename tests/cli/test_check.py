@@ -17,6 +17,7 @@ import yaml
 from podqos.cli.main import main
 from podqos.report.check.value import CheckReport
 from report.sarif_rules import problems as sarif_problems
+from said import without_assumptions
 
 # The sidecar keeps the pod from being Guaranteed: PQ101, a warning with a complete patch.
 BURSTABLE = """\
@@ -71,7 +72,7 @@ def check(capsys, *arguments: object) -> tuple[int, str, str]:
     """Run the command and return exit code, standard output and standard error."""
     code = main(["check", *map(str, arguments)])
     captured = capsys.readouterr()
-    return code, captured.out, captured.err
+    return code, captured.out, without_assumptions(captured.err)
 
 
 def found(capsys, *arguments: object) -> list[str]:
@@ -91,6 +92,39 @@ def test_a_finding_is_told_with_place_reason_consequence_and_patch(capsys):
     assert "container envoy" in out
     assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
     assert "1 finding (1 warning) about 1 object in 1 file" in out
+
+
+def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
+    write(BURSTABLE.replace("      containers:\n", "      priorityClassName: gold\n      containers:\n", 1))
+    assumed = [
+        ("node memory", "64Gi", "--node-memory"),
+        ("cluster policies", "none", "-f POLICIES"),
+        ("priority of class gold", "0", "-f its PriorityClass"),
+    ]
+    line = "; ".join(f"{what} {value} ({state_with})" for what, value, state_with in assumed)
+
+    for options in ([], ["--diff"], ["--patch-format", "kubectl"]):
+        main(["check", "web.yaml", *options])
+        assert f"assumed: {line}\n" in capsys.readouterr().err
+    main(["check", "web.yaml", "-o", "json"])
+    out, err = capsys.readouterr()
+    assert [tuple(each.values()) for each in json.loads(out)["assumptions"]] == assumed
+    assert err == ""
+
+
+def test_stated_memory_counts_before_a_node_and_both_leave_nothing_assumed(capsys):
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: worker}\nstatus: {capacity: {memory: 8Gi}}\n"
+    write(f"{BURSTABLE}---\n{node}")
+
+    def scores(*options):
+        main(["check", "web.yaml", "-o", "json", *options])
+        report = json.loads(capsys.readouterr().out)
+        assert not any(each["what"] == "node memory" for each in report["assumptions"])
+        return {item["effects"]["now"]["oomScoreAdj"] for item in report["items"] if item["check"] == "PQ101"}
+
+    # 1000 − 1000 × 128Mi / the node's memory
+    assert scores() == {985}
+    assert scores("--node-memory", "4Gi") == {969}
 
 
 def test_nothing_found_is_said_and_all_well(capsys):

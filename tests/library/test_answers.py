@@ -91,3 +91,17 @@ def test_a_kubelet_comes_from_a_file(tmp_path):
     answer = podqos.explain(objects, options)
     assert answer.items[0].cgroups[0].path.startswith("/kubepods/")
     assert answer.assumptions == ()
+
+
+@pytest.mark.parametrize("memory", ["0", "-1", "1"])
+def test_a_node_with_next_to_no_memory_does_not_count(tmp_path, memory):
+    node = f"apiVersion: v1\nkind: Node\nmetadata: {{name: broken}}\nstatus: {{capacity: {{memory: {memory}}}}}\n"
+    (tmp_path / "web.yaml").write_text(f"{LIMITS_ONLY}---\n{node}")
+    answer = podqos.explain(podqos.load(tmp_path))
+    assert answer.node_memory_bytes == 64 << 30
+    assert answer.assumptions[0].what == "node memory"
+
+
+def test_so_little_stated_is_no_node():
+    with pytest.raises(podqos.InputError, match="1 bytes are not the memory of a node"):
+        podqos.explain(podqos.load(PLATFORM), podqos.ExplainOptions(node_memory_bytes=1))

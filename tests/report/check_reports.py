@@ -5,9 +5,18 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.facts import NoDiskLimit
-from podqos.advice.checks.finding import Consequence, Effect, Severity, Subject
-from podqos.report.check.value import CheckReport, EditReport, FindingReport, PatchReport, Summary, SuppressionReport
+from podqos.advice.checks.finding import (
+    CheckedObject,
+    Consequence,
+    Effect,
+    FieldEdit,
+    Patch,
+    Severity,
+    SuppressedBy,
+    Suppression,
+)
+from podqos.advice.checks.sizes import NoDiskLimit
+from podqos.report.check.value import CheckReport, CheckSummary, FindingReport
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
 """Markup, escapes, separators, control characters and more than ASCII."""
@@ -29,13 +38,7 @@ PLAIN = FindingReport(
     consequence="it is evicted before shop/api",
     facts=NoDiskLimit(containers=("proxy",)),
     effects=Consequence(Effect.ORDER),
-    patch=PatchReport(
-        is_complete=True,
-        edits=(EditReport("spec.template.spec.containers[1].resources.limits.cpu", "100m", None),),
-        needs_choice=None,
-        candidates=(),
-        text="spec.template.spec.containers[1].resources.limits.cpu: 100m",
-    ),
+    patch=Patch.write(FieldEdit("spec.template.spec.containers[1].resources.limits.cpu", "100m")),
     fingerprint="0123456789abcdef",
     suppression=None,
 )
@@ -53,24 +56,24 @@ WORSE = replace(
     patch=replace(PLAIN.patch, text=NASTY),
 )
 NOTE = replace(PLAIN, check="PQ108", check_name="no-ephemeral-storage-limit", severity=Severity.INFO, container=None)
-SUPPRESSED = replace(PLAIN, container="other", suppression=SuppressionReport("annotation", f"because {NASTY}"))
-KNOWN = replace(PLAIN, name="known", suppression=SuppressionReport("baseline", ""))
+SUPPRESSED = replace(PLAIN, container="other", suppression=Suppression(SuppressedBy.ANNOTATION, f"because {NASTY}"))
+KNOWN = replace(PLAIN, name="known", suppression=Suppression(SuppressedBy.BASELINE))
 
 REPORT = CheckReport(
     items=(PLAIN, NOTE, SUPPRESSED, KNOWN, WORSE),
-    summary=Summary(
+    summary=CheckSummary(
         files=2, objects=3, errors=1, warnings=1, infos=1, suppressed=1, in_baseline=1, below_min_severity=2
     ),
     kubernetes_version="1.36",
     fail_on=FailOn.WARNING,
 )
 CHECKED = (
-    Subject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
-    Subject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
-    Subject("Node", "node-1", "", "v1", "apps/web.yaml"),
-    Subject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
+    CheckedObject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
+    CheckedObject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
+    CheckedObject("Node", "node-1", "", "v1", "apps/web.yaml"),
+    CheckedObject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
 )
-EMPTY = CheckReport(
-    (), Summary(files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0),
-    "1.36", FailOn.WARNING,
-)  # fmt: skip
+_NOTHING = CheckSummary(
+    files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0
+)
+EMPTY = CheckReport((), _NOTHING, "1.36", FailOn.WARNING)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import FailOn
+from podqos.library.checking.examples import good_example
 from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.github import escape_data, escape_property, github
 from podqos.report.check.html import html
@@ -167,11 +168,11 @@ def as_json(value: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     "log",
     [
-        sarif(REPORT, "0.1.0"),
-        sarif(REPORT, "0.1.0", fixes=FIXES),
-        sarif(EMPTY, "0.1.0"),
-        sarif(EMPTY, "0.1.0", problems=[Problem("a b.yaml", 0, 0, Severity.ERROR, "", "gone", "")]),
-        sarif(EMPTY, "0.1.0", problems=[Problem("-", 3, 4, Severity.WARNING, "kind", "odd", "")]),
+        sarif(REPORT, "0.1.0", good_example),
+        sarif(REPORT, "0.1.0", good_example, fixes=FIXES),
+        sarif(EMPTY, "0.1.0", good_example),
+        sarif(EMPTY, "0.1.0", good_example, problems=[Problem("a b.yaml", 0, 0, Severity.ERROR, "", "gone", "")]),
+        sarif(EMPTY, "0.1.0", good_example, problems=[Problem("-", 3, 4, Severity.WARNING, "kind", "odd", "")]),
     ],
     ids=["findings", "fixes", "none", "unreadable file", "warning"],
 )
@@ -197,19 +198,19 @@ SPOILT = {
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT.keys())
 def test_what_breaks_the_standard_is_noticed(spoil):
-    log = as_json(sarif(REPORT, "0.1.0"))
+    log = as_json(sarif(REPORT, "0.1.0", good_example))
     spoil(log)
     assert problems(log)
 
 
 def test_every_check_is_a_rule_with_help():
-    rules = as_json(sarif(EMPTY, "0.1.0"))["runs"][0]["tool"]["driver"]["rules"]
+    rules = as_json(sarif(EMPTY, "0.1.0", good_example))["runs"][0]["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == list(CHECKS)
     assert all(rule["help"]["text"] and rule["help"]["markdown"] for rule in rules)
 
 
 def test_a_result_has_level_places_fingerprint_and_suppressions():
-    results = as_json(sarif(REPORT, "0.1.0", fixes=FIXES))["runs"][0]["results"]
+    results = as_json(sarif(REPORT, "0.1.0", good_example, fixes=FIXES))["runs"][0]["results"]
     assert [result["level"] for result in results] == ["warning", "note", "warning", "warning", "error"]
     first, suppressed, known = results[0], results[2], results[3]
     location = first["locations"][0]
@@ -224,7 +225,7 @@ def test_a_result_has_level_places_fingerprint_and_suppressions():
 
 def test_problems_of_the_input_are_notifications():
     problem = Problem("a.yaml", 3, 4, Severity.ERROR, "spec", "unknown", "")
-    invocation = as_json(sarif(EMPTY, "0.1.0", problems=[problem]))["runs"][0]["invocations"][0]
+    invocation = as_json(sarif(EMPTY, "0.1.0", good_example, problems=[problem]))["runs"][0]["invocations"][0]
     assert invocation["executionSuccessful"] is False
     assert invocation["toolExecutionNotifications"][0]["message"] == {"text": "unknown"}
 
@@ -304,7 +305,7 @@ class Page(HTMLParser):
 
 def page_of(report) -> Page:
     page = Page()
-    page.feed("\n".join(html(report)))
+    page.feed("\n".join(html(report, good_example)))
     page.close()
     return page
 
@@ -318,18 +319,18 @@ def test_the_page_is_whole_and_needs_nothing_else():
     assert all(address.startswith("#PQ") for address in addresses)
     ids = {attributes.get("id") for _, attributes in page.tags}
     assert {address[1:] for address in addresses} <= ids
-    assert "url(" not in "".join(html(REPORT))
+    assert "url(" not in "".join(html(REPORT, good_example))
 
 
 def test_what_the_page_quotes_is_text_and_no_markup():
     page = page_of(REPORT)
     shown = NASTY.replace("\x00", "\N{REPLACEMENT CHARACTER}").replace("\x1b", "\N{REPLACEMENT CHARACTER}")
     assert shown in page.text
-    assert "<b>&" not in "".join(html(REPORT))
+    assert "<b>&" not in "".join(html(REPORT, good_example))
 
 
 def test_the_page_follows_the_readers_choice_of_light_and_dark():
-    text = "".join(html(REPORT))
+    text = "".join(html(REPORT, good_example))
     assert "prefers-color-scheme: dark" in text
     assert "color-scheme: light dark" in text
 

@@ -49,7 +49,7 @@ def emit(
     if arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
-        print("\n".join(lines(value, style_for(arguments.color))))
+        sys.stdout.writelines(f"{line}\n" for line in lines(value, style_for(arguments.color)))
     say_assumptions(getattr(value, "assumptions", ()))
 
 

@@ -19,10 +19,10 @@ from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.qos.oom import component_scores
 from podqos.report.survival.ranking import RankReport, rank_report
-from podqos.report.text.words import mebibytes
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.usage_file import UsageRow
+from podqos.wording import mebibytes
 
 
 def rank(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import Subject
+from podqos.advice.checks.finding import CheckedObject
 from podqos.manifest.kubelet import Notation
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
 
 
-class FoundWorkload(Struct, frozen=True, gc=False):
+class LocatedWorkload(Struct, frozen=True, gc=False):
     """A workload and where it stands."""
 
     workload: Workload
-    subject: Subject
+    subject: CheckedObject
 
 
 class FoundKubelet(Struct, frozen=True):
     """A kubelet's configuration, where it stands and how it is written."""
 
     configuration: KubeletConfiguration
-    subject: Subject
+    subject: CheckedObject
     notation: Notation = Notation.CONFIGURATION
     arguments: dict[str, list[str]] | None = None
     """Where it is written as flags: the values of each."""
@@ -45,10 +45,10 @@ class Resize(Struct, frozen=True):
     """A pod that runs, and the workload it is to be resized to."""
 
     old: Pod
-    new: FoundWorkload
+    new: LocatedWorkload
 
 
-class Surroundings(Struct, frozen=True):
+class ClusterObjects(Struct, frozen=True):
     """Everything but the workloads."""
 
     cluster: Cluster | None = None
@@ -57,22 +57,24 @@ class Surroundings(Struct, frozen=True):
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     kubelets: tuple[FoundKubelet, ...] = ()
-    subjects: tuple[Subject, ...] = ()
+    node_memory_bytes: int = 64 << 30
+    """Of the node that pods run on."""
+    subjects: tuple[CheckedObject, ...] = ()
     """Where policies, nodes and the rest stand; one that is not listed is spoken of without a place."""
 
-    def subject(self, kind: str, name: str, namespace: str = "") -> Subject:
+    def subject(self, kind: str, name: str, namespace: str = "") -> CheckedObject:
         """Return where an object stands."""
         for subject in self.subjects:
             if subject.kind == kind and subject.name == name and subject.namespace == namespace:
                 return subject
-        return Subject(kind, name, namespace)
+        return CheckedObject(kind, name, namespace)
 
 
 class Bundle(Struct, frozen=True):
     """All that is checked together."""
 
-    workloads: tuple[FoundWorkload, ...] = ()
-    surroundings: Surroundings = Surroundings()
+    workloads: tuple[LocatedWorkload, ...] = ()
+    surroundings: ClusterObjects = ClusterObjects()
     resizes: tuple[Resize, ...] = ()
 
 
@@ -80,8 +82,8 @@ class CheckOptions(Struct, frozen=True):
     """What checks go by besides the objects."""
 
     profile: Profile = LATEST
-    node_memory_bytes: int = 64 << 30
-    """Of a node, where the bundle has none."""
+    node_memory_bytes: int | None = None
+    """Of the node that pods run on; None: of the smallest Node among the objects, or 64Gi."""
     inject: tuple[str, ...] = ()
     """Injectors that add containers to every pod: istio, linkerd, vault."""
     memory_ratio: Fraction = Fraction(4)

@@ -1,18 +1,78 @@
-"""Every check by its id: what it is called, why it matters, how to mend it, and an example of each.
+"""Every check by its id.
 
 Ids are for ever: PQ1xx classes and sizes of workloads, PQ2xx policies, PQ3xx priority and order, PQ4xx the kubelet,
-PQ5xx what nodes can hold. A check that is given up keeps its number. The texts are in one file per hundred
-(``catalogue_*``), the rules in ``checks_*``.
+PQ5xx what nodes can hold. A check that is given up keeps its number.
 """
 
 from __future__ import annotations
 
-from podqos.advice.checks.catalogue_capacity import CAPACITY
-from podqos.advice.checks.catalogue_kubelet import KUBELET
-from podqos.advice.checks.catalogue_policies import POLICIES
-from podqos.advice.checks.catalogue_priority import PRIORITY
-from podqos.advice.checks.catalogue_workloads import WORKLOADS
-from podqos.advice.checks.finding import Check
+from typing import TypeAlias
 
-CHECKS: dict[str, Check] = {check.id: check for check in (*WORKLOADS, *POLICIES, *PRIORITY, *KUBELET, *CAPACITY)}
+from podqos.advice.checks import (
+    amounts,
+    capacity,
+    classes,
+    kubelet,
+    policies,
+    priority,
+    resize,
+    sizes,
+    toleration,
+)
+from podqos.advice.checks.check import Check
+
+_MODULES = (amounts, capacity, classes, kubelet, policies, priority, resize, sizes, toleration)
+
+CHECKS: dict[str, Check] = {
+    check.id: check
+    for check in sorted(
+        (each for module in _MODULES for each in vars(module).values() if isinstance(each, Check)),
+        key=lambda check: check.id,
+    )
+}
 """All checks by id, in the order of their ids."""
+
+Facts: TypeAlias = (
+    classes.NearlyGuaranteed
+    | classes.NothingSet
+    | sizes.LimitFarAboveRequest
+    | sizes.RequestFollowsLimit
+    | sizes.NoMemoryLimit
+    | sizes.NoDiskLimit
+    | sizes.UnboundedVolume
+    | amounts.RequestAboveLimit
+    | amounts.RefusedByServer
+    | resize.ClassChange
+    | sizes.SmallSidecar
+    | sizes.FractionalCPU
+    | toleration.ComesBack
+    | amounts.ZeroAmount
+    | amounts.ImplausibleAmount
+    | policies.HiddenLimit
+    | policies.TwoDefaults
+    | policies.Unstated
+    | policies.OverQuota
+    | priority.NoPriority
+    | priority.PriorityContradictsClass
+    | priority.SystemPriority
+    | priority.UnknownPriorityClass
+    | priority.BudgetIsNoShield
+    | kubelet.MemoryUnwatched
+    | kubelet.SoftAfterHard
+    | kubelet.SoftWithoutGrace
+    | kubelet.KernelFirst
+    | kubelet.SoftNotCovered
+    | kubelet.NothingReserved
+    | kubelet.SwapHidesPressure
+    | kubelet.PodsNotEnforced
+    | kubelet.ReclaimsTooMuch
+    | kubelet.NoEffect
+    | kubelet.GraceCut
+    | kubelet.KubeletRefuses
+    | kubelet.OverReserved
+    | kubelet.QOSCgroupsOff
+    | capacity.Overcommitted
+    | capacity.Overfull
+    | capacity.LargerThanAnyNode
+)
+"""What a finding can be about, in the order of the checks' ids."""

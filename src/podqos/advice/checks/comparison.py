@@ -2,8 +2,8 @@
 
 All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
 One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
-two by two, so that more pods change nothing about the rest. Nobody measured what the pods use; ``Usage`` says what is
-assumed.
+two by two, so that more pods change nothing about the rest. Nobody measured what the pods use:
+``AssumedUsage`` says what is assumed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import Effect, Finding, Subject
+from podqos.advice.checks.finding import CheckedObject, Effect, Finding
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, Variant
 from podqos.eviction.ranking import Ranking
@@ -102,7 +102,11 @@ def _compared(
 
 
 def _outliving(
-    order: Mapping[str, int], uid: str, repaired: str | None, subject: Subject, peers: Sequence[tuple[str, Sketch]]
+    order: Mapping[str, int],
+    uid: str,
+    repaired: str | None,
+    subject: CheckedObject,
+    peers: Sequence[tuple[str, Sketch]],
 ) -> str | None:
     """Return the least important that dies later now, and with the patch would die earlier.
 

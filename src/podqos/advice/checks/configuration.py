@@ -6,7 +6,6 @@ The names and shapes here are those of the file, and its published schema is mad
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import StrEnum
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Annotated
@@ -16,24 +15,11 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Finding, Severity, SuppressedBy, Suppression
+from podqos.advice.checks.finding import FailOn, Finding, Severity, SuppressedBy, Suppression
 from podqos.model.quantity import Quantity
 
 Globs = tuple[str, ...]
 """Patterns with ``*``, ``?`` and ``[…]``; a ``*`` also crosses slashes."""
-
-
-class FailOn(StrEnum):
-    """From which severity on findings make a gate fail."""
-
-    ERROR = "error"
-    WARNING = "warning"
-    INFO = "info"
-    NEVER = "never"
-
-    def fails(self, severity: Severity) -> bool:
-        """Whether a finding of this severity makes it fail."""
-        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
 
 
 def _says(text: str) -> Meta:
@@ -57,7 +43,7 @@ class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
         return not (self.checks or self.objects or self.namespaces or self.containers or self.paths)
 
 
-class Settings(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """What checks go by; everything has a default."""
 
     memory_ratio: Annotated[
@@ -90,11 +76,11 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
         tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
     ] = ()
     disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
-    options: Annotated[Settings, _says("what checks go by")] = Settings()
+    options: Annotated[StatedOptions, _says("what checks go by")] = StatedOptions()
     ignore: Annotated[tuple[Ignore, ...], _says("findings that do not matter here")] = ()
 
 
-def options_of(settings: Settings, options: CheckOptions) -> CheckOptions:
+def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
     """Return the options with what the file states; its amounts must have been read before."""
     stated: dict[str, object] = {}
     for name in ("memory_ratio", "cpu_budget", "memory_budget"):

@@ -1,19 +1,18 @@
 """What a check finds, as values: where, what, what follows for survival, and what to write instead.
 
-A finding carries no sentence. Its facts are one of the structures of ``facts``, its consequence says who dies before
-whom, its patch is a list of fields with their new values; ``report.finding_words`` makes text of them. The text that
-belongs to a check and not to a finding (its title, why it matters) is data of the catalogue.
+The facts of a finding are a structure of its check, which also words them. Its consequence says who dies before whom;
+its patch is a list of fields with their new values. The text that belongs to a check and not to a finding (its title,
+why it matters) is data of the check.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from podqos.advice.checks.facts import Facts
 from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
 
@@ -36,19 +35,62 @@ class Severity(StrEnum):
 
 _RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
+
+class FailOn(StrEnum):
+    """From which severity on findings make a gate fail."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+    def fails(self, severity: Severity) -> bool:
+        """Whether a finding of this severity makes it fail."""
+        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
+
+
+class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="camel"):
+    """What one finding is about, as data: which resource, which numbers. Amounts are texts, as Kubernetes prints them.
+
+    Every check has a structure of its own, or shares one. They are tagged with their names, so that a finding written
+    as JSON can be read back.
+    """
+
+    def what(self, container: str) -> str:
+        """Return what was found, without a full stop; ``container`` is the finding's, or nothing."""
+        raise NotImplementedError
+
+
 EditValue: TypeAlias = str | int | bool | list[str] | dict[str, str] | None
 
 
 class FieldEdit(Struct, frozen=True, gc=False):
-    """One field to write. Parents that are not there are made."""
+    """One field to write; ``value`` null removes it. Parents that are not there are made."""
 
     path: str
     """From the object's root, as ``manifest.plain.format_path`` writes it:
     ``spec.template.spec.containers[0].resources.limits.memory``, ``evictionHard[memory.available]``."""
     value: EditValue
-    """None removes the field."""
     replaces: str | None = None
     """What stands there now, for a reader; None where there is nothing."""
+
+    @property
+    def text(self) -> str:
+        """The edit in words: ``path: value``."""
+        if self.value is None:
+            return f"remove {self.path}"
+        was = f" (was {self.replaces})" if self.replaces else ""
+        return f"{self.path}: {_written(self.value)}{was}"
+
+
+def _written(value: EditValue) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        return f"[{', '.join(value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}: {text}' for key, text in value.items())}}}"
+    return str(value)
 
 
 class Choice(StrEnum):
@@ -78,24 +120,53 @@ class Choice(StrEnum):
     """A larger quota, or fewer or smaller pods."""
 
 
-class Patch(Struct, frozen=True, gc=False):
-    """What to write to make the finding go away."""
+_CHOICES = {
+    Choice.RESOURCES: "choose requests and limits that fit what the containers use",
+    Choice.MEMORY_LIMIT: "choose a memory limit",
+    Choice.EPHEMERAL_STORAGE_LIMIT: "choose an ephemeral-storage limit",
+    Choice.VOLUME_SIZE_LIMIT: "choose a size limit",
+    Choice.PRIORITY_CLASS: "choose a PriorityClass",
+    Choice.SMALLER_LIMITS: "choose whose limits to lower, or add nodes",
+    Choice.SMALLER_REQUESTS: "choose whose requests to lower, or add nodes",
+    Choice.ONE_DEFAULT: "choose which LimitRange gives the default",
+    Choice.RESERVATION: "choose what to reserve, from what the daemons use",
+    Choice.SIDECAR_FORM: "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
+    Choice.AMOUNT: "choose an amount that the API server takes",
+    Choice.THRESHOLD: "choose a setting that the kubelet takes",
+    Choice.INJECTOR_RESOURCES: "choose what the injected containers request and are limited to",
+    Choice.QUOTA: "raise the quota, or ask for fewer or smaller pods",
+}
 
-    edits: tuple[FieldEdit, ...] = ()
-    """Complete: all of them together are enough. Empty where something has to be chosen first."""
-    needs_choice: Choice | None = None
-    paths: tuple[str, ...] = ()
-    """Where the chosen values are to be written."""
-    candidates: tuple[str, ...] = ()
+
+class Patch(Struct, frozen=True, gc=False, rename="camel"):
+    """What makes the finding go away."""
+
+    is_complete: bool
+    """Whether it can be applied as it is (``--fix``); otherwise something has to be chosen first."""
+    edits: tuple[FieldEdit, ...]
+    """All of them together are enough. Empty where something has to be chosen first."""
+    needs_choice: Choice | None
+    candidates: tuple[str, ...]
     """What can be chosen, where that is known: the names of priority classes."""
+    text: str
+    """The same in words, a line for each edit."""
+    paths: tuple[str, ...]
+    """Where the chosen values are to be written."""
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether it can be applied without asking anybody."""
-        return self.needs_choice is None and bool(self.edits)
+    @classmethod
+    def write(cls, *edits: FieldEdit) -> Patch:
+        """Return the patch that makes all of these edits."""
+        return cls(bool(edits), edits, None, (), "\n".join([edit.text for edit in edits]), ())
+
+    @classmethod
+    def choose(cls, choice: Choice, paths: Sequence[str] = (), candidates: tuple[str, ...] = ()) -> Patch:
+        """Return the patch that lacks a choice, which is then written at ``paths``."""
+        named = f": {' or '.join(candidates)}" if candidates else ""
+        where = f" ({', '.join(paths)})" if paths else ""
+        return cls(False, (), choice, candidates, f"{_CHOICES[choice]}{named}{where}", tuple(paths))
 
 
-class Subject(Struct, frozen=True, gc=False):
+class CheckedObject(Struct, frozen=True, gc=False):
     """The object a finding is about, and where it stands."""
 
     kind: str
@@ -122,7 +193,7 @@ class Subject(Struct, frozen=True, gc=False):
         return (self.place.chunk.start, self.place.document, *indexes)
 
 
-class Standing(Struct, frozen=True, gc=False, rename="camel"):
+class PodStanding(Struct, frozen=True, gc=False, rename="camel"):
     """Where a pod stands when memory runs short."""
 
     qos_class: QOSClass
@@ -135,7 +206,7 @@ class Standing(Struct, frozen=True, gc=False, rename="camel"):
     """Critical: the kubelet never evicts it."""
 
 
-class Usage(StrEnum):
+class AssumedUsage(StrEnum):
     """What pods are assumed to use where nothing is measured."""
 
     LIMITS = "limits"
@@ -163,9 +234,9 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     """What a finding does to survival: who dies before whom because of it."""
 
     effect: Effect
-    now: Standing | None = None
+    now: PodStanding | None = None
     """Of the pods of the subject; None for findings about nodes."""
-    repaired: Standing | None = None
+    repaired: PodStanding | None = None
     """Where they would stand but for the finding; None where that is not known, or the same."""
     evicted_before: str | None = None
     """The least important workload that the kubelet evicts after the subject, and, but for the finding, would evict
@@ -178,7 +249,7 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     """Whom the kubelet would take first; for findings about nodes."""
     first_killed: str | None = None
     """Whom the kernel takes first."""
-    usage: Usage = Usage.LIMITS
+    usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 
 
@@ -191,7 +262,7 @@ class SuppressedBy(StrEnum):
 
 
 class Suppression(Struct, frozen=True, gc=False):
-    """A finding that somebody has seen and left as it is."""
+    """Who said that the finding does not matter, and why."""
 
     by: SuppressedBy
     reason: str = ""
@@ -203,10 +274,10 @@ class Finding(Struct, frozen=True, gc=False):
     check: str
     """The check's id, such as ``PQ101``."""
     severity: Severity
-    subject: Subject
+    subject: CheckedObject
     path: str
     """The field at fault, from the object's root; empty for the object as a whole."""
-    facts: Facts
+    facts: Fact
     consequence: Consequence
     patch: Patch
     container: str | None = None
@@ -232,32 +303,3 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         ordered.append((key, finding.check, finding.path, finding.container or "", len(ordered), finding))
     ordered.sort()
     return tuple(each[-1] for each in ordered)
-
-
-class Example(Struct, frozen=True):
-    """Manifests that show a check, and the options it needs."""
-
-    text: str
-    inject: tuple[str, ...] = ()
-    """Injectors that are simulated."""
-    replaces: str = ""
-    """What runs already and is resized to the first workload of ``text``."""
-
-
-class Check(Struct, frozen=True):
-    """A rule by which findings are made."""
-
-    id: str
-    name: str
-    severity: Severity
-    title: str
-    """What is wrong, in a few words."""
-    why: str
-    """What it does to survival."""
-    fix: str
-    """How to mend it."""
-    bad: Example
-    good: Example
-    effect: Effect = Effect.ORDER
-    references: tuple[str, ...] = ()
-    """Where upstream the rule can be read."""

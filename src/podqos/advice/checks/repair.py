@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import Choice, FieldEdit, Patch
+from podqos.advice.checks.finding import Choice, Patch
+from podqos.advice.checks.view import View
 from podqos.manifest.plain import parse_path
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
@@ -18,18 +19,11 @@ from podqos.model.resources import ResourceRequirements
 from podqos.qos.edits import Edit
 
 
-def patch_of(edits: Sequence[Edit], prefix: str, otherwise: Choice) -> Patch:
+def patch_of(edits: Sequence[Edit], view: View, otherwise: Choice) -> Patch:
     """Return edits as a patch, or, where an amount is missing, what has to be chosen and where it goes."""
     if any(edit.value is None for edit in edits):
-        return Patch(needs_choice=otherwise, paths=tuple(prefix + edit.path for edit in edits))
-    return Patch(tuple(field_edits(edits, prefix)))
-
-
-def field_edits(edits: Iterable[Edit], prefix: str) -> Iterable[FieldEdit]:
-    """Yield edits of amounts, counted from the object's root."""
-    for edit in edits:
-        was = None if edit.replaces is None else str(edit.replaces)
-        yield FieldEdit(prefix + edit.path, None if edit.value is None else str(edit.value), was)
+        return view.choose(otherwise, *(edit.path for edit in edits))
+    return Patch.write(*(view.edit(edit.path, edit.value, edit.replaces) for edit in edits))
 
 
 def with_edits(pod: Pod, edits: Iterable[Edit]) -> Pod | None:

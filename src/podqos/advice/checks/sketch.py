@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.facts import Facts
-from podqos.advice.checks.finding import Consequence, Finding, Patch, Standing, Subject
-from podqos.advice.checks.suppression import IGNORE_ANNOTATION, suppression_by
+from podqos.advice.checks.check import IGNORE_ANNOTATION, Check
+from podqos.advice.checks.finding import CheckedObject, Consequence, Fact, Finding, Patch, PodStanding
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass
@@ -15,7 +14,7 @@ from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
 
 
-class Demand(Struct, frozen=True, gc=False):
+class TotalDemand(Struct, frozen=True, gc=False):
     """What all pods of a workload ask for, in thousandths of a core and in bytes."""
 
     pods: int
@@ -28,7 +27,7 @@ class Demand(Struct, frozen=True, gc=False):
 class Sketch(Struct, frozen=True, gc=False):
     """One workload, in short."""
 
-    subject: Subject
+    subject: CheckedObject
     prefix: str
     """From the object to its pod."""
     qos_class: QOSClass
@@ -36,11 +35,11 @@ class Sketch(Struct, frozen=True, gc=False):
     names_priority: bool
     asks_for_nothing: bool
     """Whether the manifest is BestEffort, whatever policies make of it."""
-    standing: Standing | None = None
+    standing: PodStanding | None = None
     """Where somebody may ask for it."""
     grace_seconds: int | None = None
     """What it states as terminationGracePeriodSeconds."""
-    demand: Demand | None = None
+    demand: TotalDemand | None = None
     """Where there are nodes to hold it against."""
     pod: Pod | None = None
     """As stored; where it is to be compared with others."""
@@ -52,18 +51,10 @@ class Sketch(Struct, frozen=True, gc=False):
         """Whether its priority is one of the system's, with which nobody is compared."""
         return self.priority >= SYSTEM_CRITICAL_PRIORITY
 
-    def finding(self, check: str, path: str, facts: Facts, patch: Patch) -> Finding:
+    def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
         """Return a finding about the workload; ``path`` counts from the pod."""
-        return Finding(
-            check,
-            CHECKS[check].severity,
-            self.subject,
-            self.prefix + path,
-            facts,
-            Consequence(CHECKS[check].effect, self.standing),
-            patch,
-            suppression=suppression_by(check, *self.ignores),
-        )
+        finding = check.finding(self.subject, self.prefix + path, facts, patch, self.ignores)
+        return replace(finding, consequence=Consequence(check.effect, self.standing))
 
 
 def sketch_of(view: View) -> Sketch:
@@ -90,7 +81,7 @@ def sketch_of(view: View) -> Sketch:
     )
 
 
-def demand_of(view: View) -> Demand:
+def demand_of(view: View) -> TotalDemand:
     """Return what the pods of a workload ask for together. Of a DaemonSet every node has one."""
     workload = view.workload
     if workload.kind == "DaemonSet":
@@ -98,7 +89,7 @@ def demand_of(view: View) -> Demand:
     else:
         pods = 0 if workload.kind == "PodTemplate" else 1 if workload.replicas is None else workload.replicas
     requests, limits = pod_requests(view.stored), pod_limits(view.stored)
-    return Demand(
+    return TotalDemand(
         pods,
         pods * requests.get(CPU, ZERO).milli_value,
         pods * limits.get(CPU, ZERO).milli_value,

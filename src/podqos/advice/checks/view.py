@@ -6,7 +6,7 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,14 +16,22 @@ from msgspec.structs import replace
 from podqos.admission.defaulting import defaulted
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
 from podqos.admission.stored import with_assumed_classes
-from podqos.advice.checks.bundle import CheckOptions, FoundWorkload, Surroundings
-from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.facts import Facts
-from podqos.advice.checks.finding import Consequence, Effect, Finding, Patch, Standing
-from podqos.advice.checks.suppression import suppression_by
+from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload, Resize
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.finding import (
+    Choice,
+    Consequence,
+    Effect,
+    Fact,
+    FieldEdit,
+    Finding,
+    Patch,
+    PodStanding,
+)
 from podqos.eviction.usage import request_of
-from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, PodStatus, QOSClass, Workload
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, Pod, PodStatus, QOSClass, Workload
 from podqos.model.policy import LimitRange, ResourceQuota, RuntimeClass
+from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
 from podqos.qos.classes import classify
@@ -59,10 +67,11 @@ class Variant(Struct, frozen=True, gc=False):
 class Context:
     """The surroundings, indexed for many questions."""
 
-    def __init__(self, surroundings: Surroundings, options: CheckOptions) -> None:
+    def __init__(self, surroundings: ClusterObjects, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
         self.surroundings = surroundings
+        self.resizes = resizes
+        self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options
-        self.node_memory_bytes = _node_memory_bytes(surroundings, options)
         cluster = surroundings.cluster
         given = () if cluster is None else cluster.policies.priority_classes
         self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
@@ -147,7 +156,7 @@ class Context:
 class View:
     """One workload. ``compares`` says whether its findings are to be compared with other workloads."""
 
-    def __init__(self, found: FoundWorkload, context: Context, *, compares: bool = True) -> None:
+    def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True) -> None:
         self.workload = found.workload
         self.subject = found.subject
         self.context = context
@@ -171,7 +180,7 @@ class View:
         self.findings: list[Finding] = []
         self.variants: list[Variant] = []
         """Pods that findings compare with others, instead of the workload's own."""
-        self._standing: Standing | None = None
+        self._standing: PodStanding | None = None
 
     def _admit(self) -> None:
         self.admission = self.context.admit(self.workload)
@@ -197,7 +206,7 @@ class View:
         return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> PodStanding:
         """Where its pods stand when memory runs short."""
         if self._standing is None:
             self._standing = standing(self.stored, self.stored_class, self.priority, self.context)
@@ -209,9 +218,9 @@ class View:
 
     def report(
         self,
-        check: str,
+        check: Check,
         path: str,
-        facts: Facts,
+        facts: Fact,
         patch: Patch,
         *,
         container: str | None = None,
@@ -223,7 +232,6 @@ class View:
         ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be but for the
         finding, and is asked only where workloads are compared.
         """
-        description = CHECKS[check]
         after = self._variant(repaired()) if self.compares and repaired is not None else None
         before = self._variant(now)
         if before is not None or after is not None:
@@ -231,17 +239,34 @@ class View:
         annotations, of_pod = self.workload.metadata.annotations, self.pod.metadata.annotations
         self.findings.append(
             Finding(
-                check,
-                description.severity,
+                check.id,
+                check.severity,
                 self.subject,
                 self.prefix + path,
                 facts,
-                self._consequence(description.effect, before, after),
+                self._consequence(check.effect, before, after),
                 patch,
                 container,
-                suppression_by(check, annotations, of_pod) if annotations or of_pod else None,
+                check.suppression((annotations, of_pod)) if annotations or of_pod else None,
             )
         )
+
+    def edit(self, path: str, value: Quantity | str | None, was: Quantity | str | None = None) -> FieldEdit:
+        """Return the edit of a field; ``path`` counts from the pod."""
+        return FieldEdit(self.prefix + path, None if value is None else str(value), None if was is None else str(was))
+
+    def choose(self, choice: Choice, *paths: str, candidates: tuple[str, ...] = ()) -> Patch:
+        """Return the patch that lacks a choice; ``paths``, where it is to be written, count from the pod."""
+        return Patch.choose(choice, [self.prefix + path for path in paths], candidates)
+
+    def resources(self, *, only_running: bool = False) -> Iterator[tuple[Container, str]]:
+        """Yield each container as written, and where its resources stand, counted from the pod."""
+        spec = self.pod.spec
+        for index, container in enumerate(spec.containers):
+            yield container, f"spec.containers[{index}].resources"
+        for index, container in enumerate(spec.init_containers):
+            if container.is_sidecar or not only_running:
+                yield container, f"spec.initContainers[{index}].resources"
 
     def _variant(self, pod: Pod | None) -> Pod | None:
         if pod is None:
@@ -268,12 +293,12 @@ class View:
                 return Consequence(Effect.DISK, disk_request=str(request_of(self.stored, EPHEMERAL_STORAGE)))
         return _NO_DISK_REQUEST
 
-    def _standing_of(self, pod: Pod) -> Standing:
+    def _standing_of(self, pod: Pod) -> PodStanding:
         qos_class = classify(pod, self.options.profile).qos_class
         return standing(pod, qos_class, pod.spec.priority or 0, self.context)
 
 
-def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> Standing:
+def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> PodStanding:
     """Return where a stored pod stands."""
     scores = oom_scores(pod, qos_class, context.node_memory_bytes, context.options.profile)
     worst = scores[0]
@@ -281,7 +306,7 @@ def standing(pod: Pod, qos_class: QOSClass, priority: int, context: Context) -> 
         if score.value > worst.value and score.container in _running(pod):
             worst = score
     is_spared = priority >= SYSTEM_CRITICAL_PRIORITY or pod.is_critical
-    return Standing(qos_class, priority, worst.value, worst.container, is_spared)
+    return PodStanding(qos_class, priority, worst.value, worst.container, is_spared)
 
 
 def _running(pod: Pod) -> list[str]:
@@ -302,10 +327,3 @@ def _in_a_namespace(item: Namespaced) -> Namespaced:
     if item.metadata.namespace:
         return item
     return replace(item, metadata=replace(item.metadata, namespace=DEFAULT_NAMESPACE))
-
-
-def _node_memory_bytes(surroundings: Surroundings, options: CheckOptions) -> int:
-    """Return the memory of the smallest node: scores are highest there."""
-    amounts = [node.status.capacity.get("memory") for node in surroundings.nodes]
-    known = [amount.value for amount in amounts if amount is not None]
-    return min(known) if known else options.node_memory_bytes

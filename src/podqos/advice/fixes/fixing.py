@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import EditValue, Finding, Subject
+from podqos.advice.checks.finding import CheckedObject, EditValue, Finding
 from podqos.advice.fixes.patches import ObjectPatch, object_patch, plain_value
 from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, Reason, apply_edits, places_in_order
 from podqos.manifest.lookup import Lookup
@@ -47,7 +47,7 @@ class RefusedFix(Struct, frozen=True):
 class RefusedObject(Struct, frozen=True):
     """An object to be mended by hand."""
 
-    subject: Subject
+    subject: CheckedObject
     fixes: tuple[RefusedFix, ...]
     patch: ObjectPatch | None
     """All of them together, except those that contradict what was written; None where nothing is left of them."""

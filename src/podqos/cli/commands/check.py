@@ -12,13 +12,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from podqos.cli.options import add_filename_option, add_kubelet_option, add_schema_option
-from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.options import add_filename_option, add_kubelet_option
+from podqos.cli.output import add_output_options, print_schema, print_value
+from podqos.cli.terminal import style_for
 
 if TYPE_CHECKING:
-    from podqos.advice.checks.finding import Check
+    from podqos.advice.checks.check import Check
 
-_OUTPUTS = ("table", "json", "yaml", "sarif", "github", "junit", "html")
 _SEVERITIES = ("error", "warning", "info")
 
 
@@ -26,13 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos check``."""
     parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; the same as -f")
     add_filename_option(parser)
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=_OUTPUTS,
-        default="table",
-        help="table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: "
-        "for CI servers; html: a page (default: table)",
+    add_output_options(
+        parser,
+        ("table", "json", "yaml", "sarif", "github", "junit", "html"),
+        "podqos.report.check.value:CheckReport",
+        "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
+        "servers; html: a page",
     )
     _add_cluster_options(parser)
     _add_gate_options(parser)
@@ -52,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = parser.add_argument_group("about the checks")
     about.add_argument("--list", action="store_true", help="list all checks and exit (also with -o json or yaml)")
     about.add_argument("--explain", metavar="ID", help="explain one check, by id or name, and exit")
-    add_schema_option(parser)
     parser.add_argument("--config-schema", action="store_true", help="print the JSON Schema of .podqos.yaml and exit")
-    add_colour_option(parser)
 
 
 def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +87,9 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="add what a sidecar injector adds to every pod: istio, linkerd or vault; may be repeated",
     )
-    cluster.add_argument("--node-memory", metavar="QUANTITY", help="memory of a node, where no Node is given")
+    cluster.add_argument(
+        "--node-memory", metavar="QUANTITY", help="memory of a node (default: of the smallest Node, else 64Gi)"
+    )
     add_kubelet_option(cluster)
     newest = ".".join(map(str, NEWEST))
     cluster.add_argument("--kubernetes-version", metavar="X.Y", help=f"whose rules to use (default: {newest})")
@@ -114,17 +113,8 @@ def _add_gate_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, print, and return the exit code."""
-    if arguments.schema:
-        from podqos.cli.output import print_schema
-        from podqos.report.check.value import CheckReport
-
-        print_schema(CheckReport)
-        return 0
     if arguments.config_schema:
-        from podqos.advice.checks.configuration import Configuration
-        from podqos.cli.output import print_schema
-
-        print_schema(Configuration)
+        print_schema("podqos.advice.checks.configuration:Configuration")
         return 0
     if arguments.list or arguments.explain:
         return _about_checks(arguments)
@@ -135,16 +125,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.advice.checks.catalogue import CHECKS
+    from podqos.library.checking.examples import good_example
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
     checks = [_check_named(arguments.explain)] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
-        from podqos.cli.output import print_value
-
-        print_value(check_catalogue.check_list(checks), arguments.output)
+        print_value(check_catalogue.check_list(checks, good_example), arguments.output)
     elif arguments.explain:
-        print("\n".join(check_catalogue.page(checks[0], style)))
+        print("\n".join(check_catalogue.page(checks[0], good_example, style)))
     else:
         print("\n".join(check_catalogue.table(checks, style)))
     return 0

@@ -1,49 +1,40 @@
-"""One run of ``podqos check``: settings, findings, what is left alone, output, exit code."""
+"""One run of ``podqos check``: from options to the library, and from its answer to output and exit code."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.baseline import Baseline, BaselineEntry, Compared, ObjectKey, baseline_of, compare
+from podqos.advice.checks.baseline import Baseline, BaselineEntry, baseline_of
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.configuration import FailOn, ignored, options_of
-from podqos.advice.checks.finding import Finding, Severity, SuppressedBy
-from podqos.cli.options import amount_option
+from podqos.advice.checks.configuration import options_of
+from podqos.advice.checks.finding import FailOn, Severity, SuppressedBy
+from podqos.advice.checks.gate import Gate
+from podqos.cli.inputs import print_problems
+from podqos.cli.options import stated_node_memory
+from podqos.cli.output import emit, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
+from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
-from podqos.library.checking.files import Checked, Checking, Inputs
 from podqos.library.inputs.files import STDIN, existing_files, manifest_files, read_bytes
-from podqos.manifest.problems import Problem
-from podqos.manifest.problems import Severity as ProblemSeverity
 from podqos.model.profile import LATEST, parse_version
-from podqos.report.check.value import CheckReport, Summary
-from podqos.report.text.words import unknown_classes
+from podqos.report.check.value import CheckReport
+from podqos.report.text.style import Style
 
 # So many entries of a baseline are told one by one.
 _STALE_SHOWN = 10
 # Working out what to replace takes a few thousandths of a second for each finding.
 _MOST_FIXES = 2_000
-
-
-class Look(Struct, frozen=True):
-    """The files at one moment, and what is to be said about them."""
-
-    checking: Checking
-    checked: Checked
-    compared: Compared
 
 
 class CheckRun:
@@ -63,68 +54,53 @@ class CheckRun:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
         self._config = configuration_for(given, arguments.config_file)
         self._files = self._without_own_files(manifest_files(given, "check"))
-        settings = self._config.configuration
-        self._min_severity = Severity(arguments.min_severity or settings.min_severity or Severity.INFO)
-        self._relative_paths: dict[str, str] = {}
-        self._fail_on = FailOn(arguments.fail_on or settings.fail_on or FailOn.WARNING)
 
     def run(self) -> int:
         """Check, print, and return the exit code."""
+        arguments = self._arguments
         if self._config.problems:
-            return _close(self._config.problems)
-        if self._arguments.write_baseline and self._baseline_path is None:
+            return 2 if print_problems(self._config.problems) else 0
+        if arguments.write_baseline and self._baseline_path is None:
             raise InvalidOption("into which file?", where="--write-baseline", fix="name it with --baseline FILE")
-        look = self._look()
-        if self._arguments.write_baseline:
-            return self._write_baseline(look)
-        if self._arguments.patch_format and not self._arguments.fix:
-            return self._print_patches(look)
-        if self._arguments.diff or self._arguments.fix:
-            return self._fix(look)
-        self._print(look)
-        return self._end(look)
+        checked = self._checked()
+        if arguments.write_baseline:
+            return self._write_baseline(checked)
+        if arguments.patch_format and not arguments.fix:
+            from podqos.report.check.object_patches import patch_lines
 
-    def _look(self, texts: Mapping[str, bytes] | None = None) -> Look:
-        """Check everything; ``texts`` are what files are to hold, whatever they say now."""
-        checking = Checking(self._inputs, self._options, texts, progress_line("reading file"))
-        checked = checking.check()
-        return Look(checking, checked, self._compared(checked))
+            _print_lines(patch_lines(checked.patches(), arguments.patch_format))
+            say_assumptions(checked.assumptions)
+        elif arguments.diff or arguments.fix:
+            return self._fix(checked)
+        else:
+            self._print(checked)
+        return self._end(checked)
 
-    def _end(self, look: Look) -> int:
+    def _end(self, checked: Checked) -> int:
         """Say what else there is to say, and return the exit code."""
-        self._tell_stale(look.compared)
-        if look.checked.unknown:
-            print(unknown_classes(look.checked.unknown), file=sys.stderr)
-        if _close(look.checked.problems):
+        self._tell_stale(checked.stale)
+        if print_problems(checked.problems):
             return 2
-        if not look.checked.subjects:
-            others = f" ({look.checked.others} others skipped)" if look.checked.others else ""
-            print(f"nothing to check: no workloads, policies or kubelet configurations{others}", file=sys.stderr)
-        return 1 if any(map(self._fails, look.compared.findings)) else 0
+        if not checked.subjects:
+            others = checked.objects.left_out
+            skipped = f" ({others} others skipped)" if others else ""
+            print(f"nothing to check: no workloads, policies or kubelet configurations{skipped}", file=sys.stderr)
+        return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
 
-    # ---- mending -------------------------------------------------------------------------------------------------
-
-    def _fix(self, look: Look) -> int:
+    def _fix(self, checked: Checked) -> int:
         """Show what would be mended, or mend it and go on with what is left."""
-        from podqos.advice.fixes.fixing import fix
         from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
         style = style_for(arguments.color)
-        after = look
-
-        def recheck(changed: Mapping[str, bytes]) -> list[Finding]:
-            nonlocal after
-            after = self._look(look.checking.texts.changed(changed))
-            return self._open(after)
-
-        fixes = fix(self._open(look), look.checking.texts.text, recheck)
+        fixes, after = checked.fix()
         if arguments.diff:
             print_diff(fixes, style)
         if not arguments.fix:
             print_summary(fixes, style, is_written=False)
-            return self._end(look)
-        from_stdin = look.checking.texts.text(STDIN) if STDIN in look.checking.texts.paths else None
+            say_assumptions(checked.assumptions)
+            return self._end(checked)
+        from_stdin = checked.text(STDIN) if STDIN in self._files else None
         errors = write_fixes(fixes, from_stdin)
         # Standard output is taken where the text of standard input goes there.
         patch_format = arguments.patch_format if from_stdin is None else None
@@ -139,46 +115,48 @@ class CheckRun:
         code = self._end(after)
         return 3 if errors else code
 
-    def _print_patches(self, look: Look) -> int:
-        """Print what to apply to a cluster, or to build on, instead of editing the files."""
-        from podqos.report.check.object_patches import patch_lines
-
-        _print_lines(patch_lines(look.checking.patches(self._open(look)), self._arguments.patch_format))
-        return self._end(look)
-
-    def _open(self, look: Look) -> list[Finding]:
-        """Return the findings that nobody has left alone."""
-        return [
-            finding for finding in look.compared.findings if finding.suppression is None and self._is_severe(finding)
-        ]
-
     # ---- settings ------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def _inputs(self) -> Inputs:
+    def _checked(self) -> Checked:
         arguments = self._arguments
         stored = [*arguments.policies, *map(self._config.resolve, self._config.configuration.policies)]
         known = set(map(os.path.realpath, self._files))
-        described = existing_files(stored) if stored else []
-        return Inputs(
-            files=self._files,
-            described=[path for path in described if os.path.realpath(path) not in known],
-            resized=existing_files(arguments.resize) if arguments.resize else [],
-            namespace=arguments.namespace,
+        policies = [each for each in existing_files(stored) if os.path.realpath(each) not in known] if stored else []
+        resized = existing_files(arguments.resize) if arguments.resize else []
+        progress = progress_line("reading file")
+        return run_checks(
+            load_for_check(self._files, policies, arguments.namespace, progress),
+            self._options,
+            self._gate,
+            resized=load_for_check(resized, namespace=arguments.namespace),
+            progress=progress,
         )
 
-    @cached_property
+    @property
     def _options(self) -> CheckOptions:
         arguments, settings = self._arguments, self._config.configuration
         version = arguments.kubernetes_version or settings.kubernetes_version
         options = options_of(settings.options, CheckOptions())
-        if arguments.node_memory is not None:
-            options = replace(options, node_memory_bytes=amount_option(arguments.node_memory, "--node-memory"))
         return replace(
             options,
+            node_memory_bytes=stated_node_memory(arguments.node_memory) or options.node_memory_bytes,
             profile=parse_version(version) if version else LATEST,
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),
+        )
+
+    @property
+    def _gate(self) -> Gate:
+        arguments, settings = self._arguments, self._config.configuration
+        path = self._baseline_path
+        is_new = arguments.write_baseline and path is not None and not os.path.exists(path)
+        return Gate(
+            min_severity=Severity(arguments.min_severity or settings.min_severity or Severity.INFO),
+            fail_on=FailOn(arguments.fail_on or settings.fail_on or FailOn.WARNING),
+            ignore=settings.ignore,
+            folder=self._config.folder,
+            baseline=Baseline() if path is None or is_new else read_baseline(path),
+            show_suppressed=arguments.show_suppressed or arguments.output in {"sarif", "junit"},
         )
 
     def _without_own_files(self, files: list[str]) -> list[str]:
@@ -190,168 +168,84 @@ class CheckRun:
             if os.path.basename(file) != FILE_NAME and (not baseline or os.path.realpath(file) != baseline)
         ]
 
-    @property
+    @cached_property
     def _baseline_path(self) -> str | None:
         if self._arguments.baseline is not None:
             return str(self._arguments.baseline)
         stated = self._config.configuration.baseline
         return None if stated is None else self._config.resolve(stated)
 
-    # ---- what is left alone --------------------------------------------------------------------------------------
-
-    def _compared(self, checked: Checked) -> Compared:
-        """Mark what the configuration and the baseline say is to be left alone."""
-        findings = [self._ignored(finding) for finding in checked.findings]
-        path = self._baseline_path
-        is_new = self._arguments.write_baseline and path is not None and not os.path.exists(path)
-        baseline = Baseline() if path is None or is_new else read_baseline(path)
-        return compare(findings, baseline, _object_keys(checked))
-
-    def _ignored(self, finding: Finding) -> Finding:
-        rules = self._config.configuration.ignore
-        if finding.suppression is not None or not rules:
-            return finding
-        source = finding.subject.source
-        if source not in self._relative_paths:
-            self._relative_paths[source] = self._config.relative(source)
-        suppression = ignored(finding, rules, self._relative_paths[source])
-        return finding if suppression is None else replace(finding, suppression=suppression)
-
-    def _is_severe(self, finding: Finding) -> bool:
-        return finding.severity.rank <= self._min_severity.rank
-
-    def _is_shown(self, finding: Finding) -> bool:
-        if not self._is_severe(finding):
-            return False
-        shows_suppressed = self._arguments.show_suppressed or self._arguments.output in {"sarif", "junit"}
-        return finding.suppression is None or shows_suppressed
-
-    def _shown(self, look: Look) -> list[Finding]:
-        return [finding for finding in look.compared.findings if self._is_shown(finding)]
-
-    def _fails(self, finding: Finding) -> bool:
-        return self._is_severe(finding) and finding.suppression is None and self._fail_on.fails(finding.severity)
-
-    def _summary(self, look: Look) -> Summary:
-        checked, compared = look.checked, look.compared
-        left = Counter(finding.suppression.by for finding in compared.findings if finding.suppression is not None)
-        counts = Counter(
-            finding.severity
-            for finding in compared.findings
-            if finding.suppression is None and self._is_severe(finding)
-        )
-        below = sum(finding.suppression is None and not self._is_severe(finding) for finding in compared.findings)
-        return Summary(
-            files=len({subject.source for subject in checked.subjects}),
-            objects=len(checked.subjects),
-            errors=counts[Severity.ERROR],
-            warnings=counts[Severity.WARNING],
-            infos=counts[Severity.INFO],
-            suppressed=left[SuppressedBy.ANNOTATION] + left[SuppressedBy.CONFIGURATION],
-            in_baseline=left[SuppressedBy.BASELINE],
-            below_min_severity=below,
-            stale_baseline_entries=len(compared.stale),
-        )
-
-    def _write_baseline(self, look: Look) -> int:
+    def _write_baseline(self, checked: Checked) -> int:
         """Write what is to be known from now on; entries about objects that were not checked stay."""
         path = self._baseline_path
         assert path is not None
-        if _close(look.checked.problems):
+        if print_problems(checked.problems):
             return 2
         known = [
             finding
-            for finding in look.compared.findings
-            if self._is_severe(finding)
+            for finding in checked.findings
+            if checked.gate.is_severe(finding)
             and (finding.suppression is None or finding.suppression.by is SuppressedBy.BASELINE)
         ]
-        old = read_baseline(path).findings if os.path.exists(path) else ()
-        seen = _object_keys(look.checked)
-        unseen = [entry for entry in old if entry.object_key not in seen]
+        unseen = [entry for entry in checked.gate.baseline.findings if entry.object_key not in checked.object_keys]
         write_baseline(path, Baseline(tuple(sorted([*baseline_of(known).findings, *unseen]))))
         print(f"{path}: {len(known)} known finding{'' if len(known) == 1 else 's'}", file=sys.stderr)
         return 0
 
     # ---- output --------------------------------------------------------------------------------------------------
 
-    def _report(self, look: Look) -> CheckReport:
-        return CheckReport(
-            items=tuple(look.checking.report(self._shown(look))),
-            summary=self._summary(look),
-            kubernetes_version=".".join(map(str, self._options.profile.version)),
-            fail_on=self._fail_on,
-            notes=tuple(_notes(look.checked)),
-        )
+    def _print(self, checked: Checked) -> None:
+        emit(checked.report, self._arguments, partial(_lines, output=self._arguments.output, checked=checked))
 
-    def _print(self, look: Look) -> None:
-        report = self._report(look)
-        match self._arguments.output:
-            case "table":
-                from podqos.report.check.table import table
-
-                _print_lines(table(report, style_for(self._arguments.color)))
-            case "github":
-                from podqos.report.check.github import github
-
-                _print_lines(github(report, look.checked.problems))
-            case "html":
-                from podqos.report.check.html import html
-
-                _print_lines(html(report))
-            case "junit":
-                from podqos.report.check.junit import junit
-
-                print(junit(report, look.checked.subjects))
-            case "sarif":
-                self._print_sarif(report, look)
-            case notation:
-                from podqos.cli.output import print_value
-
-                print_value(report, notation)
-
-    def _print_sarif(self, report: CheckReport, look: Look) -> None:
-        import msgspec
-
-        from podqos import __version__
-        from podqos.report.check.sarif import sarif
-
-        fixes = look.checking.replacements(self._shown(look)) if len(report.items) <= _MOST_FIXES else None
-        log = sarif(report, __version__, problems=look.checked.problems, fixes=fixes)
-        print(msgspec.json.format(msgspec.json.encode(log), indent=2).decode())
-
-    def _tell_stale(self, compared: Compared) -> None:
+    def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
-        for entry in compared.stale[:_STALE_SHOWN]:
+        for entry in stale[:_STALE_SHOWN]:
             print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
-        if compared.stale:
-            count = len(compared.stale)
-            more = f"{count - _STALE_SHOWN} more; " if count > _STALE_SHOWN else ""
+        if stale:
+            more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
 
 
-def _notes(checked: Checked) -> Iterator[str]:
-    yield from (str(each) for each in checked.problems if each.severity is ProblemSeverity.WARNING)
-    if checked.unknown:
-        yield unknown_classes(checked.unknown)
+def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> Iterable[str]:
+    """Return the report as people, CI servers and code scanners read it."""
+    match output:
+        case "github":
+            from podqos.report.check.github import github
+
+            return github(report, checked.problems)
+        case "html":
+            from podqos.library.checking.examples import good_example
+            from podqos.report.check.html import html
+
+            return html(report, good_example)
+        case "junit":
+            from podqos.report.check.junit import junit
+
+            return (junit(report, checked.subjects),)
+        case "sarif":
+            return (_sarif(report, checked),)
+        case _:
+            from podqos.report.check.table import table
+
+            return table(report, style)
 
 
-def _object_keys(checked: Checked) -> set[ObjectKey]:
-    return {(each.kind, each.namespace, each.name) for each in checked.subjects}
+def _sarif(report: CheckReport, checked: Checked) -> str:
+    import msgspec
+
+    from podqos import __version__
+    from podqos.library.checking.examples import good_example
+    from podqos.report.check.sarif import sarif
+
+    fixes = checked.replacements() if len(report.items) <= _MOST_FIXES else None
+    log = sarif(report, __version__, good_example, problems=checked.problems, fixes=fixes)
+    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode()
 
 
 def _described(entry: BaselineEntry) -> str:
     key = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
     container = f", container {entry.container}" if entry.container else ""
     return f"{entry.check} about {entry.kind} {key}{container}"
-
-
-def _close(problems: Iterable[Problem]) -> int:
-    """Print the problems of the input; return 2 if one of them is an error."""
-    errors = 0
-    for problem in problems:
-        errors += problem.severity is ProblemSeverity.ERROR
-        print(problem, file=sys.stderr)
-    return 2 if errors else 0
 
 
 def _print_lines(lines: Iterator[str]) -> None:

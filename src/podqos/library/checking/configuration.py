@@ -40,11 +40,12 @@ class ReadConfiguration(Struct, frozen=True):
         """Return a path of the file as seen from here."""
         return os.path.join(self.folder, path)
 
-    def relative(self, path: str) -> str:
-        """Return a path as the file would write it."""
-        if path == STDIN:
-            return path
-        return os.path.relpath(os.path.realpath(path), os.path.realpath(self.folder or ".")).replace(os.sep, "/")
+
+def relative_path(path: str, folder: str) -> str:
+    """Return a path as a configuration in a directory would write it."""
+    if path == STDIN:
+        return path
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or ".")).replace(os.sep, "/")
 
 
 def find_configuration(checked: list[str]) -> str | None:

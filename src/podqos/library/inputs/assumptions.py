@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from podqos.errors import InvalidOption
 from podqos.manifest.kinds import NAMESPACE, is_policy
 from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
@@ -28,11 +29,15 @@ _OF_CLASS = {"PriorityClass": ("priority of class {name}", "0"), "RuntimeClass":
 def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, tuple[Assumption, ...]]:
     """Return a node's memory: as stated, else of the smallest Node, else 64Gi, which is then an assumption.
 
-    Never this machine's, which has nothing to do with the manifests.
+    Never this machine's, which has nothing to do with the manifests. A Node that states next to none states nothing.
     """
     if stated_bytes is not None:
+        if stated_bytes < LEAST_NODE_BYTES:
+            what = f"{stated_bytes} bytes are not the memory of a node"
+            raise InvalidOption(what, where="--node-memory", fix="for example 64Gi")
         return stated_bytes, ()
-    sizes = [node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity]
+    stated = (node.status.capacity[MEMORY].value for node in nodes if MEMORY in node.status.capacity)
+    sizes = [size for size in stated if size >= LEAST_NODE_BYTES]
     return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
 
 

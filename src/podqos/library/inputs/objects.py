@@ -7,7 +7,7 @@ the same. Objects other than workloads and policies are read when somebody asks 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -102,6 +102,7 @@ class Objects:
         """Those of the problems that leave it open what the policies are."""
         self._doubles = doubles
         self._by_path: dict[str, Source] = {}
+        self._taken: list[tuple[Source, bool]] = []
         self._noted: set[Problem] = set()
         self._policies: PolicyCollector | None = None
         self._read: dict[str, list[Struct]] = {}
@@ -125,6 +126,7 @@ class Objects:
         """
         reading = source.reading
         self._by_path[source.path] = source
+        self._taken.append((source, are_stored))
         self._read.clear()
         self._kubelets = None
         if are_stored:
@@ -142,6 +144,14 @@ class Objects:
         if any(is_policy(other.kind, other.api_version) for other in reading.others):
             self._collector().take(source, are_stored=are_stored)
             self._note_policies(self._collector().problems)
+
+    def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
+        """Return what there would be if some of the files held other texts."""
+        objects = Objects(self.namespace, doubles=self._doubles)
+        for source, are_stored in self._taken:
+            text = texts.get(source.path)
+            objects.add(source if text is None else Source(source.path, text), are_stored=are_stored)
+        return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
 

@@ -25,21 +25,21 @@ class Source:
 
     def __init__(self, path: str, data: bytes | None = None, reading: Reading | None = None) -> None:
         self.path = path
-        self._data = b""
+        self.data = b""
         try:
-            self._data = read_bytes(path) if data is None else data
+            self.data = read_bytes(path) if data is None else data
         except InputError as error:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
-            self.reading = read(path, self._data) if reading is None else reading
+            self.reading = read(path, self.data) if reading is None else reading
 
     @cached_property
     def lookup(self) -> Lookup:
         """What the file says in full, and where."""
         from podqos.manifest.lookup import Lookup
 
-        return Lookup(self._data)
+        return Lookup(self.data)
 
     def problem(
         self,

@@ -13,6 +13,7 @@ from msgspec import Struct
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
+from podqos.wording import listed
 
 # Why something was written into a pod; {source} is the name of the policy.
 _REASONS = {
@@ -121,8 +122,3 @@ def _change_line(changes: Sequence[ChangeReport]) -> str:
 def _became(change: ChangeReport) -> str:
     after = "dropped" if change.after is None else str(change.after)
     return after if change.before is None or change.after is None else f"{change.before} → {after}"
-
-
-def listed(words: Sequence[str]) -> str:
-    """Return ``a, b and c``."""
-    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -9,7 +9,7 @@ from podqos.admission.chain import Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.refusal import Code, Missing, Refusal
 from podqos.admission.resource_override import Exempt, OverrideUse
-from podqos.report.admission.changes import listed
+from podqos.wording import listed
 
 _STATUS = {
     Code.BAD_REQUEST: "Bad Request",

@@ -12,7 +12,7 @@ from podqos.model.resources import CPU, MEMORY, ResourceList
 from podqos.report.advice.value import DOUBTS, AdviceReport
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 # Turns that are told one by one.
 _TOLD = 3

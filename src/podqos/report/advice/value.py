@@ -17,7 +17,7 @@ from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
 from podqos.model.assumption import Assumption
 from podqos.report.survival.drift import worded_moves
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 
 class AdviceReport(Struct, frozen=True, rename="camel"):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from msgspec import Struct
 
-from podqos.advice.checks.finding import Check, Severity
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.finding import Severity
 from podqos.report.text.style import Style, columns, wrapped
 
+GoodExample: TypeAlias = Callable[[Check], str]
+"""Returns the good example of a check: the bad one with the finding's patch."""
 
-class CheckDescription(Struct, frozen=True, rename="camel"):
+
+class CheckDescription(Struct, frozen=True):
     """One check."""
 
     id: str
@@ -34,7 +39,7 @@ class CheckList(Struct, frozen=True, rename="camel"):
     kind: str = "CheckList"
 
 
-def check_list(checks: Iterable[Check]) -> CheckList:
+def check_list(checks: Iterable[Check], good: GoodExample) -> CheckList:
     """Return the checks in the documented shape."""
     return CheckList(
         tuple(
@@ -45,8 +50,8 @@ def check_list(checks: Iterable[Check]) -> CheckList:
                 check.title,
                 check.why,
                 check.fix,
-                check.bad.text,
-                check.good.text,
+                check.example.text,
+                good(check),
                 check.references,
             )
             for check in checks
@@ -60,15 +65,15 @@ def table(checks: Iterable[Check], style: Style) -> list[str]:
     return columns(("ID", "SEVERITY", "NAME", "WHAT IT FINDS"), rows, style)
 
 
-def page(check: Check, style: Style) -> Iterator[str]:
+def page(check: Check, good: GoodExample, style: Style) -> Iterator[str]:
     """Yield everything about one check."""
     yield f"{style.strong(f'{check.id} {check.name}')} ({style.severity(check.severity)}): {check.title}"
     for heading, text in (("Why it matters", check.why), ("How to mend it", check.fix)):
         yield from ("", style.strong(heading))
         yield from wrapped(text, style, "  ")
-    for heading, example in (("Instead of", check.bad), ("Write", check.good)):
-        options = "".join(f" --inject {name}" for name in example.inject)
+    options = "".join(f" --inject {name}" for name in check.example.inject)
+    for heading, text in (("Instead of", check.example.text), ("Write", good(check))):
         yield from ("", style.strong(heading + (f" (with{options})" if options else "")))
-        yield from (f"  {line}" for line in example.text.strip().splitlines())
+        yield from (f"  {line}" for line in text.strip().splitlines())
     if check.references:
         yield from ("", style.strong("References"), *(f"  {reference}" for reference in check.references))

@@ -1,6 +1,6 @@
 """``docs/checks.md``, made from the catalogue: a page on every check, with examples that tests run.
 
-A test holds the file in the repository against ``document()``; whoever changes a check writes the file anew.
+A test holds the file in the repository against ``document``; whoever changes a check writes the file anew.
 """
 
 from __future__ import annotations
@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Check, Example
+from podqos.advice.checks.check import Check, Example
+from podqos.report.check.catalogue import GoodExample
 
 _GROUPS = {
     "1": "Classes and sizes of workloads",
@@ -39,9 +40,9 @@ either at 256Mi), because nobody has measured what the pods of a manifest use.
 """
 
 
-def document() -> str:
+def document(good: GoodExample) -> str:
     """Return the whole page."""
-    return "\n".join((_START, *_table(), *_pages()))
+    return "\n".join((_START, *_table(), *_pages(good)))
 
 
 def _table() -> Iterator[str]:
@@ -52,33 +53,33 @@ def _table() -> Iterator[str]:
     yield ""
 
 
-def _pages() -> Iterator[str]:
+def _pages(good: GoodExample) -> Iterator[str]:
     group = ""
     for check in CHECKS.values():
         if check.id[2] != group:
             group = check.id[2]
             yield f"## {_GROUPS[group]}\n"
-        yield from _page(check)
+        yield from _page(check, good(check))
 
 
-def _page(check: Check) -> Iterator[str]:
+def _page(check: Check, good: str) -> Iterator[str]:
     yield f"### {check.id} {check.name}\n"
     yield f"**{check.severity}** · {check.title}\n"
     yield f"{check.why}\n"
     yield f"*How to mend it:* {check.fix}\n"
-    yield from _example("Instead of", check.bad)
-    yield from _example("write", check.good)
+    yield from _example("Instead of", check.example, check.example.text)
+    yield from _example("write", check.example, good)
     yield f"References: {'; '.join(check.references)}\n"
 
 
-def _example(word: str, example: Example) -> Iterator[str]:
+def _example(word: str, example: Example, text: str) -> Iterator[str]:
     options = "".join(f" --inject {name}" for name in example.inject)
     if example.replaces:
         yield f"{word} the second, for a pod that runs as the first:\n"
         yield f"```yaml\n{example.replaces}```\n"
     else:
         yield f"{word} (with `{options.strip()}`):\n" if options else f"{word}\n"
-    yield f"```yaml\n{example.text}```\n"
+    yield f"```yaml\n{text}```\n"
 
 
 def _anchor(check: Check) -> str:

@@ -12,7 +12,8 @@ from html import escape as escape_markup
 from itertools import groupby
 
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Check
+from podqos.advice.checks.check import Check
+from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.table import left_out
 from podqos.report.check.value import CheckReport, FindingReport
 
@@ -47,7 +48,7 @@ summary { cursor: pointer; color: var(--faint); }
 """
 
 
-def html(report: CheckReport) -> Iterator[str]:
+def html(report: CheckReport, good: GoodExample) -> Iterator[str]:
     """Yield the lines of the page."""
     yield from (
         "<!DOCTYPE html>",
@@ -72,7 +73,7 @@ def html(report: CheckReport) -> Iterator[str]:
     if checks:
         yield "<section><h2>The checks</h2>"
         for check in checks:
-            yield from _check(CHECKS[check])
+            yield from _check(CHECKS[check], good)
         yield "</section>"
     yield "</main></body></html>"
 
@@ -121,11 +122,11 @@ def _finding(item: FindingReport) -> Iterator[str]:
     yield "</dl></article>"
 
 
-def _check(check: Check) -> Iterator[str]:
+def _check(check: Check, good: GoodExample) -> Iterator[str]:
     yield (
         f'<div id="{check.id}"><h3>{check.id} {escape(check.name)}: {escape(check.title)}</h3>'
         f"<p>{escape(check.why)}</p><p>{escape(check.fix)}</p>"
         "<details><summary>Example</summary>"
-        f"<p>Instead of</p><pre>{escape(check.bad.text.strip())}</pre>"
-        f"<p>write</p><pre>{escape(check.good.text.strip())}</pre></details></div>"
+        f"<p>Instead of</p><pre>{escape(check.example.text.strip())}</pre>"
+        f"<p>write</p><pre>{escape(good(check).strip())}</pre></details></div>"
     )

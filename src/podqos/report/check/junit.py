@@ -12,8 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from msgspec import Struct
 
-from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.finding import Subject
+from podqos.advice.checks.finding import CheckedObject, FailOn
 from podqos.report.check.value import CheckReport, FindingReport
 
 # What XML 1.0 cannot hold, not even escaped.
@@ -28,7 +27,7 @@ class _Suite(Struct):
     skipped: int = 0
 
 
-def junit(report: CheckReport, checked: Sequence[Subject]) -> str:
+def junit(report: CheckReport, checked: Sequence[CheckedObject]) -> str:
     """Return the document; ``checked`` is everything that was looked at."""
     suites: dict[str, _Suite] = {subject.source: _Suite() for subject in checked}
     found = set()

@@ -7,14 +7,14 @@ from typing import Literal
 
 import msgspec
 
-from podqos.advice.checks.finding import Subject
+from podqos.advice.checks.finding import CheckedObject
 from podqos.advice.fixes.patches import ObjectPatch
 from podqos.report.check.patches import kubectl_patch, kustomize_file_name, kustomize_patch
 
 PatchFormat = Literal["kubectl", "kustomize", "json"]
 
 
-def patch_lines(patches: Iterable[tuple[Subject, ObjectPatch]], notation: PatchFormat) -> Iterator[str]:
+def patch_lines(patches: Iterable[tuple[CheckedObject, ObjectPatch]], notation: PatchFormat) -> Iterator[str]:
     """Yield the patches: commands, documents for kustomize, or a list of JSON patches."""
     match notation:
         case "kubectl":
@@ -35,7 +35,7 @@ def patch_lines(patches: Iterable[tuple[Subject, ObjectPatch]], notation: PatchF
             yield msgspec.json.format(msgspec.json.encode(items), indent=2).decode()
 
 
-def _command(subject: Subject, patch: ObjectPatch) -> str:
+def _command(subject: CheckedObject, patch: ObjectPatch) -> str:
     command = kubectl_patch(patch, subject.namespace)
     if command is not None:
         return command

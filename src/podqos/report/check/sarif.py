@@ -13,9 +13,11 @@ from itertools import repeat
 from typing import TypeAlias
 
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Check, Severity
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.finding import Severity
 from podqos.manifest.problems import Problem
 from podqos.manifest.problems import Severity as ProblemSeverity
+from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.replacements import Replacement
 from podqos.report.check.value import CheckReport, FindingReport
 
@@ -31,6 +33,7 @@ _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 def sarif(
     report: CheckReport,
     version: str,
+    good: GoodExample,
     *,
     problems: Sequence[Problem] = (),
     fixes: Sequence[Sequence[Replacement]] | None = None,
@@ -45,7 +48,7 @@ def sarif(
                 "name": "podqos",
                 "version": version,
                 "semanticVersion": version,
-                "rules": [_rule(check) for check in CHECKS.values()],
+                "rules": [_rule(check, good) for check in CHECKS.values()],
             }
         },
         "invocations": [{"executionSuccessful": is_whole, "toolExecutionNotifications": notifications}],
@@ -58,7 +61,7 @@ def sarif(
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(check: Check) -> JSON:
+def _rule(check: Check, good: GoodExample) -> JSON:
     """Return a reportingDescriptor (3.49)."""
     help_text = f"{check.why}\n\n{check.fix}"
     return {
@@ -66,7 +69,7 @@ def _rule(check: Check) -> JSON:
         "name": "".join(word.capitalize() for word in check.name.split("-")),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
-        "help": {"text": help_text, "markdown": _markdown(check)},
+        "help": {"text": help_text, "markdown": _markdown(check, good)},
         "defaultConfiguration": {"level": _LEVELS[check.severity]},
         "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": _severity(check.severity)},
     }
@@ -76,10 +79,10 @@ def _severity(severity: Severity) -> str:
     return "recommendation" if severity is Severity.INFO else str(severity)
 
 
-def _markdown(check: Check) -> str:
+def _markdown(check: Check, good: GoodExample) -> str:
     return (
-        f"{check.why}\n\n**Fix:** {check.fix}\n\nInstead of\n\n```yaml\n{check.bad.text.strip()}\n```\n\n"
-        f"write\n\n```yaml\n{check.good.text.strip()}\n```\n"
+        f"{check.why}\n\n**Fix:** {check.fix}\n\nInstead of\n\n```yaml\n{check.example.text.strip()}\n```\n\n"
+        f"write\n\n```yaml\n{good(check).strip()}\n```\n"
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from podqos.report.check.value import CheckReport, FindingReport, Summary
+from podqos.advice.checks.gate import CheckSummary
+from podqos.report.check.value import CheckReport, FindingReport
 from podqos.report.text.style import Style, wrapped
 
 _INDENT = " " * 4
@@ -71,7 +72,7 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
         yield style.faint(f"  podqos check --explain {checks[0]} tells more about a check")
 
 
-def left_out(summary: Summary) -> Iterator[str]:
+def left_out(summary: CheckSummary) -> Iterator[str]:
     """Yield what is not among the findings, and why."""
     if summary.suppressed:
         yield f"{summary.suppressed} suppressed by annotation or configuration (--show-suppressed shows them)"

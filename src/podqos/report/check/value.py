@@ -6,43 +6,17 @@ added, never renamed or removed, and ``docs/schema/check.json`` is made from the
 
 from __future__ import annotations
 
+from typing import cast
+
 from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
-from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.configuration import FailOn
-from podqos.advice.checks.facts import Facts
-from podqos.advice.checks.finding import Consequence, EditValue, Finding, Severity
+from podqos.advice.checks.catalogue import CHECKS, Facts
+from podqos.advice.checks.finding import Consequence, FailOn, Finding, Patch, Severity, Suppression
+from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
-from podqos.report.check import finding_words as words
-
-
-class EditReport(Struct, frozen=True, rename="camel"):
-    """One field to write; ``value`` null removes it."""
-
-    path: str
-    value: EditValue
-    replaces: str | None
-
-
-class PatchReport(Struct, frozen=True, rename="camel"):
-    """What makes the finding go away."""
-
-    is_complete: bool
-    """Whether it can be applied as it is (``--fix``); otherwise something has to be chosen first."""
-    edits: tuple[EditReport, ...]
-    needs_choice: str | None
-    candidates: tuple[str, ...]
-    text: str
-    """The same in words, a line for each edit."""
-
-
-class SuppressionReport(Struct, frozen=True, rename="camel"):
-    """Who said that the finding does not matter, and why."""
-
-    by: str
-    """``annotation``, ``configuration`` or ``baseline``."""
-    reason: str
+from podqos.model.assumption import Assumption
+from podqos.report.check.consequences import consequence
 
 
 class FindingReport(Struct, frozen=True, rename="camel"):
@@ -69,10 +43,10 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     """The reason as data."""
     effects: Consequence
     """The consequence as data."""
-    patch: PatchReport
+    patch: Patch
     fingerprint: str
     """Stays the same when lines move; see the baseline."""
-    suppression: SuppressionReport | None
+    suppression: Suppression | None
 
     @property
     def subject(self) -> str:
@@ -81,44 +55,30 @@ class FindingReport(Struct, frozen=True, rename="camel"):
         return f"{self.kind} {key}"
 
 
-class Summary(Struct, frozen=True, rename="camel"):
-    """How much there is."""
-
-    files: int
-    objects: int
-    """That were checked."""
-    errors: int
-    warnings: int
-    infos: int
-    suppressed: int
-    """By annotation or configuration; not among the findings above."""
-    in_baseline: int
-    below_min_severity: int
-    stale_baseline_entries: int = 0
-
-    @property
-    def findings(self) -> int:
-        """Those that are reported."""
-        return self.errors + self.warnings + self.infos
-
-
 class CheckReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos check -o json``."""
 
     items: tuple[FindingReport, ...]
-    summary: Summary
+    summary: CheckSummary
     kubernetes_version: str
     fail_on: FailOn
     notes: tuple[str, ...] = ()
-    """Warnings about the input, and what was assumed where it leaves something out."""
+    """Warnings about the input."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckReport"
+    assumptions: tuple[Assumption, ...] = ()
+    """What the findings rest on and nobody stated."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether a finding is as severe as ``fail_on`` says."""
+        return any(item.suppression is None and self.fail_on.fails(item.severity) for item in self.items)
 
 
 def finding_report(finding: Finding, position: Position) -> FindingReport:
     """Render one finding into the documented shape."""
     check = CHECKS[finding.check]
-    subject, suppression = finding.subject, finding.suppression
+    subject = finding.subject
     return FindingReport(
         check=check.id,
         check_name=check.name,
@@ -132,22 +92,11 @@ def finding_report(finding: Finding, position: Position) -> FindingReport:
         line=position[0],
         column=position[1],
         path=finding.path,
-        reason=words.reason(finding),
-        consequence=words.consequence(finding),
-        facts=finding.facts,
+        reason=finding.facts.what(finding.container or ""),
+        consequence=consequence(finding),
+        facts=cast("Facts", finding.facts),
         effects=finding.consequence,
-        patch=_patch(finding),
+        patch=finding.patch,
         fingerprint=fingerprint(finding),
-        suppression=None if suppression is None else SuppressionReport(suppression.by, suppression.reason),
-    )
-
-
-def _patch(finding: Finding) -> PatchReport:
-    patch = finding.patch
-    return PatchReport(
-        is_complete=patch.is_complete,
-        edits=tuple(EditReport(edit.path, edit.value, edit.replaces) for edit in patch.edits),
-        needs_choice=patch.needs_choice,
-        candidates=patch.candidates,
-        text="\n".join(map(words.edit_text, patch.edits)) if patch.is_complete else words.patch(finding),
+        suppression=finding.suppression,
     )

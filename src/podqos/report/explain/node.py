@@ -8,9 +8,9 @@ from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation
 from podqos.report.explain.lines import files_text
 from podqos.report.text.components import component_reports, component_table
 from podqos.report.text.style import Style, columns
-from podqos.report.text.words import mebibytes
 from podqos.survival.decision import ExplainSettings
 from podqos.survival.pod_sets import PodSet
+from podqos.wording import mebibytes
 
 
 def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:

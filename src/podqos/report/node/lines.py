@@ -14,8 +14,8 @@ from podqos.model.quantity import NANOS
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.report.text.words import mebibytes
 from podqos.survival.orders import KilledContainer
+from podqos.wording import mebibytes
 
 _BYTES = (MEMORY, EPHEMERAL_STORAGE)
 _CLASSES = list(QOSClass)

@@ -18,7 +18,7 @@ from podqos.report.node.lines import (
     shown_phase,
 )
 from podqos.report.text.style import Style, columns, cut
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 _BAR_COLUMNS = 24
 _NODE_BAR_COLUMNS = 48

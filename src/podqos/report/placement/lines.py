@@ -27,7 +27,7 @@ from podqos.placement.reasons import (
 )
 from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport, amount_text
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 # People read a screenful; programs get everything.
 _NODES_SHOWN = 40

@@ -5,8 +5,9 @@ from __future__ import annotations
 from podqos.agent.journal import By
 from podqos.report.simulation.view import Saving
 from podqos.report.survival.ranking import amount
-from podqos.report.text.words import edits, mebibytes
+from podqos.report.text.words import edits
 from podqos.survival.counterfactual import Counterfactual, PodChange
+from podqos.wording import mebibytes
 
 
 def saving(counterfactual: Counterfactual, by: By) -> Saving:

@@ -40,7 +40,7 @@ from podqos.model.resources import CPU
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
 from podqos.report.survival.ranking import amount
-from podqos.report.text.words import mebibytes
+from podqos.wording import mebibytes
 
 
 def line(entry: Entry) -> str:

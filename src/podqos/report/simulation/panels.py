@@ -13,9 +13,9 @@ from podqos.report.simulation.plot import LEFT, RIGHT, Plot
 from podqos.report.survival.ranking import amount
 from podqos.report.text import palette
 from podqos.report.text.svg_elements import ACCENT, GRID, INK, PAPER, QUIET, SOFT, line, path, rect, text
-from podqos.report.text.words import mebibytes
 from podqos.sim.node.recording import ThresholdLine
 from podqos.sim.series import PodSeries, SignalSeries
+from podqos.wording import mebibytes
 
 _MEMORY = "memory.available"
 _ROW = 17

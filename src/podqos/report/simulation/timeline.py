@@ -17,8 +17,8 @@ from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
-from podqos.report.text.words import mebibytes
 from podqos.sim.summary import RunSummary
+from podqos.wording import mebibytes
 
 _BAR_COLUMNS = 16
 _MOST_LINES = 400

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from podqos.report.survival.drift import DriftReport
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.report.text.words import mebibytes
 from podqos.survival.drift import DriftStatus, Standing, WorkloadDrift
+from podqos.wording import mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 

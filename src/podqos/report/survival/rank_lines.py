@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from podqos.report.survival.ranking import RankReport, amount
 from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.report.text.words import mebibytes
 from podqos.survival.places import EvictionPlace, KillPlace
+from podqos.wording import mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
 

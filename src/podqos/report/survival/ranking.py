@@ -21,7 +21,7 @@ from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.oom import ComponentScore, component_scores
 from podqos.report.text.components import ComponentReport, component_reports
-from podqos.report.text.words import mebibytes, oom_rule
+from podqos.report.text.words import oom_rule
 from podqos.survival.orders import Disagreement, KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
 from podqos.survival.places import (
@@ -32,6 +32,7 @@ from podqos.survival.places import (
     kill_places,
     node_summary,
 )
+from podqos.wording import mebibytes
 
 
 class RankReport(Struct, frozen=True, rename="camel"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from podqos.admission.refusal import Missing as MissingClass
 from podqos.admission.stored import Unapplied, WhyNot
@@ -13,8 +13,7 @@ from podqos.qos.classes import Classification, Missing, Place, Unequal
 from podqos.qos.edits import Edit
 from podqos.qos.oom import OOMRule, OOMScore
 from podqos.qos.run_flags import Flag, Note, Status
-
-_SHOWN_CLASSES = 5
+from podqos.wording import mebibytes
 
 
 def why_class(classification: Classification) -> str:
@@ -41,14 +40,6 @@ def missing_class(missing: MissingClass, pod: Pod) -> str:
     """Return what is assumed where a pod names a class that was not given."""
     what = _WITHOUT_CLASS[missing.kind].format(priority=pod.spec.priority or 0)
     return f"{missing.kind} {missing.name} is not in the input: {what}"
-
-
-def unknown_classes(counts: Mapping[tuple[str, str], int]) -> str:
-    """Return in a line which classes many pods name and were not given."""
-    named = [f"{kind} {name} ({count} pod{'s' if count > 1 else ''})" for (kind, name), count in sorted(counts.items())]
-    shown = ", ".join(named[:_SHOWN_CLASSES])
-    more = f" and {len(named) - _SHOWN_CLASSES} more" if len(named) > _SHOWN_CLASSES else ""
-    return f"not in the input, so taken as priority 0 and without overhead: {shown}{more}"
 
 
 def taken_for(kind: str) -> str:
@@ -171,15 +162,6 @@ _FATES = {Status.FOLLOWS: "left out: ", Status.NO_COUNTERPART: "no Kubernetes co
 def flag_fate(status: str, value: str | None, reason: str) -> str:
     """Return what became of a flag, in a sentence."""
     return reason if value is not None else f"{_FATES.get(Status(status), '')}{reason}"
-
-
-def mebibytes(count: int) -> str:
-    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
-    quantity = Quantity.of_units(count, "BinarySI")
-    text = quantity.canonical()
-    if text[-2:] in {"Mi", "Gi", "Ti"}:
-        return text
-    return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
 
 
 def _missing_clauses(missing: tuple[Missing, ...]) -> Iterable[str]:

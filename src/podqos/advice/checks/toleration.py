@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-from podqos.advice.checks.facts import ComesBack, MayExceed
-from podqos.advice.checks.finding import Choice
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.classes import DAEMON_COMES_BACK
+from podqos.advice.checks.finding import Choice, Fact, Severity
+from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
 from podqos.eviction.usage import request_of
@@ -17,10 +20,46 @@ from podqos.model.pod import QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY, ResourceRequirements
 from podqos.qos.edits import Edit
+from podqos.wording import listed
 
 _DAEMON_SET = "DaemonSet"
 # No controller replaces these.
 _ALONE = ("Pod", "PodTemplate")
+
+
+class MayExceed(Struct, frozen=True, gc=False):
+    """A container that may use more memory than it requests."""
+
+    container: str
+    """Empty for the pod as a whole."""
+    request: str | None
+    limit: str | None
+    """None where nothing holds it back."""
+
+    @property
+    def text(self) -> str:
+        """Both amounts in words."""
+        may = "all memory there is" if self.limit is None else f"{self.limit} of memory"
+        beyond = "and requests none" if self.request is None else f"and requests {self.request}"
+        return f"{self.container or 'the pod'} may use {may} {beyond}"
+
+
+class ComesBack(Fact, frozen=True, gc=False):
+    """Pods that are put back on the node they were evicted from, while it is still under pressure."""
+
+    tolerated_by: str | None
+    """The field that tolerates memory pressure; None where the DaemonSet controller adds it."""
+    containers: tuple[MayExceed, ...]
+
+    def what(self, _: str) -> str:
+        """Return who may exceed its request, and what lets it come back."""
+        exceeding = listed([each.text for each in self.containers])
+        if self.tolerated_by is None:
+            return f"{exceeding}, and {DAEMON_COMES_BACK}"
+        return (
+            f"{exceeding}, and {self.tolerated_by} tolerates memory-pressure: evicted, it can come back to the same "
+            "node and is evicted again"
+        )
 
 
 class _Amounts(Struct, frozen=True, gc=False):
@@ -41,7 +80,7 @@ class _Amounts(Struct, frozen=True, gc=False):
 
 
 def comes_back(view: View) -> None:
-    """PQ118: may use more than it requests, and tolerates the taint that keeps others from the node meanwhile.
+    """Find pods that may use more than they request and tolerate the taint that keeps others from the node.
 
     A DaemonSet that asks for nothing has PQ103, which says the same. What the kubelet never evicts has nothing to fear.
     """
@@ -61,13 +100,13 @@ def comes_back(view: View) -> None:
     exceeding = [each for each in amounts if each.limit is None or each.request is None or each.request < each.limit]
     edits = [Edit(f"{each.path}.requests.memory", each.asked, each.written) for each in exceeding]
     view.report(
-        "PQ118",
+        COMES_BACK,
         f"{exceeding[0].path}.requests.memory" if exceeding[0].written is not None else exceeding[0].path,
         ComesBack(
             tolerated_by,
             tuple(MayExceed(each.name, _text(each.request), _text(each.limit)) for each in exceeding),
         ),
-        patch_of(edits, view.prefix, Choice.RESOURCES),
+        patch_of(edits, view, Choice.RESOURCES),
         container=exceeding[0].name if len(exceeding) == 1 and exceeding[0].name else None,
         repaired=lambda: with_edits(view.pod, edits),
     )
@@ -90,13 +129,10 @@ def _amounts(view: View) -> Iterator[_Amounts]:
         assert stored.resources is not None
         yield _of("spec.resources", "", written.resources or stored.resources, stored.resources)
         return
-    for index, container in enumerate(written.containers):
-        path = f"spec.containers[{index}].resources"
-        yield _of(path, container.name, container.resources, stored.containers[index].resources)
-    for index, container in enumerate(written.init_containers):
-        if container.is_sidecar:
-            path = f"spec.initContainers[{index}].resources"
-            yield _of(path, container.name, container.resources, stored.init_containers[index].resources)
+    as_stored = (*stored.containers, *stored.init_containers)
+    for number, ((container, path), kept) in enumerate(zip(view.resources(), as_stored, strict=True)):
+        if number < len(written.containers) or container.is_sidecar:
+            yield _of(path, container.name, container.resources, kept.resources)
 
 
 def _of(path: str, name: str, written: ResourceRequirements, stored: ResourceRequirements) -> _Amounts:
@@ -107,3 +143,26 @@ def _of(path: str, name: str, written: ResourceRequirements, stored: ResourceReq
 
 def _text(amount: Quantity | None) -> str | None:
     return None if amount is None else str(amount)
+
+
+COMES_BACK = Check(
+    id="PQ118",
+    name="comes-back-under-pressure",
+    severity=Severity.WARNING,
+    title="An evicted pod comes back to the node and is evicted again",
+    why=(
+        "A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. "
+        "Pods of a DaemonSet tolerate it, because the controller adds the toleration; others do if their manifest "
+        "says so. A pod that uses more than it requests is evicted first, returns to the same node within seconds, "
+        "and is evicted again. Each round frees memory for a moment only, and the kubelet, which evicts one pod at a "
+        "time, may be busy with it while memory goes on falling."
+    ),
+    fix=(
+        "Request as much memory as the containers may use: a pod within its request is not among the first to be "
+        "evicted. Or remove the toleration, where the manifest has it. Pods with the priority class system-node- "
+        "critical are never evicted, which is meant for parts of the node only."
+    ),
+    example=Example(examples.daemon_set("cpu: 50m, memory: 150Mi", "memory: 200Mi, ephemeral-storage: 1Gi")),
+    references=(RANKING, DAEMON_TOLERATIONS, DAEMON_BACKOFF),
+    rule=comes_back,
+)

@@ -8,28 +8,31 @@ from typing import get_args
 import pytest
 
 from advice.bundles import check_example, check_text
-from podqos.advice.checks import facts
-from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import Choice
-from podqos.report.check import finding_words as words
+from podqos.advice.checks import examples
+from podqos.advice.checks.catalogue import CHECKS, Facts
+from podqos.advice.checks.finding import Choice, Fact, Patch
+from podqos.report.check.consequences import consequence
 
 ALL = [pytest.param(each, id=each.id) for each in CHECKS.values()]
 
 
-def test_every_kind_of_fact_and_choice_has_words():
-    assert set(words._WORDS) == set(get_args(facts.Facts))
-    assert set(words._CHOICES) == set(Choice)
+def test_every_kind_of_fact_is_in_the_schema():
+    assert set(get_args(Facts)) == set(Fact.__subclasses__())
+
+
+def test_every_choice_has_words():
+    assert all(Patch.choose(choice).text for choice in Choice)
 
 
 @pytest.mark.parametrize("each", ALL)
 def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
-    (finding,) = check_example(each.bad)
+    (finding,) = check_example(each)
 
-    for text in (words.reason(finding), words.patch(finding)):
+    for text in (finding.facts.what(finding.container or ""), finding.patch.text):
         assert text
         assert not re.search(r"None|\{|  |<", text.replace("{medium", ""))
         assert not text.endswith(".")
-    assert "None" not in words.consequence(finding)
+    assert "None" not in consequence(finding)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +41,7 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
         (
             "PQ101",
             "envoy-sidecar has no cpu limit and no memory limit, while article-service is complete",
-            "spec.containers[1].resources.limits.cpu: 100m; spec.containers[1].resources.limits.memory: 128Mi",
+            "spec.containers[1].resources.limits.cpu: 100m\nspec.containers[1].resources.limits.memory: 128Mi",
         ),
         (
             "PQ105",
@@ -68,25 +71,23 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
     ],
 )
 def test_what_was_found_and_what_to_write(check_id, reason, patch):
-    (finding,) = check_example(CHECKS[check_id].bad)
+    (finding,) = check_example(CHECKS[check_id])
 
-    assert words.reason(finding) == reason
-    assert words.patch(finding) == patch
+    assert finding.facts.what(finding.container or "") == reason
+    assert finding.patch.text == patch
 
 
 def test_what_follows_alone_and_beside_others():
-    alone = check_example(CHECKS["PQ101"].bad)[0]
-    batch = (
-        CHECKS["PQ102"].good.text.replace("{name: web}", "{name: batch}").replace("spec:", "spec:\n  priority: 7", 1)
-    )
-    beside = check_text(CHECKS["PQ101"].bad.text + "---\n" + batch)[0]
+    alone = check_example(CHECKS["PQ101"])[0]
+    batch = examples.pod(examples.container("web", *examples.USUAL), name="batch", spec="  priority: 7\n")
+    beside = check_text(CHECKS["PQ101"].example.text + "---\n" + batch)[0]
 
     place = (
         "Burstable, oom_score_adj 999 (envoy-sidecar), evicted once it uses more than it requests; "
         "otherwise Guaranteed, oom_score_adj -997"
     )
-    assert words.consequence(alone) == place
-    assert words.consequence(beside) == (
+    assert consequence(alone) == place
+    assert consequence(beside) == (
         "because of this, when memory runs short and all use what they may, the kubelet evicts it before batch; "
         f"{place}"
     )

@@ -1,0 +1,254 @@
+"""PQ111–PQ112 and PQ116–PQ117: amounts that the API server refuses, or takes for something else than was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podqos.admission.field_errors import FieldError
+from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch, Severity
+from podqos.advice.checks.references import QOS, VALIDATION
+from podqos.advice.checks.view import View
+from podqos.manifest.plain import format_path, parse_path
+from podqos.model.pod import Container
+from podqos.model.quantity import NANOS, Quantity
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, QOS_RESOURCES, is_overcommit_allowed
+
+_LEAST_NANOS = (1 << 20) * NANOS
+"""No container runs in less than a mebibyte of memory; whoever writes less means another unit."""
+_MOST_NANOS = 1000 * NANOS
+"""Nor has a machine a thousand cores to give to one container."""
+
+# ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
+
+
+class RequestAboveLimit(Fact, frozen=True, gc=False):
+    """A request that the API server refuses because the limit is smaller."""
+
+    resource: str
+    request: str
+    limit: str
+
+    def what(self, container: str) -> str:
+        """Return both amounts."""
+        return f"{container} requests {self.request} of {self.resource}, more than its limit {self.limit}"
+
+
+class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
+    """What the API server answers, in its own words."""
+
+    step: str
+    message: str
+    source: str = ""
+    """The policy object that refuses, where there is one."""
+
+    def what(self, _: str) -> str:
+        """Return the answer."""
+        return self.message
+
+
+def refused_amounts(view: View) -> bool:
+    """Find what validation refuses; return whether there is no pod to look at.
+
+    Objects from an API server have passed validation.
+    """
+    if view.workload.is_live:
+        return not view.pod.spec.containers
+    errors = validate_resources(view.defaulted)
+    above = list(_above_limit(view)) if errors else []
+    for container, path, resource, request, limit in above:
+        field = format_path((*parse_path(path), "requests", resource))
+        facts = RequestAboveLimit(resource, str(request), str(limit))
+        patch = Patch.write(view.edit(field, limit, request))
+        view.report(REQUEST_ABOVE_LIMIT, field, facts, patch, container=container.name)
+    for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
+        field = format_path(parse_path(error.path))
+        refused = RefusedByServer("Validation", error.words)
+        view.report(REFUSED_RESOURCES, field, refused, view.choose(Choice.AMOUNT, field))
+    return bool(errors)
+
+
+def _written(errors: tuple[FieldError, ...], view: View) -> tuple[FieldError, ...]:
+    """Leave out the echo of an error in a request that was copied from its limit."""
+    of_manifest = {error.path for error in validate_resources(view.pod)} if errors else set()
+    return tuple(error for error in errors if error.path in of_manifest) or errors
+
+
+def _above_limit(view: View) -> Iterator[tuple[Container, str, str, Quantity, Quantity]]:
+    for container, path in view.resources():
+        limits = container.resources.limits
+        for name, request in sorted(container.resources.requests.items()):
+            limit = limits.get(name)
+            if limit is not None and request > limit and is_overcommit_allowed(name):
+                yield container, path, name, request, limit
+
+
+def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[FieldError]:
+    for error in errors:
+        if not (error.path in explained and "must be less than or equal to" in error.detail):
+            yield error
+
+
+REQUEST_ABOVE_LIMIT = Check(
+    id="PQ111",
+    name="request-above-limit",
+    severity=Severity.ERROR,
+    title="A request is larger than its limit",
+    why=(
+        "The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until "
+        "they die, and no new one ever comes."
+    ),
+    fix="Lower the request to the limit, or raise the limit.",
+    example=Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')),
+    effect=Effect.NOT_CREATED,
+    references=(VALIDATION,),
+)
+
+REFUSED_RESOURCES = Check(
+    id="PQ112",
+    name="refused-resources",
+    severity=Severity.ERROR,
+    title="The API server refuses the resources",
+    why="No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.",
+    fix="Write an amount, or a resource, that the API server takes.",
+    example=Example(
+        examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, storage: 1Gi'),
+        chosen={
+            "spec.containers[0].resources.limits.storage": None,
+            "spec.containers[0].resources.limits.ephemeral-storage": "1Gi",
+        },
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(VALIDATION,),
+)
+
+
+# ---- PQ116, PQ117 ------------------------------------------------------------------------------------------------
+
+
+def suspicious_amounts(view: View) -> None:
+    """Find zeros, and amounts in the wrong unit."""
+    for container, path in view.resources():
+        resources = container.resources
+        if resources is NO_RESOURCES:
+            continue
+        suspects: dict[str, None] = {}
+        for amounts in (resources.limits, resources.requests):
+            for name, amount in amounts.items():
+                nanos = amount.nanos
+                # Nearly all amounts lie between the bounds for cpu and those for memory; only the others are looked at.
+                if not (0 < nanos < _MOST_NANOS if name == CPU else nanos >= _LEAST_NANOS):
+                    suspects[name] = None
+        for name in suspects:
+            if name not in CONTAINER_RESOURCES:
+                continue
+            _zeros(view, container, path, name)
+            _wrong_units(view, container, path, name)
+
+
+def _sides(container: Container, name: str) -> dict[str, Quantity]:
+    """Return what a container states of one resource."""
+    resources = container.resources
+    sides = (("limits", resources.limits.get(name)), ("requests", resources.requests.get(name)))
+    return {side: amount for side, amount in sides if amount is not None}
+
+
+class ZeroAmount(Fact, frozen=True, gc=False):
+    """An amount of zero, which counts as none."""
+
+    resource: str
+    side: str
+
+    def what(self, container: str) -> str:
+        """Return which."""
+        return f"{container} has a {self.resource} {self.side[:-1]} of zero"
+
+
+def _zeros(view: View, container: Container, path: str, name: str) -> None:
+    sides = _sides(container, name)
+    # A request of zero beside a limit says that nothing is to be reserved, which is a statement.
+    if name not in QOS_RESOURCES or any(sides.values()):
+        return
+    edits = [view.edit(f"{path}.{side}.{name}", None, amount) for side, amount in sides.items()]
+    side = next(iter(sides))
+    patch = Patch.write(*edits)
+    view.report(ZERO_AMOUNT, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
+
+
+ZERO_AMOUNT = Check(
+    id="PQ116",
+    name="zero-amount",
+    severity=Severity.WARNING,
+    title="An amount of zero counts as none",
+    why=(
+        "For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container "
+        "with cpu: 0 looks careful and is as BestEffort, and as unlimited, as one that says nothing."
+    ),
+    fix="Remove the zero, or write an amount.",
+    example=Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi')),
+    references=(QOS,),
+    rule=suspicious_amounts,
+)
+
+
+class ImplausibleAmount(Fact, frozen=True, gc=False):
+    """An amount that was probably meant in another unit."""
+
+    resource: str
+    side: str
+    amount: str
+    meant: str
+
+    def what(self, container: str) -> str:
+        """Return the amount and what was probably meant."""
+        return f"{container} has a {self.resource} {self.side[:-1]} of {self.amount}; {self.meant} was probably meant"
+
+
+def _wrong_units(view: View, container: Container, path: str, name: str) -> None:
+    sides = _sides(container, name)
+    meant = {side: _meant(name, amount) for side, amount in sides.items() if amount and _is_suspicious(name, amount)}
+    if not meant:
+        return
+    # Both sides at once, as a request must not exceed its limit; where it would, somebody has to choose.
+    after = sides | {side: Quantity.parse(text) for side, text in meant.items()}
+    if len(after) == 2 and after["requests"] > after["limits"]:
+        patch = view.choose(Choice.AMOUNT, *(f"{path}.{side}.{name}" for side in meant))
+    else:
+        patch = Patch.write(*(view.edit(f"{path}.{side}.{name}", meant[side], sides[side]) for side in meant))
+    side = next(iter(meant))
+    facts = ImplausibleAmount(name, side, str(sides[side]), meant[side])
+    view.report(IMPLAUSIBLE_AMOUNT, f"{path}.{side}.{name}", facts, patch, container=container.name)
+
+
+def _is_suspicious(name: str, amount: Quantity) -> bool:
+    if name == CPU:
+        return not 0 < amount.nanos < _MOST_NANOS
+    return amount.nanos < _LEAST_NANOS and name in {MEMORY, EPHEMERAL_STORAGE}
+
+
+def _meant(name: str, amount: Quantity) -> str:
+    """Return the amount in the unit that was probably meant: 500 cores are 500m, 512m or 512 bytes are 512Mi."""
+    if name == CPU:
+        return f"{amount.value}m"
+    if amount.nanos % NANOS:
+        return f"{amount.milli_value}Mi"
+    return f"{amount.value}Mi" if amount.value < 1 << 15 else f"{amount.value}Ki"
+
+
+IMPLAUSIBLE_AMOUNT = Check(
+    id="PQ117",
+    name="implausible-unit",
+    severity=Severity.ERROR,
+    title="An amount is written in the wrong unit",
+    why=(
+        "m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first "
+        "container is killed as soon as it starts, or is evicted as one that requests nothing; the second never "
+        "finds a node."
+    ),
+    fix="Write Mi for mebibytes, m for thousandths of a core.",
+    example=Example(examples.web("cpu: 500m, memory: 512m", 'cpu: "1", memory: 512m, ephemeral-storage: 1Gi')),
+    references=("Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",),
+    rule=suspicious_amounts,
+)

@@ -1,0 +1,284 @@
+"""PQ501–PQ504: what workloads promise against what the nodes of the bundle have.
+
+All nodes are taken as one: where a pod would land is the scheduler's to say (``placement``), and a sum that is too
+large is too large however it is laid out. With a single node it is exactly that node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch, Severity
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.view import Context, View
+from podqos.model.effective import pod_requests
+from podqos.model.node import Node
+from podqos.model.pod import QOSClass
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import CPU, MEMORY
+from podqos.wording import listed
+
+if TYPE_CHECKING:
+    from podqos.placement.overcommit import Overcommit
+
+_SHOWN = 3
+_FIT = "Kubernetes: pkg/scheduler/framework/plugins/noderesources/fit.go"
+
+
+def _nodes(count: int) -> str:
+    return "the node" if count == 1 else f"{count} nodes"
+
+
+# ---- PQ501–PQ503 -------------------------------------------------------------------------------------------------
+
+
+class Overcommitted(Fact, frozen=True, gc=False):
+    """More promised than the budget allows."""
+
+    resource: str
+    limits: str
+    allocatable: str
+    ratio: float
+    budget: float
+    nodes: int
+    largest: tuple[str, ...]
+    """The workloads that may exceed their requests most."""
+
+    def what(self, _: str) -> str:
+        """Return the sum of limits beside the budget, and who has most of it."""
+        largest = f"; most by {listed(self.largest)}" if self.largest else ""
+        return (
+            f"limits add up to {self.limits} of {self.resource}, {self.ratio:.2f}× the {self.allocatable} allocatable "
+            f"on {_nodes(self.nodes)} (budget {self.budget:g}×){largest}"
+        )
+
+
+class Overfull(Fact, frozen=True, gc=False):
+    """More requested than all nodes have."""
+
+    resource: str
+    requests: str
+    allocatable: str
+    nodes: int
+
+    def what(self, _: str) -> str:
+        """Return the sum of requests beside what there is."""
+        where = f"allocatable on {_nodes(self.nodes)}"
+        return f"{self.requests} of {self.resource} is requested, {self.allocatable} {where}"
+
+
+def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
+    """Yield where the sums over all workloads are too large."""
+    nodes = context.surroundings.nodes
+    if not nodes:
+        return
+    from podqos.placement.overcommit import DEFAULT_BUDGETS
+
+    # Two manifests of one object are two versions of it: applying one replaces the other.
+    sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
+    for check, resource, budget in (
+        (CPU_OVERCOMMIT, CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
+        (MEMORY_OVERCOMMIT, MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
+    ):
+        total = _overcommit(nodes, sketches, resource, budget)
+        if not total.allocatable:
+            continue
+        fullness, ratio = total.fullness, total.limits_to_allocatable
+        assert fullness is not None
+        assert ratio is not None
+        allocatable = _amount(resource, total.allocatable)
+        if fullness > 1:
+            full = Overfull(resource, _amount(resource, total.requests), allocatable, len(nodes))
+            yield _finding(OVERFULL, full, Choice.SMALLER_REQUESTS, context)
+        if total.exceeds_budget:
+            limits, largest = _amount(resource, total.limits), _largest(sketches, resource)
+            over = Overcommitted(resource, limits, allocatable, float(ratio), float(budget), len(nodes), largest)
+            yield _finding(check, over, Choice.SMALLER_LIMITS, context)
+
+
+def _overcommit(nodes: Sequence[Node], sketches: Sequence[Sketch], resource: str, budget: Fraction) -> Overcommit:
+    from podqos.placement.overcommit import Overcommit
+
+    requests = limits = guaranteed = other_limits = 0
+    for sketch in sketches:
+        requested, limit = _of(sketch, resource)
+        requests += requested
+        limits += limit
+        if sketch.qos_class is QOSClass.GUARANTEED:
+            guaranteed += requested
+        else:
+            other_limits += limit
+    amounts = [node.status.allocatable.get(resource, ZERO) for node in nodes]
+    return Overcommit(
+        node=nodes[0].name,
+        resource=resource,
+        allocatable=sum(amount.milli_value if resource == CPU else amount.value for amount in amounts),
+        requests=requests,
+        limits=limits,
+        guaranteed=guaranteed,
+        other_limits=other_limits,
+        unlimited=(),
+        budget=budget,
+    )
+
+
+def _of(sketch: Sketch, resource: str) -> tuple[int, int]:
+    demand = sketch.demand
+    if demand is None:
+        return 0, 0
+    if resource == CPU:
+        return demand.cpu_milli, demand.cpu_limit_milli
+    return demand.memory_bytes, demand.memory_limit_bytes
+
+
+def _largest(sketches: Sequence[Sketch], resource: str) -> tuple[str, ...]:
+    """Return the workloads that may go furthest beyond what they reserve."""
+    beyond = [
+        (requests - limits, sketch.subject.key) for sketch in sketches for requests, limits in [_of(sketch, resource)]
+    ]
+    return tuple(key for _, key in sorted(each for each in beyond if each[0] < 0)[:_SHOWN])
+
+
+def _amount(resource: str, count: int) -> str:
+    return str(Quantity.of_milli(count) if resource == CPU else Quantity.of_units(count, "BinarySI"))
+
+
+def _finding(check: Check, facts: Overfull | Overcommitted, choice: Choice, context: Context) -> Finding:
+    node = context.surroundings.nodes[0]
+    subject = context.surroundings.subject("Node", node.name)
+    path = f"status.allocatable.{facts.resource}"
+    return check.finding(subject, path, facts, Patch.choose(choice), (node.metadata.annotations,))
+
+
+def _example(requests: str, limits: str, replicas: int = 2) -> str:
+    return examples.documents(
+        examples.node(), examples.deployment(replicas, requests, f"{limits}, ephemeral-storage: 1Gi")
+    )
+
+
+CPU_OVERCOMMIT = Check(
+    id="PQ501",
+    name="cpu-over-budget",
+    severity=Severity.WARNING,
+    title="More cpu is promised than the budget allows",
+    why=(
+        "When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down "
+        "probes and the very pods that are to free memory, and it does so to Burstable pods by their requests "
+        "alone."
+    ),
+    fix="Lower the limits of those that exceed their requests most, or add nodes.",
+    example=Example(
+        _example("cpu: 500m, memory: 1Gi", 'cpu: "5", memory: 2Gi'),
+        good=_example("cpu: 500m, memory: 1Gi", 'cpu: "2", memory: 2Gi'),
+    ),
+    effect=Effect.NONE,
+    references=("Kubernetes: pkg/kubelet/cm/helpers_linux.go", "docs/place.md"),
+    bundle_rule=sums,
+)
+
+MEMORY_OVERCOMMIT = Check(
+    id="PQ502",
+    name="memory-over-budget",
+    severity=Severity.WARNING,
+    title="More memory is promised than the budget allows",
+    why=(
+        "Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further "
+        "limits exceed what the nodes have, the fewer pods have to burst at the same time."
+    ),
+    fix="Lower the limits of those that exceed their requests most, or add nodes.",
+    example=Example(
+        _example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 6Gi'),
+        good=_example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 4Gi'),
+    ),
+    effect=Effect.NODE,
+    references=("Kubernetes: pkg/kubelet/eviction/helpers.go", "docs/place.md"),
+    bundle_rule=sums,
+)
+
+OVERFULL = Check(
+    id="PQ503",
+    name="requests-exceed-nodes",
+    severity=Severity.ERROR,
+    title="More is requested than the nodes have",
+    why=(
+        "Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is "
+        "lost there is no room for its pods."
+    ),
+    fix="Lower requests or replicas, or add nodes.",
+    example=Example(
+        _example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi", 3),
+        good=_example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi"),
+    ),
+    effect=Effect.NONE,
+    references=(_FIT,),
+    bundle_rule=sums,
+)
+
+
+# ---- PQ504 -------------------------------------------------------------------------------------------------------
+
+
+class LargerThanAnyNode(Fact, frozen=True, gc=False):
+    """A pod that fits no node, however empty."""
+
+    resource: str
+    request: str
+    largest: str
+    node: str
+
+    def what(self, _: str) -> str:
+        """Return its request beside the largest node."""
+        largest = f"the largest node, {self.node}, has {self.largest}"
+        return f"the pod requests {self.request} of {self.resource}; {largest}"
+
+
+def larger_than_any_node(view: View) -> None:
+    """Find a pod that no node could hold, however empty."""
+    nodes = view.context.surroundings.nodes
+    if not nodes:
+        return
+    requests = pod_requests(view.stored)
+    for resource in (CPU, MEMORY):
+        request = requests.get(resource)
+        if not request:
+            continue
+        largest = max(nodes, key=lambda node: (node.status.allocatable.get(resource, ZERO).nanos, node.name))
+        room = largest.status.allocatable.get(resource)
+        if room is not None and request > room:
+            view.report(
+                LARGER_THAN_ANY_NODE,
+                f"spec.containers[0].resources.requests.{resource}",
+                LargerThanAnyNode(resource, str(request), str(room), largest.name),
+                Patch.choose(Choice.SMALLER_REQUESTS),
+            )
+
+
+LARGER_THAN_ANY_NODE = Check(
+    id="PQ504",
+    name="larger-than-any-node",
+    severity=Severity.ERROR,
+    title="A pod fits no node, however empty",
+    why="It stays pending for ever: no preemption can make room for it.",
+    fix="Lower its requests, or add a larger node.",
+    example=Example(
+        examples.documents(
+            examples.node("worker-1"),
+            examples.node("worker-2"),
+            examples.pod(
+                examples.container("model", 'cpu: "1", memory: 10Gi', 'cpu: "1", memory: 10Gi, ephemeral-storage: 1Gi'),
+                name="model",
+            ),
+        ),
+        chosen={
+            "spec.containers[0].resources.requests.memory": "8Gi",
+            "spec.containers[0].resources.limits.memory": "8Gi",
+        },
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(_FIT,),
+    rule=larger_than_any_node,
+)

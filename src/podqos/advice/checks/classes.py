@@ -1,0 +1,296 @@
+"""PQ101–PQ104: pods that have another class than somebody meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Fact, Severity
+from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
+from podqos.advice.checks.repair import patch_of, with_edits
+from podqos.advice.checks.view import View
+from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceRequirements
+from podqos.qos.classes import Place, deciding_resources
+from podqos.qos.edits import Edit, edits_to_guaranteed
+from podqos.wording import listed, verb
+
+# A request that is at least so much of its limit was meant to be equal: 4G and 4Gi are 93 %.
+_NEARLY = 0.9
+# What a container that states nothing is given when it comes to comparing.
+_SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
+_UNTIL_DONE = ("Job", "CronJob")
+_DAEMON_SET = "DaemonSet"
+
+DAEMON_COMES_BACK = (
+    "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is evicted "
+    "again"
+)
+
+# ---- PQ101 -------------------------------------------------------------------------------------------------------
+
+
+class Spoiler(Struct, frozen=True, gc=False):
+    """A resource of a container that keeps its pod from being Guaranteed."""
+
+    container: str
+    resource: str
+    request: str | None
+    limit: str | None
+
+
+class NearlyGuaranteed(Fact, frozen=True, gc=False):
+    """A pod that is Burstable because of a few fields."""
+
+    in_order: tuple[str, ...]
+    """Containers that are complete; empty where requests only nearly equal limits."""
+    spoilers: tuple[Spoiler, ...]
+
+    def what(self, _: str) -> str:
+        """Return which fields of which containers, beside those that are complete."""
+        missing: dict[str, list[str]] = {}
+        clauses = []
+        for spoiler in self.spoilers:
+            if spoiler.limit is None or spoiler.limit == "0":
+                missing.setdefault(spoiler.container, []).append(f"no {spoiler.resource} limit")
+            else:
+                request = spoiler.request or "nothing"
+                of_limit = f"of its {spoiler.resource} limit {spoiler.limit}"
+                clauses.append(f"{spoiler.container} requests {request} {of_limit}")
+        spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
+        are = verb(self.in_order, "is", "are")
+        return f"{spoilt}, while {listed(self.in_order)} {are} complete" if self.in_order else spoilt
+
+
+def accidental_burstable(view: View) -> None:
+    """Burstable though somebody took the trouble to make most of it Guaranteed."""
+    if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
+        return
+    spec = view.defaulted.spec
+    if spec.resources is None and not any(map(_has_limits, spec.containers)):
+        return
+    places = list(deciding_resources(view.defaulted, view.options.profile))
+    in_order = tuple(place.container for place, resources in places if _is_complete(resources))
+    if not _is_mostly_complete(places) and not all(_is_nearly_complete(resources) for _, resources in places):
+        return
+    spoilers = tuple(_spoiler(place, resources, name) for place, resources in places for name in _spoiled(resources))
+    if not spoilers:
+        return
+    edits = edits_to_guaranteed(view.pod, view.options.profile)
+    first = next(place for place, resources in places if not _is_complete(resources))
+    view.report(
+        ACCIDENTAL_BURSTABLE,
+        f"{first.path}.resources",
+        NearlyGuaranteed(in_order, spoilers),
+        patch_of(edits, view, Choice.RESOURCES),
+        container=first.container or None,
+        repaired=lambda: _repaired(view.pod, edits),
+    )
+
+
+def _has_limits(container: Container) -> bool:
+    """Whether a container can be complete, or nearly so: most that are not show it here."""
+    resources = container.resources
+    cpu, memory = resources.limits.get(CPU), resources.limits.get(MEMORY)
+    if cpu is None or memory is None:
+        return False
+    requests = resources.requests
+    return requests[CPU].nanos >= _NEARLY * cpu.nanos and requests[MEMORY].nanos >= _NEARLY * memory.nanos
+
+
+def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
+    """Return the pod as Guaranteed. Which amounts are chosen changes nothing about the class, and little otherwise."""
+    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
+    return with_edits(pod, chosen)
+
+
+def _resource(edit: Edit) -> str:
+    return edit.path.rpartition(".")[2]
+
+
+def _is_complete(resources: ResourceRequirements) -> bool:
+    return not _spoiled(resources)
+
+
+def _spoiled(resources: ResourceRequirements) -> list[str]:
+    """Return the resources that keep a container, looked at alone, from being Guaranteed."""
+    limits, requests = resources.limits, resources.requests
+    return [name for name in QOS_RESOURCES if not limits.get(name) or requests.get(name) != limits[name]]
+
+
+def _is_mostly_complete(places: Sequence[tuple[Place, ResourceRequirements]]) -> bool:
+    """Whether at least half of the memory is in containers that are complete: the rest was forgotten."""
+    complete = others = 0
+    for _, resources in places:
+        amounts = (resources.requests.get(MEMORY, ZERO).nanos, resources.limits.get(MEMORY, ZERO).nanos)
+        if _is_complete(resources):
+            complete += max(amounts)
+        else:
+            others += max(amounts)
+    return complete > 0 and complete >= others
+
+
+def _is_nearly_complete(resources: ResourceRequirements) -> bool:
+    for name in QOS_RESOURCES:
+        limit = resources.limits.get(name)
+        if not limit or resources.requests.get(name, ZERO).nanos < _NEARLY * limit.nanos:
+            return False
+    return True
+
+
+def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoiler:
+    request, limit = resources.requests.get(name), resources.limits.get(name)
+    return Spoiler(
+        place.container or "the pod",
+        name,
+        None if request is None else str(request),
+        None if limit is None else str(limit),
+    )
+
+
+ACCIDENTAL_BURSTABLE = Check(
+    id="PQ101",
+    name="accidental-burstable",
+    severity=Severity.WARNING,
+    title="One container keeps the pod from being Guaranteed",
+    why=(
+        "A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to "
+        "its requests. One sidecar without limits makes the whole pod Burstable: its main container loses the "
+        "oom_score_adj of -997, and under memory pressure the pod is evicted together with the batch jobs, as soon "
+        "as it uses more than it requests."
+    ),
+    fix="Give the container limits equal to its requests.",
+    example=Example(
+        examples.pod(
+            examples.container(
+                "article-service", 'cpu: "2", memory: 4Gi', 'cpu: "2", memory: 4Gi, ephemeral-storage: 1Gi'
+            ),
+            examples.container("envoy-sidecar", "cpu: 100m, memory: 128Mi", "ephemeral-storage: 1Gi", image="envoy"),
+            name="article-service",
+        )
+    ),
+    references=(QOS, OOM),
+    rule=accidental_burstable,
+)
+
+
+# ---- PQ102–PQ104 -------------------------------------------------------------------------------------------------
+
+
+class NothingSet(Fact, frozen=True, gc=False):
+    """A pod without a request or limit of cpu or memory."""
+
+    kind: str
+    containers: tuple[str, ...]
+    serves: str | None = None
+    """The Service that sends it traffic, or the annotation that says so."""
+
+    def what(self, _: str) -> str:
+        """Return who asks for nothing, and what makes it matter."""
+        asked = f"{listed(self.containers)} {verb(self.containers, 'asks', 'ask')} for no cpu and no memory"
+        if self.kind == _DAEMON_SET:
+            return f"{asked}, and {DAEMON_COMES_BACK}"
+        has_service = self.serves is not None and self.serves.startswith("Service ")
+        return f"{asked}, and {self.serves} sends it traffic" if has_service else asked
+
+
+def best_effort(view: View) -> None:
+    """BestEffort, and somebody will miss it. One of the three: who waits for it matters most."""
+    if view.stored_class is not QOSClass.BEST_EFFORT:
+        return
+    kind = view.workload.kind
+    if view.serves is not None:
+        check = USER_FACING_BEST_EFFORT
+    else:
+        check = DAEMON_SET_BEST_EFFORT if kind == _DAEMON_SET else BEST_EFFORT
+        runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
+        if view.is_expendable or (check is BEST_EFFORT and runs_until_done):
+            return
+    containers = view.pod.spec.containers
+    view.report(
+        check,
+        "spec.containers[0].resources" if containers else "spec",
+        NothingSet(kind, tuple(container.name for container in containers), view.serves),
+        view.choose(Choice.RESOURCES, *request_paths(view)),
+    )
+
+
+def request_paths(view: View) -> list[str]:
+    """Return where the requests of regular containers stand."""
+    return [f"spec.containers[{index}].resources.requests" for index in range(len(view.pod.spec.containers))]
+
+
+_RESOURCES = "spec.containers[0].resources"
+_REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"})
+
+BEST_EFFORT = Check(
+    id="PQ102",
+    name="accidental-best-effort",
+    severity=Severity.WARNING,
+    title="A workload that keeps running asks for nothing",
+    why=(
+        "Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it "
+        "before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet "
+        "evicts it with the first; and the scheduler puts it on nodes that are full."
+    ),
+    fix=(
+        "State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so "
+        "with the annotation podqos.dev/restart-cost: none."
+    ),
+    example=Example(
+        examples.pod(examples.container() + "      resources: {}\n"),
+        chosen={f"{_RESOURCES}.requests": _REQUESTS, f"{_RESOURCES}.limits": _LIMITS},
+    ),
+    references=(QOS, OOM),
+    rule=best_effort,
+)
+
+DAEMON_SET_BEST_EFFORT = Check(
+    id="PQ103",
+    name="daemonset-best-effort",
+    severity=Severity.WARNING,
+    title="A DaemonSet asks for nothing",
+    why=(
+        "Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of "
+        "node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node "
+        "within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s, "
+        "doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when "
+        "it is needed."
+    ),
+    fix=(
+        "State what the containers need; with a memory request that covers their use the pod is not evicted before "
+        "others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none."
+    ),
+    example=Example(
+        examples.daemon_set(),
+        chosen={
+            f"spec.template.{_RESOURCES}.requests": {"cpu": "50m", "memory": "200Mi"},
+            f"spec.template.{_RESOURCES}.limits": {"memory": "200Mi", "ephemeral-storage": "1Gi"},
+        },
+    ),
+    references=(QOS, OOM, DAEMON_TOLERATIONS, DAEMON_BACKOFF),
+    rule=best_effort,
+)
+
+USER_FACING_BEST_EFFORT = Check(
+    id="PQ104",
+    name="user-facing-best-effort",
+    severity=Severity.ERROR,
+    title="A workload that users wait for asks for nothing",
+    why=(
+        "A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked "
+        "for anything at all, and the kubelet evicts it with the first. Users notice before anybody else does."
+    ),
+    fix="Make it Guaranteed: limits equal to requests, for every container.",
+    example=Example(
+        examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),
+        chosen={f"{_RESOURCES}.requests": {"cpu": "1", "memory": "1Gi"}, f"{_RESOURCES}.limits": _LIMITS},
+    ),
+    references=(QOS, OOM),
+    rule=best_effort,
+)

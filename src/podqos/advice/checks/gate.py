@@ -1,0 +1,80 @@
+"""Which findings are reported, which make a build fail, and how many there are of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from podqos.advice.checks.baseline import Baseline
+from podqos.advice.checks.configuration import Ignore
+from podqos.advice.checks.finding import CheckedObject, FailOn, Finding, Severity, SuppressedBy
+
+
+class Gate(Struct, frozen=True, kw_only=True):
+    """What is reported, and what fails."""
+
+    min_severity: Severity = Severity.INFO
+    """Findings below are not reported."""
+    fail_on: FailOn = FailOn.WARNING
+    ignore: tuple[Ignore, ...] = ()
+    """Findings that do not matter."""
+    folder: str = ""
+    """The directory from which the paths of ``ignore`` count."""
+    baseline: Baseline = Baseline()
+    """Findings that are known."""
+    show_suppressed: bool = False
+    """Whether what is ignored or known is reported as well, and marked."""
+
+    def is_severe(self, finding: Finding) -> bool:
+        """Whether a finding is not below the least severity."""
+        return finding.severity.rank <= self.min_severity.rank
+
+    def is_open(self, finding: Finding) -> bool:
+        """Whether it counts: nobody has left it alone."""
+        return finding.suppression is None and self.is_severe(finding)
+
+    def is_reported(self, finding: Finding) -> bool:
+        """Whether it is told."""
+        return self.is_severe(finding) and (finding.suppression is None or self.show_suppressed)
+
+
+class CheckSummary(Struct, frozen=True, rename="camel"):
+    """How much there is."""
+
+    files: int
+    objects: int
+    """That were checked."""
+    errors: int
+    warnings: int
+    infos: int
+    suppressed: int
+    """By annotation or configuration; not among the findings above."""
+    in_baseline: int
+    below_min_severity: int
+    stale_baseline_entries: int = 0
+
+    @property
+    def findings(self) -> int:
+        """Those that are reported."""
+        return self.errors + self.warnings + self.infos
+
+
+def summarize(
+    findings: Sequence[Finding], checked: Sequence[CheckedObject], gate: Gate, stale_entries: int
+) -> CheckSummary:
+    """Count what was found in the objects that were checked."""
+    left = Counter(finding.suppression.by for finding in findings if finding.suppression is not None)
+    counts = Counter(finding.severity for finding in findings if gate.is_open(finding))
+    return CheckSummary(
+        files=len({each.source for each in checked}),
+        objects=len(checked),
+        errors=counts[Severity.ERROR],
+        warnings=counts[Severity.WARNING],
+        infos=counts[Severity.INFO],
+        suppressed=left[SuppressedBy.ANNOTATION] + left[SuppressedBy.CONFIGURATION],
+        in_baseline=left[SuppressedBy.BASELINE],
+        below_min_severity=len(findings) - sum(left.values()) - sum(counts.values()),
+        stale_baseline_entries=stale_entries,
+    )

@@ -1,0 +1,758 @@
+"""PQ401–PQ413: settings of a kubelet that leave the choice of victims to the kernel, or to chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from podqos.advice.checks import examples
+from podqos.advice.checks.bundle import FoundKubelet
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, Patch, Severity
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.view import Context
+from podqos.advice.fixes.flag_edits import FlagFile
+from podqos.errors import InvalidConfiguration
+from podqos.eviction.grace import soft_grace_seconds
+from podqos.eviction.signals import Signal
+from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind, threshold_warnings
+from podqos.eviction.thresholds import Threshold, default_eviction_hard, effective_eviction_hard, parse_thresholds
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import Pod, PodSpec
+from podqos.model.quantity import Quantity
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, ResourceList
+from podqos.placement.allocatable import node_allocatable
+from podqos.wording import listed, mebibytes
+
+if TYPE_CHECKING:
+    from podqos.survival.race import Race
+
+_MEBIBYTE = 1 << 20
+_GRACE_PERIOD = "1m30s"
+"""For a soft threshold that has none: long enough for a burst to pass, as in upstream's documentation."""
+_MUCH = 5
+"""A minimum reclaim of more than so many thresholds evicts pods that pressure did not ask for."""
+
+_THRESHOLDS = "Kubernetes: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig)"
+_MANAGER = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go"
+_ALLOCATABLE = "Kubernetes: pkg/kubelet/cm/node_container_manager_linux.go"
+_TYPES = "Kubernetes: staging/src/k8s.io/kubelet/config/v1beta1/types.go"
+
+_RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 1Gi}\n"
+_MORE_RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 3Gi}\n"
+_HARD = "evictionHard: {memory.available: 1Gi}\n"
+_SOFT = "evictionSoft: {memory.available: 2Gi}\n"
+_GRACE = "evictionSoftGracePeriod: {memory.available: 1m30s}\n"
+_GOOD = examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 1Gi, nodefs.available: 10%}}\n")
+
+Found = Iterator[Finding]
+
+
+# ---- one configuration -------------------------------------------------------------------------------------------
+
+
+class _Kubelet:
+    """One configuration as its checks look at it."""
+
+    def __init__(self, found: FoundKubelet, context: Context) -> None:
+        self.config: KubeletConfiguration = found.configuration
+        self.options = context.options
+        self.capacity = _capacity(context)
+        self.flags = None if found.arguments is None else FlagFile(found.configuration, found.arguments)
+        self._subject = found.subject
+        self._place = found.notation.place if self.flags is None else self.flags.place
+
+    def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
+        """Return a finding with its places as they are in the file."""
+        if patch.needs_choice is not None:
+            patch = Patch.choose(patch.needs_choice, [self._place(each) for each in patch.paths], patch.candidates)
+        elif self.flags is not None:
+            patch = Patch.write(*self.flags.edits(patch.edits))
+        else:
+            patch = Patch.write(*(replace(edit, path=self._place(edit.path)) for edit in patch.edits))
+        return check.finding(self._subject, self._place(path), facts, patch)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the node has."""
+        return self.capacity[MEMORY].value
+
+    def race(self, threshold_bytes: int) -> Race:
+        """Return the race of a node all of whose memory is private: nothing can be reclaimed before the kernel kills.
+
+        Where a cgroup holds the pods to what is allocatable, the same race is run there, by the threshold's copy.
+        """
+        from podqos.survival.race import Race
+
+        return Race(self.memory_bytes, self.memory_bytes, threshold_bytes, self.options.growth_bytes_per_second)
+
+
+def _capacity(context: Context) -> ResourceList:
+    """Return what a node has: the smallest, with as much memory as is stated."""
+    capacity: ResourceList = {EPHEMERAL_STORAGE: Quantity.parse("100Gi")}
+    nodes = [node for node in context.surroundings.nodes if MEMORY in node.status.capacity]
+    if nodes:
+        capacity = min(nodes, key=lambda node: (node.status.capacity[MEMORY].nanos, node.name)).status.capacity
+        if capacity[MEMORY].value == context.node_memory_bytes:
+            return capacity
+    return {**capacity, MEMORY: Quantity.of_units(context.node_memory_bytes, "BinarySI")}
+
+
+def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
+    """Yield what is wrong with the configurations of kubelets; ``sketches`` are the workloads they may run."""
+    for found in context.surroundings.kubelets:
+        yield from _findings(_Kubelet(found, context), sketches)
+
+
+def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
+    """Yield everything; settings with which the kubelet does not start are all there is to say about them."""
+    config, profile = kubelet.config, kubelet.options.profile
+    missing = [signal for signal in config.eviction_soft if signal not in config.eviction_soft_grace_period]
+    if missing:
+        yield from (_soft_without_grace(kubelet, signal) for signal in missing)
+        return
+    try:
+        thresholds = parse_thresholds(config, profile)
+        # What the shares of thresholds are of, as far as that is known.
+        signals = {Signal.MEMORY: MEMORY, Signal.NODEFS: EPHEMERAL_STORAGE}
+        known = {signal: kubelet.capacity[name].value for signal, name in signals.items() if name in kubelet.capacity}
+        warnings = threshold_warnings(config, known, profile)
+        yield from _held_back(kubelet)
+    except InvalidConfiguration as error:
+        path = error.where.replace('"', "") if error.where else ""
+        yield kubelet.finding(KUBELET_REFUSES, path, KubeletRefuses(str(error)), Patch.choose(Choice.THRESHOLD))
+        return
+    for warning in warnings:
+        yield from _warned(kubelet, warning)
+    yield from _kernel_first(kubelet, thresholds)
+    yield from _minimum_reclaim(kubelet, thresholds)
+    yield from _enforcement(kubelet)
+    yield from _grace_cut(kubelet, sketches)
+
+
+def _warned(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
+    """Yield what eviction itself warns of."""
+    signal = warning.signal.value
+    match warning.kind:
+        case WarningKind.MEMORY_UNWATCHED:
+            yield _memory_unwatched(kubelet, signal)
+        case WarningKind.SOFT_AFTER_HARD:
+            yield _soft_after_hard(kubelet, signal)
+        case WarningKind.SOFT_WITHOUT_GRACE:
+            yield _soft_without_grace(kubelet, signal)
+        case WarningKind.SWAP_HIDES_PRESSURE:
+            yield _swap(kubelet)
+        case _:
+            yield from _without_effect(kubelet, warning)
+
+
+def _in_mebibytes(count: int) -> str:
+    """Return an amount of memory, rounded up to whole mebibytes."""
+    return str(Quantity.of_units(-(-count // _MEBIBYTE) * _MEBIBYTE, "BinarySI"))
+
+
+# ---- PQ401 -------------------------------------------------------------------------------------------------------
+
+
+class MemoryUnwatched(Fact, frozen=True, gc=False):
+    """A kubelet without a hard threshold for memory."""
+
+    named: tuple[str, ...]
+    """The signals that evictionHard names instead."""
+
+    def what(self, _: str) -> str:
+        """Return what drops the default."""
+        named = f"evictionHard names {listed(self.named)}" if self.named else "evictionHard is empty"
+        return f"{named} and so drops the default for memory.available"
+
+
+def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
+    from podqos.survival.race import winning_threshold_bytes
+
+    written = kubelet.config.eviction_hard or {}
+    threshold = _in_mebibytes(winning_threshold_bytes(kubelet.race(0)))
+    patch = Patch.write(FieldEdit(f"evictionHard[{signal}]", threshold, written.get(signal)))
+    facts = MemoryUnwatched(tuple(name for name in written if name != signal))
+    return kubelet.finding(MEMORY_UNWATCHED, "evictionHard", facts, patch)
+
+
+MEMORY_UNWATCHED = Check(
+    id="PQ401",
+    name="no-memory-threshold",
+    severity=Severity.ERROR,
+    title="The kubelet does not watch memory",
+    why=(
+        "Naming any hard threshold drops the defaults of all others. Without one for memory.available the kubelet "
+        "never evicts for memory: the node runs until the kernel kills, which knows neither priorities nor requests "
+        "nor grace periods."
+    ),
+    fix="Add memory.available to evictionHard.",
+    example=Example(examples.kubelet(f"{_RESERVED}evictionHard: {{nodefs.available: 10%}}\n")),
+    effect=Effect.NODE,
+    references=(_THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ402, PQ403 ------------------------------------------------------------------------------------------------
+
+
+class SoftAfterHard(Fact, frozen=True, gc=False):
+    """A soft threshold that is not reached before the hard one."""
+
+    signal: str
+    soft: str
+    hard: str
+
+    def what(self, _: str) -> str:
+        """Return both thresholds."""
+        return f"the soft threshold of {self.signal}, {self.soft}, is not above the hard one, {self.hard}"
+
+
+def _soft_after_hard(kubelet: _Kubelet, signal: str) -> Finding:
+    soft = kubelet.config.eviction_soft[signal]
+    hard = effective_eviction_hard(kubelet.config, kubelet.options.profile)[signal]
+    path = f"evictionSoft[{signal}]"
+    patch = Patch.write(FieldEdit(path, _twice(hard), soft))
+    return kubelet.finding(SOFT_AFTER_HARD, path, SoftAfterHard(signal, soft, hard), patch)
+
+
+def _twice(text: str) -> str:
+    """Return double an amount or share, as a threshold is written."""
+    if text.endswith("%"):
+        return f"{min(99.0, 2 * float(text[:-1])):g}%"
+    amount = Quantity.parse(text)
+    return str(amount + amount)
+
+
+SOFT_AFTER_HARD = Check(
+    id="PQ402",
+    name="soft-after-hard",
+    severity=Severity.WARNING,
+    title="A soft threshold lies at or below the hard one",
+    why=(
+        "The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, which "
+        "was meant to end pods gently and in time, never gets its turn."
+    ),
+    fix="Set the soft threshold well above the hard one.",
+    example=Example(
+        examples.kubelet(
+            f"{_MORE_RESERVED}{_HARD}evictionSoft: {{memory.available: 512Mi}}\n{_GRACE}evictionMaxPodGracePeriod: 60\n"
+        )
+    ),
+    effect=Effect.NODE,
+    references=(_THRESHOLDS, _MANAGER),
+    bundle_rule=kubelets,
+)
+
+
+class SoftWithoutGrace(Fact, frozen=True, gc=False):
+    """A soft threshold without a grace period."""
+
+    signal: str
+    grace_period: str | None
+    """None where there is none: the kubelet does not start."""
+
+    def what(self, _: str) -> str:
+        """Return which, and what the kubelet does with it."""
+        if self.grace_period is None:
+            return f"the soft threshold of {self.signal} has no grace period: the kubelet does not start"
+        return f"the soft threshold of {self.signal} has a grace period of {self.grace_period} and acts at once"
+
+
+def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
+    written = kubelet.config.eviction_soft_grace_period.get(signal)
+    patch = Patch.write(FieldEdit(f"evictionSoftGracePeriod[{signal}]", _GRACE_PERIOD, written))
+    return kubelet.finding(SOFT_WITHOUT_GRACE, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
+
+
+SOFT_WITHOUT_GRACE = Check(
+    id="PQ403",
+    name="soft-without-grace",
+    severity=Severity.ERROR,
+    title="A soft threshold has no grace period",
+    why=(
+        "Without an entry in evictionSoftGracePeriod the kubelet does not start; with one of zero the threshold "
+        "acts at once, as a second hard one at a higher mark, and evicts pods for every short burst."
+    ),
+    fix="Add a grace period to evictionSoftGracePeriod.",
+    example=Example(examples.kubelet(f"{_MORE_RESERVED}{_HARD}{_SOFT}")),
+    effect=Effect.NODE,
+    references=(_THRESHOLDS,),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ404 -------------------------------------------------------------------------------------------------------
+
+
+class KernelFirst(Fact, frozen=True, gc=False):
+    """A threshold that memory falls through faster than the kubelet looks."""
+
+    threshold_bytes: int
+    growth_bytes_per_second: int
+    interval_seconds: int
+    kubelet_first: float
+    """Probability that the kubelet acts before the kernel."""
+    needed_bytes: int
+    """The smallest threshold with which it always does."""
+
+    def what(self, _: str) -> str:
+        """Return how fast the memory below the threshold is gone, and what threshold would do."""
+        return (
+            f"at {mebibytes(self.growth_bytes_per_second)} a second the {mebibytes(self.threshold_bytes)} below the "
+            f"threshold are gone before the kubelet, which looks every {self.interval_seconds} s, has seen it: "
+            f"it is first in {self.kubelet_first:.0%} of cases, with {mebibytes(self.needed_bytes)} always"
+        )
+
+
+def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
+    """With notifications of the kernel the kubelet does not wait for its next look."""
+    from podqos.model.time_units import SECOND_US
+    from podqos.survival.race import run_race, winning_threshold_bytes
+
+    hard = [each for each in thresholds if each.signal is Signal.MEMORY and each.is_hard]
+    if not hard or kubelet.config.kernel_memcg_notification:
+        return
+    race = kubelet.race(max(each.amount(kubelet.memory_bytes).value for each in hard))
+    result = run_race(race)
+    if result.kubelet_first >= 1:
+        return
+    needed_bytes = winning_threshold_bytes(race)
+    path = f"evictionHard[{Signal.MEMORY.value}]"
+    written = kubelet.config.eviction_hard
+    was = None if written is None else written.get(Signal.MEMORY.value)
+    edits = [FieldEdit(path, _in_mebibytes(needed_bytes), was)]
+    if written is None:
+        # Naming one threshold drops the defaults of all others.
+        defaults = default_eviction_hard(kubelet.options.profile)
+        others = {name: text for name, text in defaults.items() if name != Signal.MEMORY.value}
+        edits += [FieldEdit(f"evictionHard[{name}]", text) for name, text in others.items()]
+    facts = KernelFirst(
+        race.threshold_bytes,
+        race.growth_bytes_per_second,
+        race.interval_us // SECOND_US,
+        float(result.kubelet_first),
+        needed_bytes,
+    )
+    yield kubelet.finding(KERNEL_FIRST, path, facts, Patch.write(*edits))
+
+
+KERNEL_FIRST = Check(
+    id="PQ404",
+    name="kernel-kills-first",
+    severity=Severity.WARNING,
+    title="Memory can run out between two looks of the kubelet",
+    why=(
+        "The kubelet looks every ten seconds. What pods can take in that time must fit between the threshold and "
+        "nothing, or the kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, "
+        "without regard to priority, and without a grace period."
+    ),
+    fix=(
+        "Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the "
+        "kubelet's notifier is a stub that never fires."
+    ),
+    example=Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi}}\n")),
+    effect=Effect.NODE,
+    references=(_MANAGER,),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ405, PQ406, and PQ412 for too much ------------------------------------------------------------------------
+
+
+class SoftNotCovered(Fact, frozen=True, gc=False):
+    """A soft threshold that pods within their allocatable can reach."""
+
+    resource: str
+    soft_bytes: int
+    allocatable_bytes: int
+    usable_before_soft_bytes: int
+
+    def what(self, _: str) -> str:
+        """Return what pods may request, and at what use the threshold is met."""
+        return (
+            f"pods may request {mebibytes(self.allocatable_bytes)} of {self.resource}, but the soft threshold of "
+            f"{mebibytes(self.soft_bytes)} is met when they use {mebibytes(self.usable_before_soft_bytes)}"
+        )
+
+
+class NothingReserved(Fact, frozen=True, gc=False):
+    """A node that offers all of its memory to pods."""
+
+    resources: tuple[str, ...]
+
+    def what(self, _: str) -> str:
+        """Return what is not named."""
+        return f"neither kubeReserved nor systemReserved names {listed(self.resources)}"
+
+
+class OverReserved(Fact, frozen=True, gc=False):
+    """A node that holds back more than it has, with which the kubelet does not start."""
+
+    resource: str
+    reserved: str
+    capacity: str
+
+    def what(self, _: str) -> str:
+        """Return both amounts."""
+        return f"{self.reserved} of {self.resource} is held back from pods, and the node has {self.capacity}"
+
+
+def _held_back(kubelet: _Kubelet) -> Found:
+    """Yield what is wrong with what is held back from pods."""
+    config = kubelet.config
+    divided = node_allocatable(kubelet.capacity, config)
+    for resource in divided.over_reserved:
+        over = OverReserved(resource, str(divided.reservation[resource]), str(kubelet.capacity[resource]))
+        yield kubelet.finding(KUBELET_REFUSES, "systemReserved", over, Patch.choose(Choice.RESERVATION))
+    for coverage in divided.soft_coverage:
+        if coverage.is_covered:
+            continue
+        resource = coverage.resource
+        system = config.reserved_for_system.get(resource)
+        needed = coverage.soft if system is None else coverage.soft + system
+        usable_bytes = coverage.usable_before_soft.value
+        facts = SoftNotCovered(resource, coverage.soft.value, coverage.allocatable.value, usable_bytes)
+        written = config.system_reserved.get(resource)
+        patch = Patch.write(FieldEdit(f"systemReserved.{resource}", _in_mebibytes(needed.value), written))
+        signal = Signal.MEMORY if resource == MEMORY else Signal.NODEFS
+        finding = kubelet.finding(SOFT_NOT_COVERED, f"evictionSoft[{signal.value}]", facts, patch)
+        yield finding if resource == MEMORY else replace(finding, consequence=Consequence(Effect.NONE))
+    if MEMORY not in config.reserved_for_kube and MEMORY not in config.reserved_for_system:
+        patch = Patch.choose(Choice.RESERVATION, ("kubeReserved.memory", "systemReserved.memory"))
+        yield kubelet.finding(NOTHING_RESERVED, "", NothingReserved((MEMORY,)), patch)
+
+
+SOFT_NOT_COVERED = Check(
+    id="PQ405",
+    name="soft-not-covered-by-reservation",
+    severity=Severity.WARNING,
+    title="Pods within their requests can meet the soft threshold",
+    why=(
+        "Allocatable leaves the hard threshold out, but not the soft one. On a full node pods that keep to their "
+        "requests bring it down to the soft threshold, and the kubelet evicts one of them though the scheduler was "
+        "right to put it there."
+    ),
+    fix="Add the soft threshold to systemReserved.",
+    example=Example(examples.kubelet(f"{_RESERVED}{_HARD}{_SOFT}{_GRACE}")),
+    effect=Effect.NODE,
+    references=(_ALLOCATABLE, "OKD: Handling out of resource errors"),
+    bundle_rule=kubelets,
+)
+
+NOTHING_RESERVED = Check(
+    id="PQ406",
+    name="no-memory-reserved",
+    severity=Severity.WARNING,
+    title="No memory is reserved for the system and the kubelet",
+    why=(
+        "Everything but the hard threshold is offered to pods. On a full node the daemons live from what the pods "
+        "were promised: pods within their requests are evicted or killed for memory that the system uses."
+    ),
+    fix="Set kubeReserved.memory and systemReserved.memory to what they use.",
+    example=Example(examples.kubelet(_HARD), chosen={"kubeReserved.memory": "1Gi", "systemReserved.memory": "1Gi"}),
+    effect=Effect.NODE,
+    references=(_ALLOCATABLE,),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ407, PQ410 ------------------------------------------------------------------------------------------------
+
+
+class SwapHidesPressure(Fact, frozen=True, gc=False):
+    """A kubelet that lets pods swap."""
+
+    swap_behavior: str
+
+    def what(self, _: str) -> str:
+        """Return the settings, and what they do."""
+        behavior = self.swap_behavior or "not set"
+        return f"failSwapOn is false and swapBehavior {behavior}: memory.available does not fall while pods swap"
+
+
+def _swap(kubelet: _Kubelet) -> Finding:
+    behavior = kubelet.config.memory_swap.swap_behavior
+    edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
+    if kubelet.flags is not None:  # there is no such flag
+        edit = FieldEdit("failSwapOn", True, "false")
+    return kubelet.finding(SWAP_HIDES_PRESSURE, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
+
+
+SWAP_HIDES_PRESSURE = Check(
+    id="PQ407",
+    name="swap-hides-pressure",
+    severity=Severity.WARNING,
+    title="Swap hides memory pressure from the kubelet",
+    why=(
+        "While pods swap, memory.available does not fall, so that the kubelet sees no pressure and evicts nobody. "
+        "Pods slow down instead, and when swap is full the kernel kills."
+    ),
+    fix="Set memorySwap.swapBehavior to NoSwap, or failSwapOn to true.",
+    example=Example(f"{_GOOD}failSwapOn: false\nmemorySwap: {{swapBehavior: LimitedSwap}}\n"),
+    effect=Effect.NODE,
+    references=(_TYPES, "KEP-2400: node swap"),
+    bundle_rule=kubelets,
+)
+
+
+class NoEffect(Fact, frozen=True, gc=False):
+    """An eviction setting that does nothing."""
+
+    signal: str
+    setting: str
+    kind: str
+
+    def what(self, _: str) -> str:
+        """Return which, and why."""
+        why = {
+            WarningKind.UNUSED_GRACE_PERIOD: "there is no soft threshold for it",
+            WarningKind.CONTAINERFS_IGNORED: "the kubelet overwrites it with that of nodefs or imagefs",
+            WarningKind.NEVER_MET: "nothing is ever less",
+        }
+        return f"{self.setting} of {self.signal} does nothing: {why[WarningKind(self.kind)]}"
+
+
+def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
+    signal = warning.signal.value
+    config = kubelet.config
+    grace_periods = config.eviction_soft_grace_period
+    settings = {"evictionHard": config.eviction_hard or {}, "evictionSoft": config.eviction_soft}
+    if warning.kind is WarningKind.UNUSED_GRACE_PERIOD:
+        settings = {"evictionSoftGracePeriod": grace_periods}
+    named = [name for name, statements in settings.items() if signal in statements]
+    if not named:
+        return
+    edits = [FieldEdit(f"{name}[{signal}]", None, settings[name][signal]) for name in named]
+    if "evictionSoft" in named:
+        edits.append(FieldEdit(f"evictionSoftGracePeriod[{signal}]", None, grace_periods[signal]))
+    facts = NoEffect(signal, named[0], warning.kind.value)
+    yield kubelet.finding(NO_EFFECT, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
+
+
+NO_EFFECT = Check(
+    id="PQ410",
+    name="eviction-setting-without-effect",
+    severity=Severity.INFO,
+    title="An eviction setting does nothing",
+    why=(
+        "A grace period without its soft threshold, a threshold of containerfs (the kubelet overwrites it) or a "
+        "share of zero is read and never acts: what somebody set up to protect pods is not there."
+    ),
+    fix="Remove it, or complete it.",
+    example=Example(f"{_GOOD}evictionSoftGracePeriod: {{memory.available: 2m}}\n"),
+    effect=Effect.NONE,
+    references=(_THRESHOLDS,),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ408, PQ413 ------------------------------------------------------------------------------------------------
+
+
+class PodsNotEnforced(Fact, frozen=True, gc=False):
+    """A node whose pods are not held to what is allocatable."""
+
+    enforced: tuple[str, ...]
+
+    def what(self, _: str) -> str:
+        """Return what is named instead of pods."""
+        named = f"names {listed(self.enforced)} and not pods" if self.enforced else "does not name pods"
+        return f"enforceNodeAllocatable {named}"
+
+
+class QOSCgroupsOff(Fact, frozen=True, gc=False):
+    """A kubelet that makes no cgroups for the classes."""
+
+    def what(self, _: str) -> str:
+        """Return the setting."""
+        return "cgroupsPerQOS is false"
+
+
+def _enforcement(kubelet: _Kubelet) -> Found:
+    """Without cgroups for the classes nothing can be enforced, so that one is told alone."""
+    path, named = "enforceNodeAllocatable", kubelet.config.enforce_node_allocatable
+    if not kubelet.config.cgroups_per_qos:
+        patch = Patch.write(
+            FieldEdit("cgroupsPerQOS", True, "false"),
+            FieldEdit(path, ["pods"], ", ".join(named)),
+        )
+        yield kubelet.finding(QOS_CGROUPS_OFF, "cgroupsPerQOS", QOSCgroupsOff(), patch)
+    elif "pods" not in named:
+        enforced = tuple(name for name in named if name != "none")
+        patch = Patch.write(FieldEdit(path, ["pods", *enforced], ", ".join(named)))
+        yield kubelet.finding(PODS_NOT_ENFORCED, path, PodsNotEnforced(enforced), patch)
+
+
+PODS_NOT_ENFORCED = Check(
+    id="PQ408",
+    name="pods-not-enforced",
+    severity=Severity.WARNING,
+    title="Pods are not held to what is allocatable",
+    why=(
+        "Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved "
+        "for the system, and when memory runs out the kernel chooses among all processes of the machine. The "
+        "threshold for allocatable memory is gone as well."
+    ),
+    fix="Add pods to enforceNodeAllocatable.",
+    example=Example(f"{_GOOD}enforceNodeAllocatable: [none]\n"),
+    effect=Effect.NODE,
+    references=(_ALLOCATABLE, _THRESHOLDS),
+    bundle_rule=kubelets,
+)
+
+QOS_CGROUPS_OFF = Check(
+    id="PQ413",
+    name="qos-cgroups-off",
+    severity=Severity.WARNING,
+    title="The classes have no cgroups",
+    why=(
+        "Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much "
+        "cpu as a Burstable one asks for, nothing holds pods to what is allocatable, and memory of a pod is not "
+        "accounted as one."
+    ),
+    fix="Set cgroupsPerQOS to true, which is the default.",
+    example=Example(f"{_GOOD}cgroupsPerQOS: false\nenforceNodeAllocatable: []\n"),
+    effect=Effect.NODE,
+    references=(_TYPES, "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go"),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ409 -------------------------------------------------------------------------------------------------------
+
+
+class ReclaimsTooMuch(Fact, frozen=True, gc=False):
+    """A minimum reclaim that evicts several pods where one would do."""
+
+    signal: str
+    minimum_reclaim: str
+    threshold: str
+
+    def what(self, _: str) -> str:
+        """Return how long the kubelet goes on."""
+        more = f"evicts until {self.minimum_reclaim} more is free"
+        return f"after {self.signal} falls below {self.threshold} the kubelet {more}"
+
+
+def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
+    for each in thresholds:
+        if each.signal is not Signal.MEMORY or each.min_reclaim is None:
+            continue
+        amount, reclaim = each.amount(kubelet.memory_bytes), each.min_reclaim.at(kubelet.memory_bytes)
+        if reclaim.nanos > _MUCH * amount.nanos:
+            signal = each.signal.value
+            path = f"evictionMinimumReclaim[{signal}]"
+            patch = Patch.write(FieldEdit(path, str(amount), kubelet.config.eviction_minimum_reclaim[signal]))
+            yield kubelet.finding(RECLAIMS_TOO_MUCH, path, ReclaimsTooMuch(signal, str(reclaim), str(amount)), patch)
+            return
+
+
+RECLAIMS_TOO_MUCH = Check(
+    id="PQ409",
+    name="minimum-reclaim-too-large",
+    severity=Severity.WARNING,
+    title="Every eviction takes more pods than pressure asks for",
+    why=(
+        "Once a threshold is met the kubelet evicts until evictionMinimumReclaim more than the threshold is free. "
+        "If that is many times the threshold, one moment of pressure costs several pods."
+    ),
+    fix="Set it to about the threshold.",
+    example=Example(f"{_GOOD}evictionMinimumReclaim: {{memory.available: 16Gi}}\n"),
+    effect=Effect.NODE,
+    references=(_THRESHOLDS, _MANAGER),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ411 -------------------------------------------------------------------------------------------------------
+
+
+class GraceCut(Fact, frozen=True, gc=False):
+    """A grace period that a soft eviction does not give."""
+
+    workload: str
+    stated_seconds: int
+    given_seconds: int
+
+    def what(self, _: str) -> str:
+        """Return both times."""
+        seconds = f"{self.given_seconds} s of the {self.stated_seconds} s it states"
+        return f"a soft eviction gives {self.workload} {seconds}"
+
+
+def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
+    """Only where somebody states a grace period, and a soft threshold could honour it."""
+    most = kubelet.config.eviction_max_pod_grace_period
+    stating = [(sketch.grace_seconds, sketch.subject.key) for sketch in sketches if sketch.grace_seconds is not None]
+    if not kubelet.config.eviction_soft or not stating:
+        return
+    stated, workload = max(stating)
+    given = soft_grace_seconds(
+        Pod(spec=PodSpec(termination_grace_period_seconds=stated)), most, kubelet.options.profile
+    )
+    if given < stated:
+        path = "evictionMaxPodGracePeriod"
+        patch = Patch.write(FieldEdit(path, stated, str(most) if most else None))
+        yield kubelet.finding(GRACE_CUT, path, GraceCut(workload, stated, given), patch)
+
+
+GRACE_CUT = Check(
+    id="PQ411",
+    name="eviction-cuts-grace-period",
+    severity=Severity.INFO,
+    title="A soft eviction gives pods less time than they ask for",
+    why=(
+        "Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless it is "
+        "set, and its own terminationGracePeriodSeconds. What it needs longer for, such as writing its state, is "
+        "cut off. (Under a hard threshold it is always one second.)"
+    ),
+    fix="Set evictionMaxPodGracePeriod to the longest grace period on the node.",
+    example=Example(
+        examples.documents(
+            examples.kubelet(f"{_MORE_RESERVED}{_HARD}{_SOFT}{_GRACE}"),
+            examples.pod(
+                examples.container("index", *examples.USUAL),
+                name="index",
+                spec="  terminationGracePeriodSeconds: 120\n",
+            ),
+        )
+    ),
+    effect=Effect.NONE,
+    references=(_MANAGER,),
+    bundle_rule=kubelets,
+)
+
+
+# ---- PQ412 -------------------------------------------------------------------------------------------------------
+
+
+class KubeletRefuses(Fact, frozen=True, gc=False):
+    """A configuration with which the kubelet does not start."""
+
+    message: str
+
+    def what(self, _: str) -> str:
+        """Return what it says."""
+        return self.message
+
+
+KUBELET_REFUSES = Check(
+    id="PQ412",
+    name="kubelet-does-not-start",
+    severity=Severity.ERROR,
+    title="The kubelet does not start with these settings",
+    why="The node drops out with the next restart of its kubelet, and all its pods are moved or lost.",
+    fix="Correct the setting.",
+    example=Example(
+        examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: -1Gi}}\n"),
+        chosen={"evictionHard[memory.available]": "1Gi"},
+    ),
+    effect=Effect.NONE,
+    references=(_THRESHOLDS, _ALLOCATABLE),
+    bundle_rule=kubelets,
+)

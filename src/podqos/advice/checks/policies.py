@@ -1,0 +1,465 @@
+"""PQ201–PQ207: what policies and injectors make of a pod, and no line of its manifest shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from podqos.admission.chain import Step
+from podqos.admission.changes import Change, Why
+from podqos.admission.injectors import INJECTORS, Injection, inject
+from podqos.admission.limit_range import ConflictingDefaults
+from podqos.admission.limit_range_bounds import Bound, Fault, LimitRangeDenied
+from podqos.admission.policies import Policies
+from podqos.admission.quota import QuotaDenied
+from podqos.admission.workloads import WorkloadAdmission
+from podqos.advice.checks import examples
+from podqos.advice.checks.amounts import REFUSED_RESOURCES, RefusedByServer
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch, Severity
+from podqos.advice.checks.references import QOS
+from podqos.advice.checks.resize import ClassChange
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.view import Context, View
+from podqos.errors import InvalidManifest
+from podqos.manifest.plain import format_path, parse_path
+from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.policy import LimitRange
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements
+from podqos.qos.classes import classify
+from podqos.wording import listed
+
+_LIMIT_RANGER_STEPS = (Step.LIMIT_RANGER, Step.LIMIT_RANGER_AGAIN, Step.CLUSTER_RESOURCE_OVERRIDE)
+_OVERRIDE = "the ClusterResourceOverride"
+_CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
+_LIMIT_RANGER = "Kubernetes: plugin/pkg/admission/limitranger/admission.go"
+_QUOTA = "Kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"
+
+# ---- PQ201–PQ203, PQ206, PQ207: policies of the namespace --------------------------------------------------------
+
+
+def policies(view: View) -> None:
+    """Find what the policies of the namespace do to the pods of one workload."""
+    admission = view.admission
+    if admission is None:
+        return
+    if admission.refusal is not None:
+        denied = admission.refusal.denied
+        if isinstance(denied, QuotaDenied):
+            _refused_by_quota(view, admission, denied)
+        elif isinstance(denied, LimitRangeDenied):
+            _refused_by_limit_range(view, admission, denied)
+        elif admission.refused_by is Step.VALIDATION:
+            _above_default(view, admission)
+        if not admission.first.allowed:
+            return
+    _class_changed(view, admission)
+    _hidden_limits(view, admission)
+
+
+def _class_changed(view: View, admission: WorkloadAdmission) -> None:
+    """Find the LimitRange trap."""
+    if admission.class_defaulted is admission.class_reached:
+        return
+    changes = list(_changes(admission))
+    containers = dict.fromkeys(_container(view, change) for change in changes)
+    edits = [_written_out(view, change.path, change.resource, change.after) for change in changes]
+    sources = tuple(dict.fromkeys(change.source or _OVERRIDE for change in changes))
+    view.report(
+        LIMIT_RANGE_CHANGES_CLASS,
+        changes[0].path.rpartition(".")[0] if changes else "spec",
+        ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
+        Patch.write(*edits),
+        repaired=lambda: view.defaulted,
+    )
+
+
+_DEFAULT_LIMITS = examples.limit_range(
+    "default-limits",
+    """\
+default: {cpu: "1", memory: 512Mi, ephemeral-storage: 1Gi}
+defaultRequest: {cpu: 100m, memory: 128Mi}
+""",
+)
+
+LIMIT_RANGE_CHANGES_CLASS = Check(
+    id="PQ201",
+    name="limit-range-changes-class",
+    severity=Severity.WARNING,
+    title="A LimitRange gives the pod another class than its manifest shows",
+    why=(
+        "Defaults of a LimitRange are filled into every container that leaves something out. A pod that was "
+        "BestEffort on purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can "
+        "become Guaranteed, and reserve what it never asked for. Who dies before whom changes, and no line of the "
+        "manifest has."
+    ),
+    fix="Write down what the LimitRange fills in, or what was meant.",
+    example=Example(examples.documents(examples.pod(examples.container("shell"), name="debug-tools"), _DEFAULT_LIMITS)),
+    references=(_LIMIT_RANGER, QOS),
+    rule=policies,
+)
+
+
+class HiddenLimit(Fact, frozen=True, gc=False):
+    """A memory limit that no line of the manifest shows."""
+
+    request: str
+    limit: str
+    limit_range: str
+
+    def what(self, container: str) -> str:
+        """Return the limit, and what sets it."""
+        return (
+            f"LimitRange {self.limit_range} gives {container}, which requests {self.request}, "
+            f"a memory limit of {self.limit}"
+        )
+
+
+def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
+    """Find containers that state a memory request and get their limit from a LimitRange."""
+    for change in _changes(admission):
+        if change.why is not Why.LIMIT_RANGE_DEFAULT or change.resource != MEMORY:
+            continue
+        request = _written(view, change).requests.get(MEMORY)
+        if request:
+            view.report(
+                HIDDEN_LIMIT,
+                change.path.removesuffix(".limits"),
+                HiddenLimit(str(request), str(change.after), change.source),
+                Patch.write(view.edit(f"{change.path}.memory", change.after)),
+                container=_container(view, change),
+            )
+
+
+HIDDEN_LIMIT = Check(
+    id="PQ202",
+    name="limit-range-hidden-maximum",
+    severity=Severity.WARNING,
+    title="A LimitRange sets a memory limit that the manifest does not show",
+    why=(
+        "The container states a request and no limit, and the namespace gives it one: at that limit the kernel "
+        "kills it, however much the node has free, and nobody who reads the manifest can see why."
+    ),
+    fix="Write the limit down, at this amount or a better one.",
+    example=Example(examples.documents(examples.web("cpu: 100m, memory: 256Mi"), _DEFAULT_LIMITS)),
+    references=(_LIMIT_RANGER,),
+    rule=policies,
+)
+
+
+def _refused_by_limit_range(view: View, admission: WorkloadAdmission, denied: LimitRangeDenied) -> None:
+    broken = denied.violations[0].subject
+    view.report(
+        REFUSED_BY_LIMIT_RANGE,
+        _resource_paths(view).get(broken.container, "spec"),
+        RefusedByServer(str(admission.refused_by), denied.message, broken.limit_range),
+        _within_bounds(view, denied),
+        container=broken.container or None,
+    )
+
+
+def _within_bounds(view: View, denied: LimitRangeDenied) -> Patch:
+    """Return the amounts that keep to the bounds, where each broken bound says which."""
+    edits: list[FieldEdit] = []
+    paths = _resource_paths(view)
+    amounts = {each.name: each.resources for each in (*view.pod.spec.containers, *view.pod.spec.init_containers)}
+    for violation in denied.violations:
+        name = violation.subject.container
+        if not name or violation.bound is Bound.MAX_LIMIT_REQUEST_RATIO:
+            return Patch.choose(Choice.AMOUNT)
+        is_max = violation.bound is Bound.MAX
+        sides = ["limits"] if is_max or violation.fault is Fault.LIMIT else ["requests"]
+        other = amounts[name].requests if is_max else amounts[name].limits
+        beyond = other.get(violation.resource)
+        if beyond is not None and (beyond > violation.allowed if is_max else beyond < violation.allowed):
+            sides.append("requests" if is_max else "limits")
+        edits += [_written_out(view, f"{paths[name]}.{side}", violation.resource, violation.allowed) for side in sides]
+    return Patch.write(*{edit.path: edit for edit in edits}.values())
+
+
+def _above_default(view: View, admission: WorkloadAdmission) -> None:
+    """Find a default limit that is smaller than the request it was put beside."""
+    edits = []
+    sources: dict[str, None] = {}
+    for change in _changes(admission):
+        request = _written(view, change).requests.get(change.resource)
+        if change.why is Why.LIMIT_RANGE_DEFAULT and request is not None and request > change.after:
+            edits.append(_written_out(view, change.path, change.resource, request))
+            sources[change.source] = None
+    if edits and admission.refusal is not None:
+        errors = admission.refusal.field_errors
+        facts = RefusedByServer(str(admission.refused_by), "; ".join(map(str, errors)), ", ".join(sources))
+        view.report(REFUSED_BY_LIMIT_RANGE, errors[0].path, facts, Patch.write(*edits))
+
+
+REFUSED_BY_LIMIT_RANGE = Check(
+    id="PQ203",
+    name="refused-by-limit-range",
+    severity=Severity.ERROR,
+    title="A LimitRange refuses the pod",
+    why=(
+        "Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: "
+        "a Deployment goes on with the pods it has, and nothing replaces one that is evicted or killed."
+    ),
+    fix="Keep to the bounds, or write a limit of your own.",
+    example=Example(
+        examples.documents(
+            examples.web('cpu: "1", memory: 4Gi', 'cpu: "1", memory: 4Gi, ephemeral-storage: 1Gi'),
+            examples.limit_range("bounds", "max: {memory: 2Gi}\n"),
+        )
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(_LIMIT_RANGER,),
+    rule=policies,
+)
+
+
+class Unstated(Fact, frozen=True, gc=False):
+    """What a quota demands of every container and some do not state."""
+
+    quota: str
+    resources: tuple[str, ...]
+    containers: tuple[str, ...]
+
+    def what(self, _: str) -> str:
+        """Return what is demanded, and of which containers."""
+        return f"ResourceQuota {self.quota} demands {listed(self.resources)} of {listed(self.containers)}"
+
+
+class OverQuota(Fact, frozen=True, gc=False):
+    """A workload of which a quota has no room for all pods."""
+
+    quota: str
+    pods: int
+    admitted: int
+    message: str
+
+    def what(self, _: str) -> str:
+        """Return how many pods there is room for, and what the API server answers."""
+        return f"ResourceQuota {self.quota} lets {self.admitted} of {self.pods} pods in: {self.message}"
+
+
+def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDenied) -> None:
+    if not denied.unstated:
+        facts = OverQuota(denied.quota, admission.pods, admission.admitted, denied.message)
+        view.report(QUOTA_TOO_SMALL, "spec", facts, Patch.choose(Choice.QUOTA))
+        return
+    resources = tuple(name for name, _ in denied.unstated)
+    containers = tuple(dict.fromkeys(name for _, names in denied.unstated for name in names))
+    paths = [path for name, path in _resource_paths(view).items() if name in containers]
+    unstated = Unstated(denied.quota, resources, containers)
+    view.report(QUOTA_DEMANDS, paths[0] if paths else "spec", unstated, view.choose(Choice.RESOURCES, *paths))
+
+
+QUOTA_DEMANDS = Check(
+    id="PQ206",
+    name="quota-demands-resources",
+    severity=Severity.ERROR,
+    title="A quota refuses pods that do not state their resources",
+    why=(
+        "A quota on cpu or memory demands that every container states it, and no LimitRange of the namespace fills "
+        "it in. The pod is refused: what dies is not replaced."
+    ),
+    fix="State the resources, or put a LimitRange with defaults beside the quota.",
+    example=Example(
+        examples.documents(
+            examples.web("cpu: 500m, memory: 512Mi", "memory: 1Gi, ephemeral-storage: 1Gi"),
+            examples.quota('limits.cpu: "10"'),
+        ),
+        chosen={"spec.containers[0].resources.limits.cpu": "1"},
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(_QUOTA, "Kubernetes: pkg/quota/v1/evaluator/core/pods.go"),
+    rule=policies,
+)
+
+QUOTA_TOO_SMALL = Check(
+    id="PQ207",
+    name="quota-too-small",
+    severity=Severity.ERROR,
+    title="The quota has no room for all pods of the workload",
+    why=(
+        "The pods beyond the quota are refused. A workload that runs with fewer replicas than it was given does so "
+        "without a word until one of them is evicted, and then there is no room to replace it either."
+    ),
+    fix="Raise the quota, or ask for less.",
+    example=Example(
+        examples.documents(
+            examples.deployment(3, "cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'),
+            examples.quota("requests.memory: 1Gi"),
+        ),
+        chosen={"spec.replicas": 2},
+    ),
+    effect=Effect.NOT_CREATED,
+    references=(_QUOTA,),
+    rule=policies,
+)
+
+
+def _written_out(view: View, path: str, resource: str, amount: Quantity) -> FieldEdit:
+    """Return the edit of one amount of a list that stands at ``path`` from the pod."""
+    *container, side = parse_path(path)
+    written = _written_at(view, format_path(container))
+    was = (written.limits if side == "limits" else written.requests).get(resource)
+    return view.edit(format_path((*container, side, resource)), amount, was)
+
+
+def _changes(admission: WorkloadAdmission) -> Iterator[Change]:
+    for result in admission.first.steps:
+        if result.step in _LIMIT_RANGER_STEPS:
+            yield from (change for change in result.changes if isinstance(change, Change))
+
+
+def _container(view: View, change: Change) -> str:
+    """Return the name of the container that a change is about; nothing for the pod as a whole."""
+    paths = _resource_paths(view)
+    return next((name for name, path in paths.items() if change.path.startswith(f"{path}.")), "")
+
+
+def _written(view: View, change: Change) -> ResourceRequirements:
+    """Return what the manifest says where a policy changed something."""
+    return _written_at(view, change.path.rpartition(".")[0])
+
+
+def _written_at(view: View, path: str) -> ResourceRequirements:
+    return next((container.resources for container, at in view.resources() if at == path), NO_RESOURCES)
+
+
+def _resource_paths(view: View) -> dict[str, str]:
+    """Return where the resources of each container stand, counted from the pod, by its name."""
+    return {container.name: path for container, path in view.resources()}
+
+
+# ---- PQ204 -------------------------------------------------------------------------------------------------------
+
+
+class TwoDefaults(Fact, frozen=True, gc=False):
+    """LimitRanges that default one resource differently."""
+
+    side: str
+    resource: str
+    limit_ranges: tuple[str, ...]
+    amounts: tuple[str, ...]
+
+    def what(self, _: str) -> str:
+        """Return what each of them would give."""
+        offers = [f"{name} {amount}" for name, amount in zip(self.limit_ranges, self.amounts, strict=True)]
+        return f"the default {self.resource} {self.side.removesuffix('s')} can be that of {' or '.join(offers)}"
+
+
+def conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+    """Yield what two LimitRanges of a namespace disagree about. It is about the LimitRanges."""
+    for limit_ranges, conflict in _conflicts(context):
+        owner = next(each for each in limit_ranges if each.metadata.name == conflict.limit_ranges[-1])
+        yield CONFLICTING_DEFAULTS.finding(
+            context.surroundings.subject("LimitRange", owner.metadata.name, owner.metadata.namespace),
+            "spec.limits",
+            TwoDefaults(conflict.side, conflict.resource, conflict.limit_ranges, tuple(map(str, conflict.amounts))),
+            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), conflict.limit_ranges),
+            (owner.metadata.annotations,),
+        )
+
+
+def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
+    """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
+    if context.surroundings.cluster is None:
+        return
+    by_namespace: dict[str, list[LimitRange]] = {}
+    for each in context.cluster.policies.limit_ranges:
+        by_namespace.setdefault(each.metadata.namespace, []).append(each)
+    for _, limit_ranges in sorted(by_namespace.items()):
+        for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
+            yield limit_ranges, conflict
+
+
+CONFLICTING_DEFAULTS = Check(
+    id="PQ204",
+    name="conflicting-limit-ranges",
+    severity=Severity.WARNING,
+    title="Two LimitRanges default the same resource differently",
+    why=(
+        "Which of them a container gets is not defined: the API server keeps them in no order. The same manifest "
+        "can be killed at 512Mi today and at 2Gi tomorrow, and two replicas of it can have different scores."
+    ),
+    fix="Let one LimitRange of the namespace give the default.",
+    example=Example(
+        examples.documents(
+            examples.limit_range("small", "default: {memory: 512Mi}\ndefaultRequest: {memory: 256Mi}\n"),
+            examples.limit_range("team", "default: {memory: 2Gi}\ndefaultRequest: {memory: 256Mi}\n"),
+        ),
+        chosen={"spec.limits[0].default": {"cpu": "1"}, "spec.limits[0].defaultRequest": {"cpu": "100m"}},
+    ),
+    effect=Effect.NONE,
+    references=(_LIMIT_RANGER,),
+    bundle_rule=conflicting_defaults,
+)
+
+
+# ---- PQ205 -------------------------------------------------------------------------------------------------------
+
+
+def injected(view: View) -> None:
+    """Find classes that an injector lowers. What runs already shows what was injected."""
+    if view.workload.is_live:
+        return
+    for name in view.options.inject:
+        try:
+            injection = inject(view.pod, name)
+        except InvalidManifest as error:
+            refused = RefusedByServer(f"{name} injector", error.what)
+            view.report(REFUSED_RESOURCES, error.where, refused, view.choose(Choice.AMOUNT, error.where))
+            continue
+        if not injection.added:
+            continue
+        after = view.context.admit(replace(view.workload, pod=replace(injection.pod, status=PodStatus())))
+        qos_class = classify(after.first.pod, view.options.profile).qos_class
+        if _CLASS_RANK[qos_class] < _CLASS_RANK[view.stored_class]:
+            added = tuple(dict.fromkeys(each.container.name for each in injection.added))
+            view.report(
+                INJECTOR_DOWNGRADE,
+                "metadata.annotations",
+                ClassChange(view.stored_class, qos_class, (name,), added),
+                _injector_patch(view, injection),
+                now=after.first.pod,
+                repaired=lambda: view.stored,
+            )
+
+
+def _injector_patch(view: View, injection: Injection) -> Patch:
+    """Return the annotations that give what is injected requests equal to its limits."""
+    known = INJECTORS.get(injection.injector)
+    resources = injection.added[-1].container.resources
+    annotations = () if known is None else known.annotations
+    keys = {(each.side, each.resource): each.key for each in annotations if each.resource in {CPU, MEMORY}}
+    amounts = {name: resources.limits.get(name) or resources.requests.get(name) for name in QOS_RESOURCES}
+    paths = {at: f"metadata.annotations[{key}]" for at, key in sorted(keys.items())}
+    if not paths or not all(amounts.values()):
+        return view.choose(Choice.INJECTOR_RESOURCES, *paths.values())
+    written = view.pod.metadata.annotations
+    return Patch.write(*(view.edit(path, amounts[at[1]], written.get(keys[at])) for at, path in paths.items()))
+
+
+INJECTOR_DOWNGRADE = Check(
+    id="PQ205",
+    name="injector-downgrade",
+    severity=Severity.WARNING,
+    title="An injected sidecar lowers the class",
+    why=(
+        "The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests "
+        "and limits differ or are missing. The main container loses its oom_score_adj of -997 to a proxy nobody "
+        "wrote down."
+    ),
+    fix="Set the injector's annotations so that its requests equal its limits.",
+    example=Example(
+        examples.web(*examples.EQUAL).replace("metadata: {name: web}", "metadata:\n  name: web"), inject=("istio",)
+    ),
+    references=(
+        QOS,
+        "istio: manifests/charts/istio-control/istio-discovery/files/injection-template.yaml",
+        "linkerd2: charts/partials/templates/_proxy.tpl",
+        "vault-k8s: agent-inject/agent/annotations.go",
+    ),
+    rule=injected,
+)

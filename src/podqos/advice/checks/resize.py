@@ -1,0 +1,74 @@
+"""PQ113: a resize that would change the class, which the API server refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from podqos.admission.defaulting import defaulted
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Severity
+from podqos.advice.checks.references import VALIDATION
+from podqos.advice.checks.sketch import Sketch
+from podqos.advice.checks.view import Context, View
+from podqos.model.pod import PodStatus, QOSClass
+from podqos.qos.classes import classify
+from podqos.qos.oom import pod_qos_class
+from podqos.wording import listed
+
+
+class ClassChange(Fact, frozen=True, gc=False):
+    """A class that is not the one its manifest shows."""
+
+    before: QOSClass
+    after: QOSClass
+    sources: tuple[str, ...] = ()
+    """LimitRanges or the injector that did it."""
+    containers: tuple[str, ...] = ()
+    """Those that were filled in or added."""
+
+    def what(self, _: str) -> str:
+        """Return both classes, and what did it."""
+        classes = f"{self.before} becomes {self.after}"
+        if not self.sources:
+            return classes
+        who = listed(self.sources)
+        return f"{classes} by {who}, through {listed(self.containers)}" if self.containers else f"{classes} by {who}"
+
+
+def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+    """Yield the resizes that change the class. What else a resize must not do is for ``admission`` to say."""
+    profile = context.options.profile
+    for resize in context.resizes:
+        old = defaulted(resize.old)
+        before = pod_qos_class(old, classify(old, profile).qos_class)
+        view = View(resize.new, context)
+        after = classify(replace(view.defaulted, status=PodStatus()), profile).qos_class
+        if before is not after:
+            paths = [f"spec.containers[{index}].resources" for index in range(len(view.pod.spec.containers))]
+            patch = view.choose(Choice.RESOURCES, *paths)
+            view.report(CLASS_CHANGING_RESIZE, "spec.containers[0].resources", ClassChange(before, after), patch)
+            yield from view.findings
+
+
+CLASS_CHANGING_RESIZE = Check(
+    id="PQ113",
+    name="class-changing-resize",
+    severity=Severity.ERROR,
+    title="A resize would change the class",
+    why=(
+        "The class of a running pod is fixed: the API server refuses a resize that would make another of it. The "
+        "pod keeps its old amounts, and is killed at its old limit."
+    ),
+    fix="Resize requests and limits together, or create the pod anew.",
+    example=Example(
+        examples.web('cpu: "1", memory: 1Gi', 'cpu: "1", memory: 2Gi, ephemeral-storage: 1Gi'),
+        chosen={"spec.containers[0].resources.requests.memory": "2Gi"},
+        replaces=examples.web(*examples.EQUAL),
+    ),
+    effect=Effect.STANDING,
+    references=(f"{VALIDATION} (ValidatePodResize)",),
+    bundle_rule=class_changing_resizes,
+)

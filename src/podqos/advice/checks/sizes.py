@@ -1,0 +1,430 @@
+"""PQ105–PQ110 and PQ114–PQ115: amounts that are allowed and do not go together."""
+
+from __future__ import annotations
+
+from podqos.advice.checks import examples
+from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.classes import ACCIDENTAL_BURSTABLE
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch, Severity
+from podqos.advice.checks.references import OOM, RANKING
+from podqos.advice.checks.repair import with_edits
+from podqos.advice.checks.view import View
+from podqos.model.effective import pod_level_is_set
+from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
+from podqos.qos.edits import Edit
+from podqos.qos.oom import oom_scores
+from podqos.wording import listed, verb
+
+_MEBIBYTE = 1 << 20
+# So close to 1000 that a container is killed about as soon as if it had asked for nothing.
+_LIKE_NOTHING = 990
+# How much lower the score of the container it serves must be.
+_FAR_BELOW = 20
+_LOCAL_STORAGE = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (localStorageEviction)"
+
+
+# ---- PQ105–PQ107 -------------------------------------------------------------------------------------------------
+
+
+def memory_amounts(view: View) -> None:
+    """Look at the memory request and limit of each container that keeps running."""
+    if view.pod.spec.resources is not None and pod_level_is_set(view.pod):
+        return
+    for container, path in view.resources(only_running=True):
+        request, limit = container.resources.requests.get(MEMORY), container.resources.limits.get(MEMORY)
+        if request and limit:
+            if request.nanos != limit.nanos:
+                _far_apart(view, container, path, request, limit)
+        elif limit and request is None:
+            _follows(view, container, path, limit)
+        elif request and limit is None:
+            _unlimited(view, container, path, request)
+
+
+class LimitFarAboveRequest(Fact, frozen=True, gc=False):
+    """A container that may use many times what it reserves."""
+
+    request: str
+    limit: str
+    ratio: float
+    allowed_ratio: float
+
+    def what(self, container: str) -> str:
+        """Return both amounts and how far they are apart."""
+        return (
+            f"{container} may use {self.limit} of memory, {self.ratio:.1f}× the {self.request} it requests "
+            f"(at most {self.allowed_ratio:g}×)"
+        )
+
+
+def _far_apart(view: View, container: Container, path: str, request: Quantity, limit: Quantity) -> None:
+    allowed = view.options.memory_ratio
+    if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator:
+        return
+    needed = -(-limit.value * allowed.denominator // allowed.numerator)
+    raised = Quantity.of_units(-(-needed // _MEBIBYTE) * _MEBIBYTE, "BinarySI")
+    edit = Edit(f"{path}.requests.memory", min(raised, limit), request)
+    view.report(
+        LIMIT_FAR_ABOVE_REQUEST,
+        edit.path,
+        LimitFarAboveRequest(str(request), str(limit), limit.nanos / request.nanos, float(allowed)),
+        Patch.write(view.edit(edit.path, edit.value, request)),
+        container=container.name,
+        repaired=lambda: with_edits(view.pod, (edit,)),
+    )
+
+
+LIMIT_FAR_ABOVE_REQUEST = Check(
+    id="PQ105",
+    name="memory-request-far-below-limit",
+    severity=Severity.WARNING,
+    title="The memory limit is many times the request",
+    why=(
+        "The scheduler reserves the request, the kernel allows the limit. A pod that uses what it may stands far "
+        "above its request, which is what the kubelet ranks by: of two pods with the same priority the one further "
+        "above its request is evicted first. The small request gives it a high oom_score_adj besides."
+    ),
+    fix="Raise the request towards what the container really uses, or lower the limit.",
+    example=Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi')),
+    references=(RANKING, OOM),
+    rule=memory_amounts,
+)
+
+
+class RequestFollowsLimit(Fact, frozen=True, gc=False):
+    """A container whose memory request is not written and becomes its limit."""
+
+    limit: str
+
+    def what(self, container: str) -> str:
+        """Return what the request becomes."""
+        return f"{container} states a memory limit of {self.limit} and no request, which becomes the same"
+
+
+def _follows(view: View, container: Container, path: str, limit: Quantity) -> None:
+    view.report(
+        REQUEST_FOLLOWS_LIMIT,
+        f"{path}.limits.memory",
+        RequestFollowsLimit(str(limit)),
+        Patch.write(view.edit(f"{path}.requests.memory", limit)),
+        container=container.name,
+    )
+
+
+REQUEST_FOLLOWS_LIMIT = Check(
+    id="PQ106",
+    name="memory-limit-without-request",
+    severity=Severity.INFO,
+    title="The memory request is not written and becomes the limit",
+    why=(
+        "The API server copies a missing request from the limit. That may be meant (it is one way to be "
+        "Guaranteed), but whoever raises the limit later also raises what the pod reserves, and a pod that does not "
+        "fit any more stays pending without a line about requests in its manifest."
+    ),
+    fix="Write the request down.",
+    example=Example(examples.web("cpu: 500m", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')),
+    effect=Effect.STANDING,
+    references=("Kubernetes: pkg/apis/core/v1/defaults.go",),
+    rule=memory_amounts,
+)
+
+
+class NoMemoryLimit(Fact, frozen=True, gc=False):
+    """A container that may take all memory there is."""
+
+    request: str
+
+    def what(self, container: str) -> str:
+        """Return what it states instead."""
+        return f"{container} requests {self.request} of memory and has no limit"
+
+
+def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
+    if any(finding.check == ACCIDENTAL_BURSTABLE.id for finding in view.findings):
+        return  # which gives it a limit
+    if view.admission is not None and _is_limited(view.admission.first.pod, container.name):
+        return  # by a LimitRange, of which PQ202 or PQ203 tells
+    view.report(
+        NO_MEMORY_LIMIT,
+        f"{path}.requests.memory",
+        NoMemoryLimit(str(request)),
+        view.choose(Choice.MEMORY_LIMIT, f"{path}.limits.memory"),
+        container=container.name,
+    )
+
+
+def _is_limited(pod: Pod, name: str) -> bool:
+    containers = (*pod.spec.containers, *pod.spec.init_containers)
+    return any(each.name == name and MEMORY in each.resources.limits for each in containers)
+
+
+NO_MEMORY_LIMIT = Check(
+    id="PQ107",
+    name="memory-request-without-limit",
+    severity=Severity.WARNING,
+    title="A container may take all memory of its node",
+    why=(
+        "With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until "
+        "the node has nothing left: then the kubelet evicts, or the kernel kills, and it need not be this container "
+        "that dies."
+    ),
+    fix="Set a memory limit.",
+    example=Example(
+        examples.web("cpu: 500m, memory: 512Mi", "ephemeral-storage: 1Gi"),
+        chosen={"spec.containers[0].resources.limits.memory": "1Gi"},
+    ),
+    references=("Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)", OOM),
+    rule=memory_amounts,
+)
+
+
+# ---- PQ108–PQ110 -------------------------------------------------------------------------------------------------
+
+
+class NoDiskLimit(Fact, frozen=True, gc=False):
+    """Containers that may fill the node's disk."""
+
+    containers: tuple[str, ...]
+
+    def what(self, _: str) -> str:
+        """Return which."""
+        return f"{listed(self.containers)} {verb(self.containers, 'has', 'have')} no ephemeral-storage limit"
+
+
+def disk_limits(view: View) -> None:
+    """Find containers that may fill the node's disk. BestEffort pods have a more urgent finding."""
+    if view.stored_class is QOSClass.BEST_EFFORT:
+        return
+    unlimited = {
+        f"spec.containers[{index}].resources": container.name
+        for index, container in enumerate(view.stored.spec.containers)
+        if EPHEMERAL_STORAGE not in container.resources.limits
+    }
+    if unlimited:
+        paths = [f"{path}.limits.ephemeral-storage" for path in unlimited]
+        patch = view.choose(Choice.EPHEMERAL_STORAGE_LIMIT, *paths)
+        view.report(NO_DISK_LIMIT, next(iter(unlimited)), NoDiskLimit(tuple(unlimited.values())), patch)
+
+
+NO_DISK_LIMIT = Check(
+    id="PQ108",
+    name="no-ephemeral-storage-limit",
+    severity=Severity.INFO,
+    title="Containers may fill the node's disk",
+    why=(
+        "Logs, the writable layer and emptyDir volumes share the node's disk. A container with a limit that exceeds "
+        "it is evicted alone; without one it can fill the disk until the kubelet evicts pods for DiskPressure, this "
+        "one or others."
+    ),
+    fix="Set limits.ephemeral-storage.",
+    example=Example(
+        examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi'),
+        chosen={"spec.containers[0].resources.limits.ephemeral-storage": "1Gi"},
+    ),
+    effect=Effect.DISK,
+    references=(_LOCAL_STORAGE,),
+    rule=disk_limits,
+)
+
+
+class UnboundedVolume(Fact, frozen=True, gc=False):
+    """An emptyDir without a size limit."""
+
+    volume: str
+    in_memory: bool
+
+    def what(self, _: str) -> str:
+        """Return which, and where it is."""
+        where = "in memory" if self.in_memory else "on the node's disk"
+        return f"the emptyDir {self.volume} {where} has no size limit"
+
+
+def volumes(view: View) -> None:
+    """Find emptyDir volumes without a size limit, in memory and on disk."""
+    for index, volume in enumerate(view.pod.spec.volumes):
+        directory = volume.empty_dir
+        if directory is None or directory.size_limit:
+            continue
+        in_memory = directory.medium == "Memory"
+        path = f"spec.volumes[{index}].emptyDir"
+        view.report(
+            MEMORY_VOLUME if in_memory else DISK_VOLUME,
+            path,
+            UnboundedVolume(volume.name, in_memory),
+            view.choose(Choice.VOLUME_SIZE_LIMIT, f"{path}.sizeLimit"),
+        )
+
+
+_CACHE = examples.web(*examples.USUAL) + "  volumes:\n    - name: cache\n      emptyDir: {}\n"
+_SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
+
+MEMORY_VOLUME = Check(
+    id="PQ109",
+    name="memory-volume-without-size-limit",
+    severity=Severity.WARNING,
+    title="A volume in memory has no size limit",
+    why=(
+        "What is written to an emptyDir of medium Memory counts as memory of the container that writes it, and is "
+        "neither freed when that container restarts nor swapped. Without a size limit it may grow to the pod's "
+        "memory limit, and a container in which it has is killed again as soon as it starts."
+    ),
+    fix="Set emptyDir.sizeLimit, and count it in the memory limit.",
+    example=Example(
+        _CACHE.replace("emptyDir: {}", "emptyDir: {medium: Memory}"),
+        chosen={_SIZE_LIMIT: "64Mi"},
+    ),
+    references=("Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",),
+    rule=volumes,
+)
+
+DISK_VOLUME = Check(
+    id="PQ110",
+    name="volume-without-size-limit",
+    severity=Severity.INFO,
+    title="An emptyDir has no size limit",
+    why=(
+        "A volume that exceeds its size limit costs its own pod. Without one it can fill the node's disk, and the "
+        "kubelet evicts for DiskPressure whoever is furthest above his ephemeral-storage request."
+    ),
+    fix="Set emptyDir.sizeLimit.",
+    example=Example(_CACHE, chosen={_SIZE_LIMIT: "1Gi"}),
+    effect=Effect.DISK,
+    references=(_LOCAL_STORAGE,),
+    rule=volumes,
+)
+
+
+# ---- PQ114 -------------------------------------------------------------------------------------------------------
+
+
+class SmallSidecar(Fact, frozen=True, gc=False):
+    """A small container that the kernel takes long before the one it serves."""
+
+    oom_score_adj: int
+    main: str
+    main_oom_score_adj: int
+
+    def what(self, container: str) -> str:
+        """Return its score beside that of the main container."""
+        return (
+            f"{container} has an oom_score_adj of {self.oom_score_adj}, while {self.main}, which it serves, "
+            f"has {self.main_oom_score_adj}"
+        )
+
+
+def small_sidecar(view: View) -> None:
+    """Find a container that counts as nothing in a pod that must not die.
+
+    Init containers that restart are left out: their score follows that of the container they serve.
+    """
+    spec = view.stored.spec
+    if len(spec.containers) < 2 or view.stored_class is not QOSClass.BURSTABLE:
+        return
+    if view.serves is None and view.priority < view.options.important_priority:
+        return
+    scores = oom_scores(view.stored, QOSClass.BURSTABLE, view.context.node_memory_bytes, view.options.profile)
+    regular = scores[: len(spec.containers)]
+    main = min(regular, key=lambda score: score.value)
+    for index, score in enumerate(regular):
+        if score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW:
+            view.report(
+                SMALL_SIDECAR,
+                f"spec.containers[{index}].resources",
+                SmallSidecar(score.value, main.container, main.value),
+                view.choose(Choice.SIDECAR_FORM, f"spec.containers[{index}]"),
+                container=score.container,
+            )
+
+
+_LABELS = ", labels: {app: web}"
+_MAIN = examples.container("web", 'cpu: "1", memory: 4Gi', 'cpu: "2", memory: 8Gi, ephemeral-storage: 1Gi')
+_PROXY = ("cpu: 50m, memory: 32Mi", 'cpu: "1", memory: 64Mi, ephemeral-storage: 1Gi')
+_AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY).replace(
+    "      resources:", "      restartPolicy: Always\n      resources:"
+)
+
+SMALL_SIDECAR = Check(
+    id="PQ114",
+    name="small-sidecar-dies-first",
+    severity=Severity.WARNING,
+    title="A small sidecar of an important pod is killed almost first",
+    why=(
+        "The oom_score_adj of a Burstable container follows from its own memory request, not from the pod's. A "
+        "sidecar with a small one ends near 999: when the node runs out of memory the kernel kills it right after "
+        "the BestEffort pods, and a pod without its proxy serves nobody, whatever its priority."
+    ),
+    fix=(
+        "Make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always, whose score follows "
+        "the main container's."
+    ),
+    example=Example(
+        examples.documents(
+            examples.pod(_MAIN, examples.container("proxy", *_PROXY), metadata=_LABELS), examples.SERVICE
+        ),
+        good=examples.documents(examples.pod(_MAIN, metadata=_LABELS, spec=_AS_INIT_CONTAINER), examples.SERVICE),
+    ),
+    references=(OOM, "KEP-753: sidecar containers"),
+    rule=small_sidecar,
+)
+
+
+# ---- PQ115 -------------------------------------------------------------------------------------------------------
+
+
+class FractionalCPU(Fact, frozen=True, gc=False):
+    """A Guaranteed container whose cores are not whole, under a static CPU manager."""
+
+    cpu: str
+
+    def what(self, container: str) -> str:
+        """Return how many cores it asks for."""
+        return f"{container} asks for {self.cpu} cpu, which is no whole number of cores"
+
+
+def fractional_cpu(view: View) -> None:
+    """Find Guaranteed containers that a static CPU manager leaves in the shared pool."""
+    if view.stored_class is not QOSClass.GUARANTEED or not view.context.has_static_cpu_manager:
+        return
+    if view.stored.spec.resources is not None:
+        return
+    for index, container in enumerate(view.stored.spec.containers):
+        limit = container.resources.limits[CPU]
+        if limit.milli_value % 1000 == 0:
+            continue
+        written = view.pod.spec.containers[index].resources
+        whole = Quantity.of_units(limit.value)
+        path = f"spec.containers[{index}].resources"
+        edits = [view.edit(f"{path}.limits.cpu", whole, written.limits.get(CPU))]
+        if CPU in written.requests:
+            edits.append(view.edit(f"{path}.requests.cpu", whole, written.requests[CPU]))
+        facts = FractionalCPU(str(limit))
+        view.report(FRACTIONAL_CPU, f"{path}.limits.cpu", facts, Patch.write(*edits), container=container.name)
+
+
+FRACTIONAL_CPU = Check(
+    id="PQ115",
+    name="fractional-cpu-under-static-policy",
+    severity=Severity.INFO,
+    title="A Guaranteed container gets no cores of its own",
+    why=(
+        "Under the static CPU manager only Guaranteed containers with a whole number of cores get them to "
+        "themselves. One with 1500m shares the pool with everybody else: it survives memory pressure, and is still "
+        "slowed down by the neighbours it was meant to be safe from."
+    ),
+    fix="Ask for whole cores.",
+    example=Example(
+        examples.documents(
+            examples.web("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi, ephemeral-storage: 1Gi"),
+            examples.kubelet("""\
+cpuManagerPolicy: static
+systemReserved: {cpu: "1", memory: 1Gi}
+evictionHard: {memory.available: 1Gi}
+"""),
+        )
+    ),
+    effect=Effect.STANDING,
+    references=("Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",),
+    rule=fractional_cpu,
+)

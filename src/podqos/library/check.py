@@ -1,0 +1,378 @@
+"""What will hurt when memory runs short: all checks over objects, with a place in its file for every finding.
+
+``check`` gives the report. ``run_checks`` gives what the report is made of, for those that also mend files, and
+``load_for_check`` reads many files on all cores. Reading, checking workloads one by one and wording what was found are
+spread over the cores, file by file; between them stands what needs everything at once. The processes of a step are
+forked from the one before, so that only results travel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
+from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
+from podqos.advice.checks.check import IGNORE_ANNOTATION, ignored_names
+from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
+from podqos.advice.checks.configuration import ignored
+from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding
+from podqos.advice.checks.gate import Gate, summarize
+from podqos.advice.checks.view import Context
+from podqos.errors import InputError
+from podqos.library.checking.configuration import check_names, relative_path
+from podqos.library.inputs.assumptions import missing_classes, node_memory, without_policies
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects, Progress, decides_about_pods
+from podqos.library.inputs.sources import Source
+from podqos.manifest.contents import Reading
+from podqos.manifest.problems import Problem, Severity
+from podqos.manifest.reading import read
+from podqos.model.assumption import Assumption
+from podqos.model.disruption import PodDisruptionBudget
+from podqos.model.node import Node
+from podqos.model.service import Service
+from podqos.report.check.value import CheckReport, FindingReport, finding_report
+
+if TYPE_CHECKING:
+    from podqos.advice.fixes.fixing import Fixes
+    from podqos.advice.fixes.patches import ObjectPatch
+    from podqos.report.check.replacements import Replacement
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# Below this a second process costs more than it saves.
+_WORTH_FORKING_BYTES = 1 << 20
+_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
+
+
+def check(
+    objects: Objects,
+    options: CheckOptions | None = None,
+    gate: Gate | None = None,
+    *,
+    resized: Objects | None = None,
+) -> CheckReport:
+    """Return what is found about objects, where, what follows from it, and what to write instead.
+
+    ``gate`` says what is reported, and what is known or does not matter. ``resized`` are workloads of ``objects`` with
+    other resources, as they are to be resized in place. What is wrong with the files is among the problems of both.
+    """
+    return run_checks(objects, options, gate, resized=resized).report
+
+
+def run_checks(
+    objects: Objects,
+    options: CheckOptions | None = None,
+    gate: Gate | None = None,
+    *,
+    resized: Objects | None = None,
+    progress: Progress | None = None,
+) -> Checked:
+    """Return what ``check`` reports, with everything that was looked at."""
+    resized = resized or Objects(objects.namespace)
+    return Checked(objects, options or CheckOptions(), gate or Gate(), resized, progress)
+
+
+class Checked:
+    """Objects, and what is to be said about them."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        options: CheckOptions,
+        gate: Gate,
+        resized: Objects,
+        progress: Progress | None = None,
+    ) -> None:
+        self.objects = objects
+        self.resized = resized
+        self.options = options
+        self.gate = gate
+        self._progress = progress
+        self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
+        workloads = [_located(found) for found in objects.workloads]
+        memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
+        surroundings = _surroundings(objects, memory_bytes)
+        for source in objects.sources:
+            objects.note(*_misspelt(source), *_unknown_checks(source))
+        context = Context(surroundings, options, self._resizes(workloads))
+        found = check_bundle(self._results(workloads, context), context)
+        checked = (*(each.subject for each in workloads), *surroundings.subjects)
+        self.subjects = tuple(each for each in checked if each.source in self._sources)
+        """Everything that was checked."""
+        self.assumptions: tuple[Assumption, ...] = (
+            *(assumed if self.subjects else ()),
+            *without_policies(objects),
+            *missing_classes(_unknown_classes(workloads, context)),
+        )
+        about_files = [finding for finding in found if finding.subject.source in self._sources]
+        compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
+        self.findings = compared.findings
+        """All of them; what the gate says is known or does not matter is marked."""
+        self.stale: tuple[BaselineEntry, ...] = compared.stale
+        """Entries of the baseline that are no longer found."""
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with the files."""
+        return sorted({*self.objects.problems, *self.resized.problems})
+
+    @property
+    def object_keys(self) -> set[ObjectKey]:
+        """What was checked, as a baseline names it."""
+        return {(each.kind, each.namespace, each.name) for each in self.subjects}
+
+    @property
+    def open(self) -> list[Finding]:
+        """The findings that nobody has left alone."""
+        return [finding for finding in self.findings if self.gate.is_open(finding)]
+
+    @cached_property
+    def report(self) -> CheckReport:
+        """What is reported, in words, with line and column, in the order of the files."""
+        return CheckReport(
+            items=tuple(self._reports()),
+            summary=summarize(self.findings, self.subjects, self.gate, len(self.stale)),
+            kubernetes_version=".".join(map(str, self.options.profile.version)),
+            fail_on=self.gate.fail_on,
+            notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
+            assumptions=self.assumptions,
+        )
+
+    def _reports(self) -> Iterator[FindingReport]:
+        by_source = self._reported()
+
+        def report_file(path: str) -> list[FindingReport]:
+            return [finding_report(each, self._position(each)) for each in by_source[path]]
+
+        for reports in self._spread(report_file, list(by_source)):
+            yield from reports
+
+    def _reported(self) -> dict[str, list[Finding]]:
+        """Return what is reported by file, in the order of the files."""
+        by_source: dict[str, list[Finding]] = {path: [] for path in self._sources}
+        for finding in self.findings:
+            if self.gate.is_reported(finding):
+                by_source[finding.subject.source].append(finding)
+        return {path: group for path, group in by_source.items() if group}
+
+    def _position(self, finding: Finding) -> tuple[int, int]:
+        place = finding.subject.place
+        return (1, 1) if place is None else self._sources[finding.subject.source].lookup.locate(place, finding.path)
+
+    # ---- mending -----------------------------------------------------------------------------------------------------
+
+    def text(self, path: str) -> bytes:
+        """Return what a file held when it was read."""
+        return self._sources[path].data
+
+    def fix(self) -> tuple[Fixes, Checked]:
+        """Apply every patch that is complete; return what changes, and what is found in the texts after it."""
+        from podqos.advice.fixes.fixing import fix
+
+        after = self
+
+        def recheck(texts: Mapping[str, bytes]) -> list[Finding]:
+            nonlocal after
+            objects, resized = self.objects.with_texts(texts), self.resized.with_texts(texts)
+            after = Checked(objects, self.options, self.gate, resized, self._progress)
+            return after.open
+
+        return fix(self.open, self.text, recheck), after
+
+    def replacements(self) -> list[Sequence[Replacement]]:
+        """Return what to replace in its file for each reported finding; nothing where that is not safe."""
+        return [_replacements(each, self.text(path)) for path, group in self._reported().items() for each in group]
+
+    def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
+        """Return one patch for each object that can be mended."""
+        from podqos.advice.fixes.patches import object_patch
+
+        edits: dict[CheckedObject, dict[str, FieldEdit]] = {}
+        for finding in sorted(self.open, key=lambda finding: finding.check):
+            if finding.patch.is_complete:
+                wanted = edits.setdefault(finding.subject, {})
+                for edit in finding.patch.edits:
+                    wanted.setdefault(edit.path, edit)
+        patches = []
+        for subject, wanted in sorted(edits.items(), key=lambda item: (item[0].source, item[0].kind, item[0].key)):
+            assert subject.place is not None
+            patch = object_patch(self._sources[subject.source].lookup.plain(subject.place), wanted.values())
+            if patch is not None:
+                patches.append((subject, patch))
+        return patches
+
+    # ---- checking ----------------------------------------------------------------------------------------------------
+
+    def _results(self, workloads: Sequence[LocatedWorkload], context: Context) -> list[CheckedWorkload]:
+        keep_pods = len(workloads) <= self.options.compare_up_to
+        by_source: dict[str, list[LocatedWorkload]] = {}
+        for each in workloads:
+            by_source.setdefault(each.subject.source, []).append(each)
+
+        def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
+            return [check_workload(each, context, keep_pod=keep_pods) for each in group]
+
+        return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
+
+    def _spread(self, task: Callable[[T], R], inputs: Sequence[T]) -> list[R]:
+        size_bytes = sum(len(source.data) for source in self._sources.values())
+        return _spread(task, inputs, size_bytes, self._progress)
+
+    def _resizes(self, workloads: Iterable[LocatedWorkload]) -> list[Resize]:
+        """Return what is to be resized: the new version of each workload beside the pod as it is."""
+        running = {_key(each): each for each in workloads}
+        resizes = []
+        for found in self.resized.workloads:
+            new = _located(found)
+            old = running.get(_key(new))
+            if old is None:
+                what = f"there is no {new.subject.kind} {new.subject.key} to resize"
+                source = self._sources[found.source]
+                fix = "give it with -f, as it is now"
+                self.resized.note(source.problem(found.place, ("metadata", "name"), what, fix))
+            else:
+                resizes.append(Resize(old.workload.pod, new))
+        return resizes
+
+
+def load_for_check(
+    files: Sequence[str],
+    policies: Iterable[str] = (),
+    namespace: str = "default",
+    progress: Progress | None = None,
+) -> Objects:
+    """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
+    texts: dict[str, bytes] = {}
+    for path in files:
+        try:
+            texts[path] = read_bytes(path)
+        except InputError:
+            continue  # which the source says of itself
+
+    def read_text(path: str) -> Reading:
+        return read(path, texts[path])
+
+    size_bytes = sum(map(len, texts.values()))
+    readings = dict(zip(texts, _spread(read_text, list(texts), size_bytes, progress), strict=True))
+    objects = Objects(namespace)
+    for path in dict.fromkeys(files):
+        objects.add(Source(path, texts.get(path), readings.get(path)))
+    for path in policies:
+        objects.add_file(path, are_stored=True)
+    return objects
+
+
+def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progress: Progress | None) -> list[R]:
+    """Return ``task(input)`` for every input; all cores work where there is enough of it."""
+    if size_bytes < _WORTH_FORKING_BYTES:
+        return [task(each) for each in inputs]
+    from podqos.library.engines.fan_out import fan_out, usable_cores
+
+    return list(fan_out(task, inputs, usable_cores(), progress))
+
+
+def _located(found: FoundWorkload) -> LocatedWorkload:
+    metadata = found.workload.metadata
+    name = metadata.name or metadata.generate_name
+    subject = CheckedObject(found.workload.kind, name, metadata.namespace, "", found.source, found.place)
+    return LocatedWorkload(found.workload, subject)
+
+
+def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
+    """Return everything but the workloads."""
+    kubelets = [(each.settings, _other(each.found, objects.namespace)) for each in objects.kubelets]
+    return ClusterObjects(
+        cluster=objects.cluster(),
+        services=objects.of(Service),
+        disruption_budgets=objects.of(PodDisruptionBudget),
+        nodes=objects.of(Node),
+        kubelets=tuple(
+            FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments)
+            for settings, subject in kubelets
+        ),
+        node_memory_bytes=node_memory_bytes,
+        subjects=tuple(_other(found, objects.namespace) for found in objects.others if decides_about_pods(found.other)),
+    )
+
+
+def _other(found: FoundObject, namespace: str) -> CheckedObject:
+    other, path = found.other, found.source.path
+    metadata = other.metadata
+    own = metadata.namespace or (namespace if other.kind in _NAMESPACED else "")
+    # A kubelet's configuration is a file and has no other name.
+    name = metadata.name or metadata.generate_name or os.path.basename(path)
+    return CheckedObject(other.kind, name, own, other.api_version, path, other.place)
+
+
+def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:
+    """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
+    for found in workloads:
+        spec = found.workload.pod.spec
+        if (spec.priority_class_name or spec.runtime_class_name) and not found.workload.is_stored:
+            for missing in context.missing_classes(found.workload.pod):
+                if missing.kind != "PriorityClass" or not context.knows_priorities:
+                    yield missing.kind, missing.name
+
+
+def _misspelt(source: Source) -> Iterator[Problem]:
+    """Yield a warning for each object whose kind is probably misspelt."""
+    for other in source.reading.others:
+        if decides_about_pods(other):
+            continue
+        from podqos.manifest.known_kinds import meant_kind
+
+        meant = meant_kind(other.kind, other.api_version)
+        if meant is not None:
+            what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
+            yield source.problem(other.place, "kind", what, fix, severity=Severity.WARNING)
+
+
+def _unknown_checks(source: Source) -> Iterator[Problem]:
+    """Yield a warning for each check that an annotation tells to ignore and that does not exist."""
+    reading = source.reading
+    for workload, place in zip(reading.workloads, reading.places, strict=True):
+        for name in ignored_names(workload.metadata.annotations):
+            known = check_names()
+            if name not in known:
+                from podqos.manifest.fields import suggestion
+
+                path = ("metadata", "annotations", IGNORE_ANNOTATION)
+                what, fix = f'no check "{name}"', suggestion(name, known)
+                yield source.problem(place, path, what, fix, severity=Severity.WARNING)
+
+
+def _without_ignored(findings: list[Finding], gate: Gate) -> list[Finding]:
+    """Return the findings; what the gate says does not matter is marked."""
+    if not gate.ignore:
+        return findings
+    sources = {finding.subject.source for finding in findings}
+    files = {source: relative_path(source, gate.folder) for source in sources}
+    marked = []
+    for finding in findings:
+        reason = None if finding.suppression else ignored(finding, gate.ignore, files[finding.subject.source])
+        marked.append(finding if reason is None else replace(finding, suppression=reason))
+    return marked
+
+
+def _key(found: LocatedWorkload) -> tuple[str, str, str]:
+    return found.subject.kind, found.subject.namespace, found.subject.name
+
+
+def _replacements(finding: Finding, data: bytes) -> Sequence[Replacement]:
+    from podqos.advice.fixes.patches import plain_value
+    from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
+    from podqos.report.check.replacements import line_replacements
+
+    place = finding.subject.place
+    if not finding.patch.is_complete or place is None:
+        return ()
+    edits = [ObjectEdit(place, edit.path, plain_value(edit.value)) for edit in finding.patch.edits]
+    edited = apply_edits(data, edits)
+    return () if isinstance(edited, CannotEdit) else line_replacements(data, edited.data)

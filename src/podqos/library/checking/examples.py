@@ -1,0 +1,30 @@
+"""The good example of a check: its bad one with the finding's own patch written in, as ``--fix`` would write it."""
+
+from __future__ import annotations
+
+from podqos.advice.checks.bundle import CheckOptions
+from podqos.advice.checks.check import Check
+from podqos.advice.fixes.patches import plain_value
+from podqos.library.check import run_checks
+from podqos.library.inputs.objects import Objects
+from podqos.manifest.edits.apply import CannotEdit, ObjectEdit, apply_edits
+
+
+def good_example(check: Check) -> str:
+    """Return the manifests of a check's example without the finding."""
+    example = check.example
+    if example.good:
+        return example.good
+    data = example.text.encode()
+    running, changed = Objects(), Objects()
+    running.add_text("running.yaml", (example.replaces or example.text).encode())
+    if example.replaces:
+        changed.add_text("example.yaml", data)
+    options = CheckOptions(inject=example.inject, compare_up_to=0)
+    (finding,) = run_checks(running, options, resized=changed).findings
+    place = finding.subject.place
+    assert place is not None
+    edits = {edit.path: edit.value for edit in finding.patch.edits} or example.chosen
+    edited = apply_edits(data, [ObjectEdit(place, path, plain_value(value)) for path, value in edits.items()])
+    assert not isinstance(edited, CannotEdit), (check.id, edited)
+    return edited.data.decode()

@@ -1,0 +1,26 @@
+"""How amounts and lists read in a sentence: for findings, which word their own facts, and for ``report``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podqos.model.quantity import Quantity
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return ``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def verb(subjects: Sequence[str], one: str, several: str) -> str:
+    """Return the form of a verb that goes with its subjects."""
+    return one if len(subjects) == 1 else several
+
+
+def mebibytes(count: int) -> str:
+    """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
+    quantity = Quantity.of_units(count, "BinarySI")
+    text = quantity.canonical()
+    if text[-2:] in {"Mi", "Gi", "Ti"}:
+        return text
+    return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"
