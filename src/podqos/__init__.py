@@ -1,6 +1,6 @@
 """podqos: who is slowed, who is killed, in which order, and why.
 
-``load`` reads files; ``explain``, ``admit``, ``place`` and ``cpu`` answer as the commands of those names do, with the
+``load`` reads files; ``explain``, ``check``, ``rank`` and the rest answer as the commands of those names do, with the
 values that ``-o json`` prints (docs/library.md). Below them are the decisions themselves: ``classify``, ``oom_scores``.
 
 The public names are those in ``__all__``. They are loaded on first use, because the command line starts

@@ -11,8 +11,8 @@ from podqos.advice.checks.finding import (
     Consequence,
     Effect,
     Finding,
+    FindingSeverity,
     Patch,
-    Severity,
     SuppressedBy,
     Suppression,
 )
@@ -21,7 +21,7 @@ from podqos.manifest.text import Chunk, Place
 
 FINDING = Finding(
     check="PQ108",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     subject=CheckedObject("Deployment", "web", "shop", "apps/v1", "a.yaml", Place(Chunk(0, 10, "yaml"))),
     path="spec.template.spec.containers[0].resources",
     facts=NoDiskLimit(containers=("app",)),
@@ -35,7 +35,7 @@ OBJECTS = {("Deployment", "shop", "web")}
 def moved(finding: Finding) -> Finding:
     """Return the same finding after its file was renamed and edited above it."""
     subject = replace(finding.subject, source="b.yaml", place=Place(Chunk(90, 100, "yaml", (7, 1))))
-    return replace(finding, subject=subject, path=finding.path.replace("[0]", "[2]"), severity=Severity.ERROR)
+    return replace(finding, subject=subject, path=finding.path.replace("[0]", "[2]"), severity=FindingSeverity.ERROR)
 
 
 def test_a_finding_is_the_same_wherever_its_object_and_container_move():

@@ -14,8 +14,8 @@ from podqos.advice.checks.finding import (
     Consequence,
     Effect,
     Finding,
+    FindingSeverity,
     Patch,
-    Severity,
     SuppressedBy,
     Suppression,
 )
@@ -23,7 +23,7 @@ from podqos.advice.checks.sizes import NoDiskLimit
 
 FINDING = Finding(
     check="PQ108",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     subject=CheckedObject("Deployment", "web", "shop"),
     path="spec",
     facts=NoDiskLimit(containers=("app",)),
@@ -85,7 +85,7 @@ def test_a_finding_about_no_container_fits_no_container():
     ],
 )
 def test_a_gate_fails_from_its_severity_on(fail_on: FailOn, failing: set[str]):
-    assert {severity.value for severity in Severity if fail_on.fails(severity)} == failing
+    assert {severity.value for severity in FindingSeverity if fail_on.fails(severity)} == failing
 
 
 def test_options_keep_their_defaults_unless_stated():

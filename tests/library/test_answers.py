@@ -22,6 +22,7 @@ CAPACITY = {"cpu": podqos.Quantity.parse("16"), "memory": podqos.Quantity.parse(
 ANSWERS = {
     "explain": (podqos.explain, ()),
     "admit": (podqos.admit, ()),
+    "check": (podqos.check, ("--config-file", "none")),
     "cpu": (lambda objects: podqos.cpu(objects, cores=14), ("--cores", "14")),
     "place": (
         lambda objects: podqos.place(objects, podqos.PlaceOptions(node_count=2, node_capacity=CAPACITY)),

@@ -10,8 +10,8 @@ from podqos.advice.checks.finding import (
     Consequence,
     Effect,
     FieldEdit,
+    FindingSeverity,
     Patch,
-    Severity,
     SuppressedBy,
     Suppression,
 )
@@ -24,7 +24,7 @@ NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> 
 PLAIN = FindingReport(
     check="PQ101",
     check_name="accidental-burstable",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="One container keeps the pod from being Guaranteed",
     kind="Deployment",
     namespace="shop",
@@ -46,7 +46,7 @@ WORSE = replace(
     PLAIN,
     check="PQ111",
     check_name="request-above-limit",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     name=NASTY,
     container=NASTY,
     source=f"apps/sub dir/{NASTY}.yaml",
@@ -55,7 +55,9 @@ WORSE = replace(
     consequence=NASTY,
     patch=replace(PLAIN.patch, text=NASTY),
 )
-NOTE = replace(PLAIN, check="PQ108", check_name="no-ephemeral-storage-limit", severity=Severity.INFO, container=None)
+NOTE = replace(
+    PLAIN, check="PQ108", check_name="no-ephemeral-storage-limit", severity=FindingSeverity.INFO, container=None
+)
 SUPPRESSED = replace(PLAIN, container="other", suppression=Suppression(SuppressedBy.ANNOTATION, f"because {NASTY}"))
 KNOWN = replace(PLAIN, name="known", suppression=Suppression(SuppressedBy.BASELINE))
 

@@ -8,7 +8,7 @@ from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Patch, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
@@ -94,7 +94,7 @@ def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[Fie
 REQUEST_ABOVE_LIMIT = Check(
     id="PQ111",
     name="request-above-limit",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A request is larger than its limit",
     why=(
         "The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until "
@@ -109,7 +109,7 @@ REQUEST_ABOVE_LIMIT = Check(
 REFUSED_RESOURCES = Check(
     id="PQ112",
     name="refused-resources",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="The API server refuses the resources",
     why="No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.",
     fix="Write an amount, or a resource, that the API server takes.",
@@ -180,7 +180,7 @@ def _zeros(view: View, container: Container, path: str, name: str) -> None:
 ZERO_AMOUNT = Check(
     id="PQ116",
     name="zero-amount",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="An amount of zero counts as none",
     why=(
         "For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container "
@@ -240,7 +240,7 @@ def _meant(name: str, amount: Quantity) -> str:
 IMPLAUSIBLE_AMOUNT = Check(
     id="PQ117",
     name="implausible-unit",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="An amount is written in the wrong unit",
     why=(
         "m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first "

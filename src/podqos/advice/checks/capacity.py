@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.effective import pod_requests
@@ -163,7 +163,7 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
 CPU_OVERCOMMIT = Check(
     id="PQ501",
     name="cpu-over-budget",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="More cpu is promised than the budget allows",
     why=(
         "When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down "
@@ -183,7 +183,7 @@ CPU_OVERCOMMIT = Check(
 MEMORY_OVERCOMMIT = Check(
     id="PQ502",
     name="memory-over-budget",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="More memory is promised than the budget allows",
     why=(
         "Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further "
@@ -202,7 +202,7 @@ MEMORY_OVERCOMMIT = Check(
 OVERFULL = Check(
     id="PQ503",
     name="requests-exceed-nodes",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="More is requested than the nodes have",
     why=(
         "Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is "
@@ -260,7 +260,7 @@ def larger_than_any_node(view: View) -> None:
 LARGER_THAN_ANY_NODE = Check(
     id="PQ504",
     name="larger-than-any-node",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A pod fits no node, however empty",
     why="It stays pending for ever: no preemption can make room for it.",
     fix="Lower its requests, or add a larger node.",

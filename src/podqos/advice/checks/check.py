@@ -19,8 +19,8 @@ from podqos.advice.checks.finding import (
     Effect,
     Fact,
     Finding,
+    FindingSeverity,
     Patch,
-    Severity,
     SuppressedBy,
     Suppression,
 )
@@ -59,7 +59,7 @@ class Check(Struct, frozen=True):
 
     id: str
     name: str
-    severity: Severity
+    severity: FindingSeverity
     title: str
     """What is wrong, in a few words."""
     why: str

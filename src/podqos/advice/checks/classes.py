@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Fact, Severity
+from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -156,7 +156,7 @@ def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoile
 ACCIDENTAL_BURSTABLE = Check(
     id="PQ101",
     name="accidental-burstable",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="One container keeps the pod from being Guaranteed",
     why=(
         "A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to "
@@ -231,7 +231,7 @@ _REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory":
 BEST_EFFORT = Check(
     id="PQ102",
     name="accidental-best-effort",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A workload that keeps running asks for nothing",
     why=(
         "Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it "
@@ -253,7 +253,7 @@ BEST_EFFORT = Check(
 DAEMON_SET_BEST_EFFORT = Check(
     id="PQ103",
     name="daemonset-best-effort",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A DaemonSet asks for nothing",
     why=(
         "Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of "
@@ -280,7 +280,7 @@ DAEMON_SET_BEST_EFFORT = Check(
 USER_FACING_BEST_EFFORT = Check(
     id="PQ104",
     name="user-facing-best-effort",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A workload that users wait for asks for nothing",
     why=(
         "A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked "

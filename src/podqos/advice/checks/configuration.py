@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.finding import FailOn, Finding, Severity, SuppressedBy, Suppression
+from podqos.advice.checks.finding import FailOn, Finding, FindingSeverity, SuppressedBy, Suppression
 from podqos.model.quantity import Quantity
 
 Globs = tuple[str, ...]
@@ -67,7 +67,7 @@ class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The whole file."""
 
-    min_severity: Annotated[Severity | None, _says("findings below are not reported")] = None
+    min_severity: Annotated[FindingSeverity | None, _says("findings below are not reported")] = None
     fail_on: Annotated[FailOn | None, _says("findings from here on give exit code 1")] = None
     inject: Annotated[tuple[str, ...], _says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
     kubernetes_version: Annotated[str | None, _says('whose rules to use: "1.33", in quotes')] = None

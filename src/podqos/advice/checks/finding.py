@@ -17,7 +17,7 @@ from podqos.manifest.text import Place
 from podqos.model.pod import QOSClass
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How bad it is."""
 
     ERROR = "error"
@@ -33,7 +33,7 @@ class Severity(StrEnum):
         return _RANKS[self]
 
 
-_RANKS = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_RANKS = {FindingSeverity.ERROR: 0, FindingSeverity.WARNING: 1, FindingSeverity.INFO: 2}
 
 
 class FailOn(StrEnum):
@@ -44,9 +44,9 @@ class FailOn(StrEnum):
     INFO = "info"
     NEVER = "never"
 
-    def fails(self, severity: Severity) -> bool:
+    def fails(self, severity: FindingSeverity) -> bool:
         """Whether a finding of this severity makes it fail."""
-        return self is not FailOn.NEVER and severity.rank <= Severity(self.value).rank
+        return self is not FailOn.NEVER and severity.rank <= FindingSeverity(self.value).rank
 
 
 class Fact(Struct, frozen=True, gc=False, tag_field="type", tag=True, rename="camel"):
@@ -273,7 +273,7 @@ class Finding(Struct, frozen=True, gc=False):
 
     check: str
     """The check's id, such as ``PQ101``."""
-    severity: Severity
+    severity: FindingSeverity
     subject: CheckedObject
     path: str
     """The field at fault, from the object's root; empty for the object as a whole."""

@@ -9,13 +9,13 @@ from msgspec import Struct
 
 from podqos.advice.checks.baseline import Baseline
 from podqos.advice.checks.configuration import Ignore
-from podqos.advice.checks.finding import CheckedObject, FailOn, Finding, Severity, SuppressedBy
+from podqos.advice.checks.finding import CheckedObject, FailOn, Finding, FindingSeverity, SuppressedBy
 
 
 class Gate(Struct, frozen=True, kw_only=True):
     """What is reported, and what fails."""
 
-    min_severity: Severity = Severity.INFO
+    min_severity: FindingSeverity = FindingSeverity.INFO
     """Findings below are not reported."""
     fail_on: FailOn = FailOn.WARNING
     ignore: tuple[Ignore, ...] = ()
@@ -70,9 +70,9 @@ def summarize(
     return CheckSummary(
         files=len({each.source for each in checked}),
         objects=len(checked),
-        errors=counts[Severity.ERROR],
-        warnings=counts[Severity.WARNING],
-        infos=counts[Severity.INFO],
+        errors=counts[FindingSeverity.ERROR],
+        warnings=counts[FindingSeverity.WARNING],
+        infos=counts[FindingSeverity.INFO],
         suppressed=left[SuppressedBy.ANNOTATION] + left[SuppressedBy.CONFIGURATION],
         in_baseline=left[SuppressedBy.BASELINE],
         below_min_severity=len(findings) - sum(left.values()) - sum(counts.values()),

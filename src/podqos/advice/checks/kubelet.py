@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, Patch, Severity
+from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
 from podqos.advice.fixes.flag_edits import FlagFile
@@ -181,7 +181,7 @@ def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
 MEMORY_UNWATCHED = Check(
     id="PQ401",
     name="no-memory-threshold",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="The kubelet does not watch memory",
     why=(
         "Naming any hard threshold drops the defaults of all others. Without one for memory.available the kubelet "
@@ -230,7 +230,7 @@ def _twice(text: str) -> str:
 SOFT_AFTER_HARD = Check(
     id="PQ402",
     name="soft-after-hard",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A soft threshold lies at or below the hard one",
     why=(
         "The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, which "
@@ -271,7 +271,7 @@ def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
 SOFT_WITHOUT_GRACE = Check(
     id="PQ403",
     name="soft-without-grace",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A soft threshold has no grace period",
     why=(
         "Without an entry in evictionSoftGracePeriod the kubelet does not start; with one of zero the threshold "
@@ -343,7 +343,7 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
 KERNEL_FIRST = Check(
     id="PQ404",
     name="kernel-kills-first",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Memory can run out between two looks of the kubelet",
     why=(
         "The kubelet looks every ten seconds. What pods can take in that time must fit between the threshold and "
@@ -430,7 +430,7 @@ def _held_back(kubelet: _Kubelet) -> Found:
 SOFT_NOT_COVERED = Check(
     id="PQ405",
     name="soft-not-covered-by-reservation",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Pods within their requests can meet the soft threshold",
     why=(
         "Allocatable leaves the hard threshold out, but not the soft one. On a full node pods that keep to their "
@@ -447,7 +447,7 @@ SOFT_NOT_COVERED = Check(
 NOTHING_RESERVED = Check(
     id="PQ406",
     name="no-memory-reserved",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="No memory is reserved for the system and the kubelet",
     why=(
         "Everything but the hard threshold is offered to pods. On a full node the daemons live from what the pods "
@@ -486,7 +486,7 @@ def _swap(kubelet: _Kubelet) -> Finding:
 SWAP_HIDES_PRESSURE = Check(
     id="PQ407",
     name="swap-hides-pressure",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Swap hides memory pressure from the kubelet",
     why=(
         "While pods swap, memory.available does not fall, so that the kubelet sees no pressure and evicts nobody. "
@@ -537,7 +537,7 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
 NO_EFFECT = Check(
     id="PQ410",
     name="eviction-setting-without-effect",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="An eviction setting does nothing",
     why=(
         "A grace period without its soft threshold, a threshold of containerfs (the kubelet overwrites it) or a "
@@ -591,7 +591,7 @@ def _enforcement(kubelet: _Kubelet) -> Found:
 PODS_NOT_ENFORCED = Check(
     id="PQ408",
     name="pods-not-enforced",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Pods are not held to what is allocatable",
     why=(
         "Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved "
@@ -608,7 +608,7 @@ PODS_NOT_ENFORCED = Check(
 QOS_CGROUPS_OFF = Check(
     id="PQ413",
     name="qos-cgroups-off",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="The classes have no cgroups",
     why=(
         "Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much "
@@ -655,7 +655,7 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
 RECLAIMS_TOO_MUCH = Check(
     id="PQ409",
     name="minimum-reclaim-too-large",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Every eviction takes more pods than pressure asks for",
     why=(
         "Once a threshold is met the kubelet evicts until evictionMinimumReclaim more than the threshold is free. "
@@ -704,7 +704,7 @@ def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
 GRACE_CUT = Check(
     id="PQ411",
     name="eviction-cuts-grace-period",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="A soft eviction gives pods less time than they ask for",
     why=(
         "Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless it is "
@@ -744,7 +744,7 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
 KUBELET_REFUSES = Check(
     id="PQ412",
     name="kubelet-does-not-start",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="The kubelet does not start with these settings",
     why="The node drops out with the next restart of its kubelet, and all its pods are moved or lost.",
     fix="Correct the setting.",

@@ -17,7 +17,7 @@ from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import REFUSED_RESOURCES, RefusedByServer
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
@@ -87,7 +87,7 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 LIMIT_RANGE_CHANGES_CLASS = Check(
     id="PQ201",
     name="limit-range-changes-class",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A LimitRange gives the pod another class than its manifest shows",
     why=(
         "Defaults of a LimitRange are filled into every container that leaves something out. A pod that was "
@@ -136,7 +136,7 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
 HIDDEN_LIMIT = Check(
     id="PQ202",
     name="limit-range-hidden-maximum",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A LimitRange sets a memory limit that the manifest does not show",
     why=(
         "The container states a request and no limit, and the namespace gives it one: at that limit the kernel "
@@ -197,7 +197,7 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
 REFUSED_BY_LIMIT_RANGE = Check(
     id="PQ203",
     name="refused-by-limit-range",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A LimitRange refuses the pod",
     why=(
         "Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: "
@@ -256,7 +256,7 @@ def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDen
 QUOTA_DEMANDS = Check(
     id="PQ206",
     name="quota-demands-resources",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A quota refuses pods that do not state their resources",
     why=(
         "A quota on cpu or memory demands that every container states it, and no LimitRange of the namespace fills "
@@ -278,7 +278,7 @@ QUOTA_DEMANDS = Check(
 QUOTA_TOO_SMALL = Check(
     id="PQ207",
     name="quota-too-small",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="The quota has no room for all pods of the workload",
     why=(
         "The pods beyond the quota are refused. A workload that runs with fewer replicas than it was given does so "
@@ -377,7 +377,7 @@ def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], Conflicting
 CONFLICTING_DEFAULTS = Check(
     id="PQ204",
     name="conflicting-limit-ranges",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="Two LimitRanges default the same resource differently",
     why=(
         "Which of them a container gets is not defined: the API server keeps them in no order. The same manifest "
@@ -444,7 +444,7 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
 INJECTOR_DOWNGRADE = Check(
     id="PQ205",
     name="injector-downgrade",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="An injected sidecar lowers the class",
     why=(
         "The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests "

@@ -9,7 +9,7 @@ from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
 from podqos.advice.checks.classes import request_paths
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import DEFAULT_NAMESPACE, Context, View
@@ -114,7 +114,7 @@ def _name(sketch: Sketch) -> tuple[str, str]:
 NO_PRIORITY = Check(
     id="PQ301",
     name="priority-unset",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A workload has no priority while others have",
     why=(
         "Among pods that use more than they request the kubelet evicts the one of lowest priority first. Whoever "
@@ -144,7 +144,7 @@ def best_effort_with_priority(view: View) -> None:
 PRIORITY_WITHOUT_REQUESTS = Check(
     id="PQ302",
     name="high-priority-best-effort",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A BestEffort pod has a priority",
     why=(
         "The kernel knows no priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet "
@@ -181,7 +181,7 @@ spec:
 GUARANTEED_WITHOUT_PRIORITY = Check(
     id="PQ303",
     name="low-priority-guaranteed",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="A Guaranteed pod has a lower priority than one that is not",
     why=(
         "The class keeps it from the kernel and, while it stays within its request, from eviction; the scheduler "
@@ -229,7 +229,7 @@ def system_priority(view: View) -> None:
 SYSTEM_PRIORITY = Check(
     id="PQ304",
     name="system-priority-misuse",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A workload borrows a priority of the system",
     why=(
         "Pods with a system priority are never evicted: however much such a pod leaks, the kubelet takes all others "
@@ -274,7 +274,7 @@ def unknown_class(view: View) -> None:
 UNKNOWN_PRIORITY_CLASS = Check(
     id="PQ305",
     name="unknown-priority-class",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="The PriorityClass does not exist",
     why="The API server refuses every pod that names it: what runs goes on until it dies, and is not replaced.",
     fix="Name one of the classes that exist, or create it.",
@@ -313,7 +313,7 @@ def budget(view: View) -> None:
 BUDGET_IS_NO_SHIELD = Check(
     id="PQ306",
     name="disruption-budget-is-no-shield",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="A PodDisruptionBudget does not protect from node pressure",
     why=(
         "Budgets bind those who ask, such as kubectl drain. The kubelet does not ask: when its node runs short it "

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
@@ -56,7 +56,7 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
 CLASS_CHANGING_RESIZE = Check(
     id="PQ113",
     name="class-changing-resize",
-    severity=Severity.ERROR,
+    severity=FindingSeverity.ERROR,
     title="A resize would change the class",
     why=(
         "The class of a running pod is fixed: the API server refuses a resize that would make another of it. The "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
 from podqos.advice.checks.classes import ACCIDENTAL_BURSTABLE
-from podqos.advice.checks.finding import Choice, Effect, Fact, Patch, Severity
+from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.view import View
@@ -79,7 +79,7 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
 LIMIT_FAR_ABOVE_REQUEST = Check(
     id="PQ105",
     name="memory-request-far-below-limit",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="The memory limit is many times the request",
     why=(
         "The scheduler reserves the request, the kernel allows the limit. A pod that uses what it may stands far "
@@ -116,7 +116,7 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
 REQUEST_FOLLOWS_LIMIT = Check(
     id="PQ106",
     name="memory-limit-without-request",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="The memory request is not written and becomes the limit",
     why=(
         "The API server copies a missing request from the limit. That may be meant (it is one way to be "
@@ -163,7 +163,7 @@ def _is_limited(pod: Pod, name: str) -> bool:
 NO_MEMORY_LIMIT = Check(
     id="PQ107",
     name="memory-request-without-limit",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A container may take all memory of its node",
     why=(
         "With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until "
@@ -211,7 +211,7 @@ def disk_limits(view: View) -> None:
 NO_DISK_LIMIT = Check(
     id="PQ108",
     name="no-ephemeral-storage-limit",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="Containers may fill the node's disk",
     why=(
         "Logs, the writable layer and emptyDir volumes share the node's disk. A container with a limit that exceeds "
@@ -263,7 +263,7 @@ _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
 MEMORY_VOLUME = Check(
     id="PQ109",
     name="memory-volume-without-size-limit",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A volume in memory has no size limit",
     why=(
         "What is written to an emptyDir of medium Memory counts as memory of the container that writes it, and is "
@@ -282,7 +282,7 @@ MEMORY_VOLUME = Check(
 DISK_VOLUME = Check(
     id="PQ110",
     name="volume-without-size-limit",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="An emptyDir has no size limit",
     why=(
         "A volume that exceeds its size limit costs its own pod. Without one it can fill the node's disk, and the "
@@ -348,7 +348,7 @@ _AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY
 SMALL_SIDECAR = Check(
     id="PQ114",
     name="small-sidecar-dies-first",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="A small sidecar of an important pod is killed almost first",
     why=(
         "The oom_score_adj of a Burstable container follows from its own memory request, not from the pod's. A "
@@ -406,7 +406,7 @@ def fractional_cpu(view: View) -> None:
 FRACTIONAL_CPU = Check(
     id="PQ115",
     name="fractional-cpu-under-static-policy",
-    severity=Severity.INFO,
+    severity=FindingSeverity.INFO,
     title="A Guaranteed container gets no cores of its own",
     why=(
         "Under the static CPU manager only Guaranteed containers with a whole number of cores get them to "

@@ -9,7 +9,7 @@ from msgspec import Struct
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import Check, Example
 from podqos.advice.checks.classes import DAEMON_COMES_BACK
-from podqos.advice.checks.finding import Choice, Fact, Severity
+from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -148,7 +148,7 @@ def _text(amount: Quantity | None) -> str | None:
 COMES_BACK = Check(
     id="PQ118",
     name="comes-back-under-pressure",
-    severity=Severity.WARNING,
+    severity=FindingSeverity.WARNING,
     title="An evicted pod comes back to the node and is evicted again",
     why=(
         "A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. "

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.advice.checks.baseline import Baseline, BaselineEntry, baseline_of
 from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import options_of
-from podqos.advice.checks.finding import FailOn, Severity, SuppressedBy
+from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli.inputs import print_problems
 from podqos.cli.options import stated_node_memory
@@ -151,7 +151,7 @@ class CheckRun:
         path = self._baseline_path
         is_new = arguments.write_baseline and path is not None and not os.path.exists(path)
         return Gate(
-            min_severity=Severity(arguments.min_severity or settings.min_severity or Severity.INFO),
+            min_severity=FindingSeverity(arguments.min_severity or settings.min_severity or FindingSeverity.INFO),
             fail_on=FailOn(arguments.fail_on or settings.fail_on or FailOn.WARNING),
             ignore=settings.ignore,
             folder=self._config.folder,

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.finding import Severity
+from podqos.advice.checks.finding import FindingSeverity
 from podqos.report.text.style import Style, columns, wrapped
 
 GoodExample: TypeAlias = Callable[[Check], str]
@@ -20,7 +20,7 @@ class CheckDescription(Struct, frozen=True):
 
     id: str
     name: str
-    severity: Severity
+    severity: FindingSeverity
     title: str
     why: str
     fix: str

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from podqos.advice.checks.finding import Severity
+from podqos.advice.checks.finding import FindingSeverity
 from podqos.manifest.problems import Position, Problem
 from podqos.report.check.value import CheckReport, FindingReport
 
-_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+_COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "notice"}
 
 
 def github(report: CheckReport, problems: Iterable[Problem] = ()) -> Iterator[str]:

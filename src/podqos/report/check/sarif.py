@@ -14,9 +14,8 @@ from typing import TypeAlias
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.finding import Severity
-from podqos.manifest.problems import Problem
-from podqos.manifest.problems import Severity as ProblemSeverity
+from podqos.advice.checks.finding import FindingSeverity
+from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.replacements import Replacement
 from podqos.report.check.value import CheckReport, FindingReport
@@ -24,7 +23,7 @@ from podqos.report.check.value import CheckReport, FindingReport
 JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+_LEVELS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "note"}
 _KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "external"}
 # Characters that a URI reference may hold as they are (RFC 3986: unreserved, and those allowed in a path).
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
@@ -41,7 +40,7 @@ def sarif(
     """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
     indexes = {check: index for index, check in enumerate(CHECKS)}
     notifications = [_notification(problem) for problem in problems]
-    is_whole = not any(problem.severity is ProblemSeverity.ERROR for problem in problems)
+    is_whole = not any(problem.severity is Severity.ERROR for problem in problems)
     run: dict[str, JSON] = {
         "tool": {
             "driver": {
@@ -75,8 +74,8 @@ def _rule(check: Check, good: GoodExample) -> JSON:
     }
 
 
-def _severity(severity: Severity) -> str:
-    return "recommendation" if severity is Severity.INFO else str(severity)
+def _severity(severity: FindingSeverity) -> str:
+    return "recommendation" if severity is FindingSeverity.INFO else str(severity)
 
 
 def _markdown(check: Check, good: GoodExample) -> str:

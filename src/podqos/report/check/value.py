@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
 from podqos.advice.checks.catalogue import CHECKS, Facts
-from podqos.advice.checks.finding import Consequence, FailOn, Finding, Patch, Severity, Suppression
+from podqos.advice.checks.finding import Consequence, FailOn, Finding, FindingSeverity, Patch, Suppression
 from podqos.advice.checks.gate import CheckSummary
 from podqos.manifest.problems import Position
 from podqos.model.assumption import Assumption
@@ -25,7 +25,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     check: str
     """The id of the check, such as ``PQ101``."""
     check_name: str
-    severity: Severity
+    severity: FindingSeverity
     title: str
     kind: str
     namespace: str
