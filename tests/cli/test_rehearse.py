@@ -24,17 +24,16 @@ from podqos.sim.run import simulate
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "podqos", "rehearse"]
 
+SHORT = ["--until", "5s", "--scale", "1/16"]
+RACERS = ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]
 REHEARSALS = {
-    "race": (["--until", "8s", "--scale", "1/16"], ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"]),
-    "question-1": (["--until", "5s", "--scale", "1/16"], ["default/pod3"]),
-    "question-1-variant": (["--until", "5s", "--scale", "1/16"], ["default/pod2"]),
-    "question-2": (["--until", "9s", "--scale", "1/16"], ["default/pod2", "default/pod2"]),
-    "question-3": (["--until", "5s", "--scale", "1/16"], ["default/small-request"]),
-    "race on the fast path": (
-        ["--until", "8s", "--scale", "1/16", "--fast-path"],
-        ["monitoring/log-collector-worker-1", "batch/analytics-pipeline-0"],
-    ),
-    "accidental-burstable": (["--until", "75s", "--speed", "1.4"], ["production/article-service-0"]),
+    "race": (["--until", "8s", "--scale", "1/16"], "kernel", RACERS),
+    "race on the fast path": (["--until", "8s", "--scale", "1/16", "--fast-path"], "kubelet", RACERS),
+    "question-1": (SHORT, "kernel", ["default/pod3"]),
+    "question-1-variant": (SHORT, "kernel", ["default/pod2"]),
+    "question-2": (["--until", "9s", "--scale", "1/16"], "kernel", ["default/pod2", "default/pod2"]),
+    "question-3": (SHORT, "kernel", ["default/small-request"]),
+    "accidental-burstable": (["--until", "75s", "--speed", "1.4"], "kubelet", ["production/article-service-0"]),
 }
 
 
@@ -47,7 +46,7 @@ def _left_behind() -> list[str]:
 @needs_node
 @pytest.mark.parametrize(("name", "expected"), REHEARSALS.items(), ids=REHEARSALS)
 def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(name, expected):
-    options, victims = expected
+    options, by, victims = expected
     done = subprocess.run(
         [*COMMAND, str(ROOT / "scenarios" / f"{name.split()[0]}.yaml"), *options, "-o", "json"],
         capture_output=True,
@@ -60,8 +59,7 @@ def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(n
     assert [each["predicted"]["pod"] for each in report["victims"]] == victims
     assert [each["real"]["pod"] for each in report["victims"]] == victims
     assert (report["sameVictims"], report["sameOrder"]) == (True, True)
-    hands = {each[side]["by"] for each in report["victims"] for side in ("predicted", "real")}
-    assert hands == {"kubelet" if "fast path" in name else "kernel"}
+    assert {each[side]["by"] for each in report["victims"] for side in ("predicted", "real")} == {by}
 
 
 @pytest.mark.slow

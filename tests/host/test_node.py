@@ -370,6 +370,48 @@ def test_a_shim_that_dies_costs_restarts_but_nothing_else():
         assert stage.node.cgroups.processes(stage.pod("web").cgroup) == [again.pid]
 
 
+_STUBBORN = ("sh", "-c", "trap '' TERM; echo up; while true; do sleep 0.1; done")
+
+
+def test_a_pod_that_was_being_stopped_when_the_agent_was_lost_is_stopped_by_the_next_one_and_not_kept():
+    """Its manifest is back by then: it is to run again, but not to run on."""
+    document = pod_document("stubborn", *_STUBBORN, spec={"terminationGracePeriodSeconds": 1})
+    with running_node(HARD) as stage:
+        stage.put(document)
+        stage.until(lambda: "up" in stage.log("stubborn"))
+        (before,) = stage.pod("stubborn").running
+        (stage.manifests / "stubborn.json").unlink()
+        stage.until(lambda: stage.pod("stubborn").is_stopping)
+        stage.put(document)
+        stage.lose_agent()
+        stage.until(lambda: stage.lines("CleanedUp") and stage.is_up("stubborn"))
+        assert stage.lines("Adopted", "Stopped", "CleanedUp", "Started") == [
+            ("Started", "stubborn"), ("Adopted", "stubborn"), ("Stopped", "stubborn"), ("CleanedUp", "stubborn"),
+            ("Started", "stubborn"),
+        ]  # fmt: skip
+        (after,) = stage.pod("stubborn").running
+        assert after.pid != before.pid
+
+
+def test_without_the_fast_path_a_victim_may_grow_on_until_its_grace_is_over():
+    grow_on = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); kept = [b'x' * (200 << 20)]\n"
+        "print('grown', flush=True)\n"
+        "while True: kept.append(b'x' * (1 << 20)); print('more', flush=True); time.sleep(0.2)"
+    )
+    with running_node(HARD, fast_path=False) as stage:
+        stage.put(pod_document("greedy", *PYTHON, grow_on, resources=_requests("8Mi")))
+        stage.until(lambda: "grown" in stage.log("greedy"))
+        stage.look()
+        assert stage.lines("Evicted") == [("Evicted", "greedy")]
+        before = stage.log("greedy").count("more")
+        log = stage.pod("greedy").runs["main"].start.log
+        stage.node.loop.run_for(0.7)
+        assert log.read_text().count("more") > before
+        assert stage.node.world.reactions == []
+        assert stage.node.world.memory_watch.levels == {}
+
+
 def test_a_cgroup_that_vanishes_is_survived():
     with running_node(HARD) as stage:
         stage.put(pod_document("web", *_SLEEP), pod_document("other", *_SLEEP))

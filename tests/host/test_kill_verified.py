@@ -1,0 +1,50 @@
+"""Killing what is in a cgroup, process by process: whoever is forked meanwhile is found by looking again."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+import pytest
+
+from podqos.host.linux.cgroupfs import kill_verified
+from podqos.host.linux.procfs import Procfs
+
+
+class Crowd:
+    """A cgroup in which another process appears with every look, until all have appeared."""
+
+    def __init__(self, *pids: int, elsewhere: tuple[int, ...] = ()) -> None:
+        self.pids = pids
+        self.elsewhere = elsewhere
+        self.looks = 0
+
+    def processes(self, _path: str) -> list[int]:
+        self.looks += 1
+        return list(self.pids[: self.looks])
+
+    def holds(self, _path: str, pid: int) -> bool:
+        return pid not in self.elsewhere
+
+
+@pytest.fixture
+def children():
+    made = [subprocess.Popen(["/bin/sleep", "1000"]) for _ in range(3)]
+    yield made
+    for child in made:
+        child.kill()
+        child.wait()
+
+
+def test_processes_that_are_forked_while_others_are_killed_die_too(children):
+    cgroup = Crowd(*(child.pid for child in children))
+    assert kill_verified(cgroup, "/n/pod", Procfs())
+    assert [child.wait(10) for child in children] == [-signal.SIGKILL] * 3
+    assert cgroup.looks == 4, "the last look finds nobody new"
+
+
+def test_a_process_that_has_left_the_cgroup_lives(children):
+    cgroup = Crowd(*(child.pid for child in children), elsewhere=(children[1].pid,))
+    assert kill_verified(cgroup, "/n/pod", Procfs())
+    assert [child.wait(10) for child in (children[0], children[2])] == [-signal.SIGKILL] * 2
+    assert children[1].poll() is None
