@@ -65,6 +65,7 @@ class FakeCgroups(CgroupsV2):
         """How often the kernel still refuses to remove a cgroup."""
         self.held: list[str] = []
         """Which cgroups were stopped from growing, in order."""
+        self.killed: list[str] = []
         self._signals: dict[str, int] = {}
 
     def create(self, path: str) -> None:
@@ -88,6 +89,7 @@ class FakeCgroups(CgroupsV2):
         return True
 
     def kill(self, path: str) -> bool:
+        self.killed.append(path)
         self.on_kill(path)
         return True
 

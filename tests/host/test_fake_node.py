@@ -242,10 +242,12 @@ def test_how_a_container_ended_while_there_was_no_agent_is_told_by_the_runtime(s
     assert ended.phase == "Failed"
 
 
-def test_a_container_that_the_runtime_has_lost_is_started_again(stage):
+def test_a_container_that_the_runtime_has_lost_is_killed_and_started_again(stage):
     _up(stage, pod_document("web", "serve"))
+    (lost,) = stage.pod("web").running
     stage.runtime.running.clear()
     stage.lose_agent()
+    assert stage.cgroups.killed == [lost.cgroup], "it may run without anybody who holds it"
     stage.until(lambda: stage.runtime.attempts() == [("main", 1)])
     (exited,) = stage.entries("Exited")
     assert exited.because.exit_code == LOST_CODE
