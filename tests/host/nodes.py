@@ -54,11 +54,13 @@ def pod_document(name: str, *command: str, spec: dict[str, object] | None = None
 class NodeStage:
     """A node, its directory, and the time it lives in."""
 
+    parent: str | None = None
+
     def __init__(
         self, configuration: bytes, memory_bytes: int, choice: RuntimeChoice | None = None, **settings: object
     ) -> None:
         self.choice = choice or RuntimeChoice()
-        self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-", dir=self.parent))
         self.manifests = self.folder / "manifests"
         self.manifests.mkdir()
         self.said: list[str] = []
@@ -84,11 +86,9 @@ class NodeStage:
 
     def lose_agent(self) -> None:
         """Go on with another node, to which the first one has left no word."""
-        node = self.node
-        node.runtime.close(end=False)
-        node.journal.close()
-        node.state.close()
-        node.loop.close()
+        self.node.watch.close()
+        self.node.runtime.close(end=False)
+        self.node._release()
         self.node = self._made()
         self.node.start()
 

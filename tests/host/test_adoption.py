@@ -185,6 +185,24 @@ def test_a_pod_whose_manifest_went_while_nobody_looked_is_ended(agent):
     agent.end(signal.SIGTERM)
 
 
+def test_what_outlived_its_shim_and_the_agent_does_not_run_twice(agent):
+    agent.put(pod_document("web", "sleep", "1000"))
+    agent.start()
+    _until(agent, agent.commands)
+    agent.end(signal.SIGKILL)
+    (shim,) = _shims(agent.folder)
+    (orphan,) = agent.cgroups.processes(agent.own)
+    os.kill(shim, signal.SIGKILL)
+    _until(agent, lambda: not _shims(agent.folder))
+    assert agent.cgroups.processes(agent.own) == [orphan]
+    agent.start()
+    _until(agent, lambda: any(entry.kind == "Restarted" for entry in agent.entries()))
+    _until(agent, lambda: agent.cgroups.processes(agent.own) not in ([], [orphan]))
+    (again,) = agent.cgroups.processes(agent.own)
+    assert again != orphan
+    agent.end(signal.SIGTERM)
+
+
 def test_what_the_state_directory_does_not_know_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()

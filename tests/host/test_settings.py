@@ -5,6 +5,7 @@ import pytest
 from host.nodes import kubelet
 from podqos.errors import HostError, InputError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
+from podqos.host.linux.procfs import Procfs
 from podqos.host.node.settings import HostSettings, agent_config, read_kubelet_file
 from podqos.host.node.world import LogPolicy
 from podqos.model.kubelet_ignored import Ignored
@@ -34,7 +35,7 @@ def _settings(tmp_path, **fields: object) -> HostSettings:
 def test_the_share_is_the_capacity_and_pods_get_what_is_not_reserved(tmp_path, cgroups):
     reserved = {"memory": "100Mi", "cpu": "100m"}
     config = agent_config(
-        _settings(tmp_path, systemReserved=reserved, evictionHard={"memory.available": "24Mi"}), cgroups
+        _settings(tmp_path, systemReserved=reserved, evictionHard={"memory.available": "24Mi"}), cgroups, Procfs()
     )
     assert config.cgroups.node_memory_bytes == 1024 * MI
     assert config.cgroups.node_allocatable["memory"].value == 924 * MI
@@ -44,7 +45,7 @@ def test_the_share_is_the_capacity_and_pods_get_what_is_not_reserved(tmp_path, c
 
 def test_more_reserved_than_there_is_is_refused(tmp_path, cgroups):
     with pytest.raises(HostError, match="more is reserved than there is: memory"):
-        agent_config(_settings(tmp_path, kubeReserved={"memory": "2Gi"}), cgroups)
+        agent_config(_settings(tmp_path, kubeReserved={"memory": "2Gi"}), cgroups, Procfs())
 
 
 def test_logs_are_rotated_as_configured(tmp_path):

@@ -77,6 +77,14 @@ class Capabilities(Struct, frozen=True, kw_only=True):
         return said
 
 
+class Machine(Struct, frozen=True):
+    """What a node stands on; a made-up one will do."""
+
+    procfs: Procfs
+    capabilities: Capabilities
+    cgroups: Cgroups
+
+
 _CONTROLLER_LOSSES = {
     "cpu": "CPU requests and limits are not enforced",
     "pids": "pod pid limits are not enforced and process ids not counted by pod",
@@ -107,6 +115,12 @@ def open_cgroups(own: str, procfs: Procfs | None = None) -> Cgroups:
     if mounts.v2 is not None:
         return CgroupsV2(mounts.v2, own, procfs)
     raise HostError("no cgroups are mounted: the node cannot confine or measure pods")
+
+
+def open_machine(own: str) -> Machine:
+    """Return this machine, for a node with this cgroup."""
+    procfs = Procfs()
+    return Machine(procfs, detect(procfs), open_cgroups(own, procfs))
 
 
 def detect(procfs: Procfs | None = None) -> Capabilities:

@@ -79,14 +79,16 @@ class Adoption(Struct, frozen=True):
             self._discard(ended)
             self.deliver(PodDeleted(uid))
             return
-        codes = {each.id: each.exit_code for each in there}
+        codes = {each.id: each.exit_code for each in there if each.exit_code is not None}
         for each in record.containers:
             name = each.plan.name
             if each.stage is ContainerStage.STARTING and each.restarts:
                 self._tell(ContainerStarted(uid, name))
             if each.stage in _ALIVE and name not in running:
-                code = codes.get(ContainerId(uid, name, each.restarts))
-                self._tell(ContainerExited(uid, name, LOST_CODE if code is None else code))
+                run = ContainerId(uid, name, each.restarts)
+                if run not in codes:
+                    self.world.end_lost(run, each.plan)
+                self._tell(ContainerExited(uid, name, codes.get(run, LOST_CODE)))
         self._discard(ended)
 
     def _tell(self, event: Event) -> None:

@@ -32,10 +32,9 @@ from podqos.agent.events import (
 )
 from podqos.agent.state import ContainerRecord, PodRecord, Resting, Stage
 from podqos.errors import HostError
-from podqos.host.linux.capabilities import detect, open_cgroups
+from podqos.host.linux.capabilities import Machine, open_machine
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
-from podqos.host.linux.procfs import Procfs
 from podqos.host.node.adoption import Adoption
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
@@ -65,15 +64,22 @@ _GARBAGE = 20_000  # objects that may have come and gone before it is looked for
 class Node:
     """A running node."""
 
-    def __init__(self, settings: HostSettings, make_runtime: MakeRuntime, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        settings: HostSettings,
+        make_runtime: MakeRuntime,
+        say: Callable[[str], None],
+        machine: Machine | None = None,
+    ) -> None:
         self.settings = settings
         self.loop = Loop()
-        self.procfs = Procfs()
+        machine = machine or open_machine(settings.own)
+        self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self.notes: dict[str, int] = {}
         """What the machine did not do as wanted, and how often; said once each."""
         self._say = say
-        self.capabilities = detect(self.procfs)
-        self.cgroups = open_cgroups(settings.own, self.procfs)
+        self._inotify: INotify | None = None
+        self._kernel_log: KernelLog | None = None
         self._syncing = Syncing()
         self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
         self._claim_cgroup()
@@ -119,8 +125,6 @@ class Node:
         self._timer: Timer | None = None
         self._is_delivering = False
         self._stops = 0
-        self._inotify: INotify | None = None
-        self._kernel_log: KernelLog | None = None
         self._settling: Timer | None = None
         self.is_ending = False
 
@@ -171,24 +175,22 @@ class Node:
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
         self._protection.end()
-        if self._inotify is not None:
-            self._inotify.close()
-        if self._kernel_log is not None:
-            self._kernel_log.close()
-        self.journal.close()
-        self.state.close()
-        self._syncing.close()
-        self.loop.close()
+        self._release()
+        gc.unfreeze()
+        gc.enable()
 
     def _give_up(self) -> None:
         """Leave the machine as it was, before anything has begun."""
         if not self.cgroups.processes(self.cgroups.own):
             self.cgroups.remove(self.cgroups.own)
         self._protection.end()
-        self.journal.close()
-        self.state.close()
-        self._syncing.close()
-        self.loop.close()
+        self._release()
+
+    def _release(self) -> None:
+        """Close every file."""
+        for each in (self._inotify, self._kernel_log, self.journal, self.state, self._syncing, self.loop):
+            if each is not None:
+                each.close()
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 

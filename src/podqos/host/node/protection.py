@@ -36,6 +36,7 @@ class Protection:
     ) -> None:
         self._settings, self._capabilities, self._procfs, self._note = settings, capabilities, procfs, note
         self._cgroup: Path | None = None
+        self._score = procfs.oom_score_adj(os.getpid()) or 0
         self._nice = os.getpriority(os.PRIO_PROCESS, 0)
         self._came_from = procfs.cgroups(os.getpid()).get("", "/")
         # Where systemd runs, the agent's unit says MemoryMin.
@@ -48,12 +49,11 @@ class Protection:
         """Claim everything that can be had."""
         for line in self._capabilities.lines():
             self._note(line)
-        own = self._procfs.oom_score_adj(os.getpid()) or 0
-        score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj, own)
+        score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj, self._score)
         if lack is not None:
             self._note(f"agent: oom_score_adj: {lack}")
         else:
-            (self._procfs.root / "self" / "oom_score_adj").write_text(str(score))
+            self._set_score(score)
         if self._cgroup is not None:
             self._keep_memory(self._cgroup)
         try:
@@ -69,10 +69,14 @@ class Protection:
         """Go back to where the agent came from; a shim that stays behind keeps the cgroup."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
+            self._set_score(self._score)
         if self._cgroup is not None:
             with contextlib.suppress(OSError):
                 (self._cgroup.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")
                 self._cgroup.rmdir()
+
+    def _set_score(self, score: int) -> None:
+        (self._procfs.root / "self" / "oom_score_adj").write_text(str(score))
 
     def _keep_memory(self, cgroup: Path) -> None:
         """Live beside the node's cgroup, in one whose memory is not reclaimed."""

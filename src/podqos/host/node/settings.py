@@ -79,16 +79,16 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
     return KubeletFile(settings.configuration, _logs(settings, source), settings.ignored_by("node"))
 
 
-def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs | None = None) -> AgentConfig:
+def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs) -> AgentConfig:
     """Return what the agent has to know about this machine."""
     configuration = settings.configuration
-    capacity = machine_capacity(settings, procfs or Procfs())
+    capacity = machine_capacity(settings, procfs)
     divided = node_allocatable(capacity, configuration)
     if divided.over_reserved:
         raise HostError(f"more is reserved than there is: {', '.join(divided.over_reserved)}")
     return AgentConfig(
         node=settings.node,
-        cgroups=_cgroup_settings(settings, cgroups, capacity),
+        cgroups=_cgroup_settings(settings, cgroups, capacity, procfs),
         eviction=configure(configuration, layout=Layout.SINGLE, policy=settings.policy, profile=settings.profile),
         allocatable=divided.allocatable,
         max_pods=divided.allocatable[PODS].value,
@@ -113,12 +113,14 @@ def machine_capacity(settings: HostSettings, procfs: Procfs) -> ResourceList:
     return capacity
 
 
-def _cgroup_settings(settings: HostSettings, cgroups: Cgroups, capacity: ResourceList) -> CgroupSettings:
+def _cgroup_settings(
+    settings: HostSettings, cgroups: Cgroups, capacity: ResourceList, procfs: Procfs
+) -> CgroupSettings:
     configuration = settings.configuration
     planned = cgroup_settings(configuration, capacity, cgroup_version=cgroups.version, profile=settings.profile)
     enforced = planned.node_allocatable
     pids = configuration.reserved_for_kube.get(PID), configuration.reserved_for_system.get(PID)
-    most = Procfs().max_pids()
+    most = procfs.max_pids()
     if any(pids) and most is not None:
         left = most - sum(amount.value for amount in pids if amount is not None)
         enforced = {**enforced, PID: Quantity.of_units(left)}

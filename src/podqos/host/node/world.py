@@ -215,6 +215,13 @@ class HostWorld:
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
                 self.prober.begin(run, stored.run.container(plan.name))
 
+    def end_lost(self, name: ContainerId, plan: ContainerPlan) -> None:
+        """Kill what may be left of a run that the runtime does not know: it is about to be started again."""
+        path = _with_id(plan.cgroup, name.run_id).path
+        if path is not None:
+            self.cgroups.kill(path)
+            self.cgroups.remove(path)
+
     # ---- starting ------------------------------------------------------------------------------------------------
 
     def _write_cgroup(self, cgroup: Cgroup) -> None:
