@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PAGE   := src/podqos/report/viewer.html
 
-.PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium lock clean
+.PHONY: demo test check fast check-system test-versions golden bench bench-node viewer chromium dist release-notes lock clean
 
 demo: $(STAMP) viewer
 	@$(BIN)/podqos demo
@@ -90,6 +90,16 @@ chromium:
 $(STAMP): requirements.lock pyproject.toml
 	@tools/environment $(PYTHON) $(VENV)
 	@touch $@
+
+# The archives of a release.
+dist: $(STAMP) viewer
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t sdist -t wheel
+
+# What the changelog says about a release: make release-notes RELEASE=v1.2.3
+RELEASE ?= unreleased
+release-notes:
+	@$(PYTHON) tools/release_notes.py $(RELEASE)
 
 # Renew the pins (needs uv).
 lock:

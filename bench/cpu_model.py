@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import timeit
 
+from history import record
+
 from podqos.kernel.cpu import CORE_NANO, CpuGroup, cpu_shares
 
 
@@ -31,6 +33,7 @@ def main() -> None:
         groups = node(pods)
         seconds = min(timeit.repeat(lambda groups=groups: cpu_shares(groups, 64), number=1, repeat=20))
         print(f"cpu model, {pods} pods ({len(groups)} cgroups): {seconds * 1e3:.2f} ms")
+        record(f"cpu model, {pods} pods", seconds * 1e3, "ms")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 import timeit
 
+from history import record
+
 from podqos.kernel.oom import Process, rank, select
 
 TOTAL_PAGES = 64 * 2**30 // 4096
@@ -35,6 +37,7 @@ def main() -> None:
                 )
             )
             print(f"oom {name}, {count} processes: {seconds * 1e3:.2f} ms")
+            record(f"oom {name}, {count} processes", seconds * 1e3, "ms")
 
 
 if __name__ == "__main__":

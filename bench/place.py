@@ -14,6 +14,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 
+from history import record
 from msgspec.structs import replace
 
 from podqos.model.node import LABEL_HOSTNAME, Node, NodeStatus
@@ -104,7 +105,11 @@ def main() -> None:
             placed = sum(outcome.status is Status.PLACED for outcome in placement.outcomes)
             each = seconds / pod_count / node_count * 1e9
             print(f"{kind:<14} {pod_count:>8,} {node_count:>6,} {seconds:>8.1f} {each:>16.1f} {placed:>8,}", flush=True)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB")
+            record(f"place {kind}, {pod_count} × {node_count}", seconds, "s")
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"peak memory {peak_kib / 1024:,.0f} MiB")
+    if arguments.kind is None:
+        record("place, peak memory", peak_kib * 1024, "bytes")
 
 
 if __name__ == "__main__":

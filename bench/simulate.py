@@ -21,6 +21,8 @@ import subprocess
 import sys
 import time
 
+from history import record
+
 from podqos.agent.journal import encode
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
@@ -165,6 +167,9 @@ def measure(kind: str, nodes: int, hours: int, times: int) -> None:
         f"peak {peak_kib / 1024:6.0f} MiB, {(peak_kib - before_kib) * 1024 / pods:6.0f} bytes per pod",
         flush=True,
     )
+    name = f"simulate {kind}, {nodes} nodes, {hours} h × {times}"
+    record(f"{name}, set-up and run", ran - began, "s")
+    record(f"{name}, peak memory", peak_kib * 1024, "bytes")
 
 
 def main() -> None:

@@ -9,6 +9,8 @@ import random
 import timeit
 from collections.abc import Callable
 
+from history import record
+
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec
@@ -58,8 +60,12 @@ def measure(count: int, settings: CgroupSettings) -> None:
         seen = outlook(snapshot, settings)
         both_orders(snapshot, Ranking(Signal.MEMORY), settings, seen.domain)
 
-    print(f"cpu of {count} pods, from pods to shares:     {milliseconds(lambda: burst(pods, 64, settings)):7.2f} ms")
-    print(f"both orders of {count} pods and what is left: {milliseconds(rank, 20):7.2f} ms")
+    for name, took in (
+        (f"cpu of {count} pods, from pods to shares", milliseconds(lambda: burst(pods, 64, settings))),
+        (f"both orders of {count} pods and what is left", milliseconds(rank, 20)),
+    ):
+        print(f"{name + ':':<46}{took:7.2f} ms")
+        record(name, took, "ms")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def carry_out(
     try:
         import joblib
     except ImportError as error:
-        raise HostError("several runs at a time need joblib: pip install 'podqos[fleet]', or use --jobs 1") from error
+        raise HostError("several runs at a time need joblib: pip install 'podqos[sweep]', or use --jobs 1") from error
     with _backend(engine, jobs):
         calls = (joblib.delayed(function)(task) for task in tasks)
         yield from joblib.Parallel(return_as="generator_unordered")(calls)
@@ -62,7 +62,7 @@ def _dask(address: str) -> Iterator[None]:
         from distributed import Client
         from joblib import parallel_config
     except ImportError as error:
-        raise HostError("a Dask cluster needs distributed: pip install 'podqos[dask,fleet]'") from error
+        raise HostError("a Dask cluster needs distributed: pip install 'podqos[dask]'") from error
     with ExitStack() as stack:
         try:
             make: Any = Client
@@ -80,7 +80,7 @@ def _ray(address: str) -> Iterator[None]:
         from joblib import parallel_config
         from ray.util.joblib import register_ray
     except ImportError as error:
-        raise HostError("a Ray cluster needs ray: pip install ray 'podqos[fleet]'") from error
+        raise HostError("a Ray cluster needs ray: pip install ray 'podqos[sweep]'") from error
     try:
         ray.init(address=address, log_to_driver=False)
     except ConnectionError as error:

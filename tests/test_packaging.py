@@ -1,0 +1,228 @@
+"""What is shipped: a wheel with the page, an sdist whose tests pass, release notes; and workflows that run make."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PAGE = "src/podqos/report/viewer.html"
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+TEMPLATES = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.stem != "config")
+
+
+def run(*command: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
+
+
+# ---- the wheel and the sdist -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Return a checkout in which the page is not built, with as much of it as a wheel needs."""
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    for name in ("__init__.py", "report/__init__.py", "cli/main.py"):
+        (tmp_path / "src/podqos" / name).parent.mkdir(exist_ok=True, parents=True)
+        shutil.copy(ROOT / "src/podqos" / name, tmp_path / "src/podqos" / name)
+    (tmp_path / "scenarios").mkdir()
+    return tmp_path
+
+
+def build(checkout: Path, function: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Build as pip does, through the backend that pyproject.toml names."""
+    backend = PROJECT["build-system"]["build-backend"]
+    script = f"import {backend}; {backend}.{function}('dist', {settings!r})"
+    path = os.pathsep.join(str(checkout / name) for name in PROJECT["build-system"]["backend-path"])
+    (checkout / "dist").mkdir()
+    return run(sys.executable, "-c", script, cwd=checkout, PYTHONPATH=path)
+
+
+def wheel_names(checkout: Path) -> list[str]:
+    (wheel,) = checkout.glob("dist/*.whl")
+    return zipfile.ZipFile(wheel).namelist()
+
+
+@pytest.mark.parametrize("is_empty", [False, True], ids=["missing", "empty"])
+def test_a_wheel_without_the_page_is_not_built_and_one_line_says_how_to_get_it(checkout, is_empty):
+    if is_empty:
+        (checkout / PAGE).touch()
+    done = build(checkout, "build_wheel")
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{PAGE} is not built, .*run `make viewer` first.*\n", done.stderr)
+    assert list(checkout.glob("dist/*")) == []
+
+
+def test_nor_by_hatchling_itself(checkout):
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", cwd=checkout)
+    assert (done.returncode, list(checkout.glob("dist/*.whl"))) == (1, [])
+
+
+def test_a_wheel_carries_the_page(checkout):
+    (checkout / PAGE).write_text("<!doctype html>")
+    assert build(checkout, "build_wheel").returncode == 0
+    assert "podqos/report/viewer.html" in wheel_names(checkout)
+
+
+def test_an_editable_installation_needs_no_page(checkout):
+    assert build(checkout, "build_editable").returncode == 0
+    assert len(wheel_names(checkout)) > 1
+
+
+def test_a_wheel_without_the_page_can_be_asked_for_as_the_hooks_and_the_action_do(checkout):
+    assert build(checkout, "build_wheel", page="absent").returncode == 0
+    assert "podqos/cli/main.py" in wheel_names(checkout)
+    asked = "--config-settings=page=absent"
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    assert [hook["additional_dependencies"] for hook in hooks] == [[asked], [asked]]
+    assert asked in yaml.safe_load((ROOT / "action.yml").read_text())["runs"]["steps"][1]["run"]
+
+
+@pytest.mark.slow
+def test_the_tests_of_an_unpacked_sdist_pass(tmp_path):
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path), cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    assert run("tar", "xzf", archive.name, cwd=tmp_path).returncode == 0
+    unpacked = tmp_path / archive.name.removesuffix(".tar.gz")
+
+    chosen = ("tests/conformance", "tests/cli/test_explain.py")
+    arguments = ("-m", "not slow", "-q", "-p", "no:cacheprovider", "-p", "no:xdist")
+    roots = sorted(str(path.relative_to(unpacked)) for path in unpacked.glob("tests/test_*.py"))
+    done = run(sys.executable, "-m", "pytest", *arguments, *chosen, *roots, cwd=unpacked, PYTHONPATH="src")
+    assert done.returncode == 0, done.stdout
+    assert str(ROOT) not in done.stdout
+
+
+# ---- releases ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def release(tmp_path):
+    """Return what is said about a release of a project of version 1.2.3 with a given changelog."""
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools/release_notes.py", tmp_path / "tools")
+    (tmp_path / "src/podqos").mkdir(parents=True)
+    (tmp_path / "src/podqos/__init__.py").write_text('__version__ = "1.2.3"\n')
+
+    def notes(changelog: str, *names: str) -> subprocess.CompletedProcess[str]:
+        (tmp_path / "CHANGELOG.md").write_text(changelog)
+        return run(sys.executable, "tools/release_notes.py", *names, cwd=tmp_path)
+
+    return notes
+
+
+CHANGES = """\
+# Changelog
+
+## [Unreleased]
+
+- later
+
+## [1.2.3] – 2026-01-02
+
+### Added
+
+- new
+
+## [1.2.2] – 2026-01-01
+
+- old
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "notes"),
+    [
+        pytest.param(("v1.2.3",), "### Added\n\n- new\n", id="a tag"),
+        pytest.param(("1.2.3",), "### Added\n\n- new\n", id="a version"),
+        pytest.param((), "- later\n", id="what comes next"),
+    ],
+)
+def test_the_notes_of_a_release_are_its_section_of_the_changelog(release, names, notes):
+    done = release(CHANGES, *names)
+    assert (done.returncode, done.stdout) == (0, notes)
+
+
+@pytest.mark.parametrize(
+    ("changelog", "name", "complaint"),
+    [
+        pytest.param(CHANGES, "v1.2.2", "the package is 1.2.3, not 1.2.2", id="another version than the package's"),
+        pytest.param(CHANGES.replace("[1.2.3]", "[1.2.30]"), "v1.2.3", "says nothing under [1.2.3]", id="no section"),
+        pytest.param("## [1.2.3]\n\n## [1.2.2]\n", "v1.2.3", "says nothing under [1.2.3]", id="an empty section"),
+    ],
+)
+def test_a_release_without_notes_is_refused(release, changelog, name, complaint):
+    done = release(changelog, name)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert complaint in done.stderr
+
+
+def test_the_changelog_has_something_to_say_about_the_next_release_or_this_one():
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/__init__.py").read_text())[1]
+    done = [run(sys.executable, "tools/release_notes.py", name, cwd=ROOT) for name in ("unreleased", f"v{version}")]
+    assert any(each.returncode == 0 and each.stdout for each in done)
+
+
+# ---- workflows and templates -------------------------------------------------------------------------------------
+
+
+def commands(workflow: Path) -> list[str]:
+    jobs = yaml.safe_load(workflow.read_text())["jobs"].values()
+    return [step["run"] for job in jobs for step in job.get("steps", ()) if "run" in step]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_call_targets_that_the_makefile_has(workflow):
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    called = [target for each in commands(workflow) for target in re.findall(r"\bmake (?:--\w+ )*([a-z-]+)", each)]
+    assert called
+    assert set(called) <= targets
+
+
+def test_the_tests_run_with_every_python_that_the_package_claims():
+    (workflow,) = [path for path in WORKFLOWS if path.stem == "test"]
+    matrix = yaml.safe_load(workflow.read_text())["jobs"]["test"]["strategy"]["matrix"]["python"]
+    assert matrix == re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["project"]["classifiers"]))
+    assert commands(workflow) == ["make test PYTHON=python${{ matrix.python }}"]
+
+
+@pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
+def test_no_script_of_a_workflow_has_text_from_outside_in_it(workflow):
+    assert {name for each in commands(workflow) for name in re.findall(r"\$\{\{ *(\S+)", each)} <= {"matrix.python"}
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.stem)
+def test_issue_templates_are_forms_with_something_to_fill_in(template):
+    form = yaml.safe_load(template.read_text())
+    assert {"name", "description", "body"} <= form.keys()
+    assert [field["id"] for field in form["body"] if not field["attributes"]["label"]] == []
+    assert any(field.get("validations", {}).get("required") for field in form["body"])
+
+
+# ---- extras ------------------------------------------------------------------------------------------------------
+
+
+def test_every_extra_that_a_message_names_exists():
+    named = {
+        extra
+        for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *(ROOT / "src").rglob("*.py")]
+        for extras in re.findall(r"podqos\[([a-z,]+)\]", path.read_text())
+        for extra in extras.split(",")
+    }
+    assert named
+    assert named <= PROJECT["project"]["optional-dependencies"].keys()
