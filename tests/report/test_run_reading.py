@@ -125,7 +125,7 @@ def test_of_several_kills_at_one_time_each_victim_was_first_when_its_turn_came()
 def test_an_eviction_has_what_would_have_saved_the_pod():
     view = shown(
         workload(pod("greedy", "memory=100Mi"), using(ramp(100 * MI, 700 * MI, 20))),
-        workload(pod("modest", "memory=300Mi"), using(250 * MI)),
+        workload(pod("modest", "memory=200Mi"), using(250 * MI)),
         seconds=60,
         spec=node(config=EVICTING),
     )

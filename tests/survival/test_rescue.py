@@ -5,21 +5,32 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from eviction.nodes import guaranteed, pod
+from admission.pods import container, resources
+from eviction.nodes import guaranteed, pod, pod_of, volume
+from eviction.nodes import using as stats_of
+from podqos.admission.priority import HIGHEST_USER_PRIORITY
 from podqos.eviction.ranking import Ranking, rank
-from podqos.eviction.signals import Signal
+from podqos.eviction.signals import Layout, Signal
+from podqos.model.pod import EmptyDir
 from podqos.model.profile import LATEST
+from podqos.model.quantity import Quantity
+from podqos.model.stats import ContainerStats, MemoryStats
+from podqos.survival.kernel_rescue import KernelMoment, kernel_rescues
+from podqos.survival.kubelet_rescue import kubelet_place, kubelet_rescues
 from podqos.survival.orders import OOMDomain
-from podqos.survival.rescue import Change, kernel_rescues, kubelet_place, kubelet_rescues
+from podqos.survival.rescue import Change, Surroundings
+from survival.moments import of_snapshot, short_of
 from survival.nodes import GI, MI, settings, snapshot, using
 
 MEMORY = Ranking(Signal.MEMORY)
 MACHINE = OOMDomain(64 * GI)
 
 
-def _kernel(node, name):
-    found = kernel_rescues(node, settings(node), MACHINE, (_uid(node, name), "main"), LATEST)
+def _kernel(node, name, *, lacking_bytes=0, **surroundings):
+    moment = KernelMoment(node, settings(node), MACHINE, LATEST, lacking_bytes)
+    found = kernel_rescues(moment, (_uid(node, name), "main"), Surroundings(**surroundings))
     assert found is not None
     return found
 
@@ -41,7 +52,7 @@ def test_a_best_effort_pod_is_spared_by_using_less_requesting_more_or_being_guar
     rescues = _by_change(found.rescues)
     assert found.place == 1
     assert set(rescues) == {Change.LESS, Change.REQUEST, Change.GUARANTEED}
-    assert {rescue.instead for rescue in rescues.values()} == {"default/analytics"}
+    assert {rescue.verdict.instead for rescue in rescues.values()} == {"default/analytics"}
     assert rescues[Change.GUARANTEED].oom_score_adj == -997
     assert rescues[Change.GUARANTEED].edits
     assert all(rescue.saves for rescue in rescues.values())
@@ -51,7 +62,7 @@ def test_limits_as_low_as_the_requests_do_not_save_a_pod_that_uses_more():
     node = snapshot(using(pod("batch", "cpu=1,memory=1Gi"), "6Gi"), using(pod("other", "memory=8Gi"), "4Gi"))
     rescue = _by_change(_kernel(node, "batch").rescues)[Change.GUARANTEED]
     assert rescue.oom_score_adj == -997
-    assert rescue.instead == "default/other"
+    assert rescue.verdict.instead == "default/other"
     assert rescue.over_limit_bytes == 5 * GI
     assert not rescue.saves
 
@@ -71,7 +82,51 @@ def test_nobody_else_could_have_been_killed_in_a_cgroup_of_its_own():
 
 def test_a_container_that_does_not_run_has_no_place():
     node = snapshot(using(pod("alone"), "2Gi"))
-    assert kernel_rescues(node, settings(node), MACHINE, ("nobody", "main"), LATEST) is None
+    assert kernel_rescues(KernelMoment(node, settings(node), MACHINE), ("nobody", "main")) is None
+
+
+def test_a_container_is_not_saved_by_one_before_it_that_frees_too_little():
+    """The killing goes on until enough is free, so the second is taken as well."""
+    node = snapshot(using(pod("big"), "6Gi"), using(pod("small"), "1Gi"), using(guaranteed("web", "8Gi"), "4Gi"))
+    assert Change.LESS in _by_change(_kernel(node, "big", lacking_bytes=GI).rescues)
+    assert Change.LESS not in _by_change(_kernel(node, "big", lacking_bytes=GI + 1).rescues)
+
+
+def test_an_equal_does_not_save_a_container_because_which_of_them_is_scanned_last_is_chance():
+    node = snapshot(using(pod("one"), "3Gi"), using(pod("two"), "2Gi"))
+    assert _by_change(_kernel(node, "one").rescues)[Change.LESS].amount == GI + MI
+
+
+def test_a_request_for_which_the_node_has_no_room_does_not_save_and_says_what_is_missing():
+    node = snapshot(using(pod("logs"), "250Mi"), using(pod("analytics", "memory=4130Mi"), "8500Mi", processes=2))
+    (rescue,) = [
+        each
+        for each in _kernel(node, "logs", allocatable={"memory": 4200 * MI}).rescues
+        if each.change is Change.REQUEST
+    ]
+    assert not rescue.saves
+    assert (rescue.lacks.resource, rescue.lacks.capacity) == ("memory", 4200 * MI)
+    assert rescue.lacks.requested == 4130 * MI + rescue.amount
+
+
+def test_a_container_within_its_request_is_not_told_to_request_more():
+    node = snapshot(using(pod("within", "memory=8Gi"), "7Gi"), using(guaranteed("web", "8Gi"), "6Gi"))
+    assert Change.REQUEST not in _by_change(_kernel(node, "within").rescues)
+    over = snapshot(using(pod("over", "memory=6Gi"), "7Gi"), using(pod("web", "memory=8Gi"), "6Gi"))
+    assert Change.REQUEST in _by_change(_kernel(over, "over").rescues)
+
+
+def test_pods_of_the_same_manifest_get_the_same_request_so_that_none_is_taken_for_the_other():
+    node = snapshot(
+        using(pod("job-0", "memory=1Gi"), "8Gi"),
+        using(pod("job-1", "memory=1Gi"), "7Gi"),
+        using(pod("web", "memory=4Gi"), "6Gi"),
+    )
+    alone = _by_change(_kernel(node, "job-0").rescues)[Change.REQUEST]
+    both = _by_change(_kernel(node, "job-0", alike=frozenset({"job-0", "job-1"})).rescues)[Change.REQUEST]
+    assert alone.verdict.instead == "default/job-1"
+    assert both.verdict.instead == "default/web"
+    assert both.amount > alone.amount
 
 
 @given(st.lists(st.tuples(st.integers(0, 16), st.integers(1, 24)), min_size=2, max_size=5))
@@ -99,25 +154,85 @@ def _lighter(pods, index, mebibytes):
 # ---- the kubelet -----------------------------------------------------------------------------------------------------
 
 
+def _kubelet(node, name, **surroundings):
+    return _by_change(kubelet_rescues(of_snapshot(node), _uid(node, name), Surroundings(**surroundings)))
+
+
 def test_the_request_that_spares_a_pod_leaves_it_further_below_than_the_next():
+    """3Gi used and 3Gi below the request, as the other is, would be a tie."""
     node = snapshot(using(pod("greedy", "memory=1Gi"), "3Gi"), using(pod("modest", "memory=4Gi"), "1Gi"))
-    uid = _uid(node, "greedy")
-    assert kubelet_place(node, MEMORY, uid) == 1
-    rescue = _by_change(kubelet_rescues(node, MEMORY, uid))[Change.REQUEST]
+    assert kubelet_place(node, MEMORY, _uid(node, "greedy")) == 1
+    rescue = _kubelet(node, "greedy")[Change.REQUEST]
     assert rescue.amount == 6 * GI + MI
-    assert rescue.instead == "default/modest"
+    assert (rescue.verdict.instead, rescue.verdict.place) == ("default/modest", 2)
 
 
 def test_no_request_above_the_limit_is_suggested():
     node = snapshot(using(pod("greedy", "memory=1Gi", "memory=4Gi"), "3Gi"), using(pod("modest", "memory=4Gi"), "1Gi"))
-    assert Change.REQUEST not in _by_change(kubelet_rescues(node, MEMORY, _uid(node, "greedy")))
+    assert Change.REQUEST not in _kubelet(node, "greedy")
+
+
+def test_a_pod_within_its_request_is_not_told_to_request_more():
+    node = snapshot(using(pod("one", "memory=4Gi"), "3Gi"), using(pod("two", "memory=6Gi"), "3Gi"))
+    assert set(_kubelet(node, "one")) == {Change.GUARANTEED, Change.LESS, Change.PRIORITY}
+
+
+def test_a_request_without_room_on_the_node_does_not_save():
+    node = snapshot(using(pod("greedy", "memory=1Gi"), "3Gi"), using(pod("modest", "memory=4Gi"), "1Gi"))
+    found = {each: _kubelet(node, "greedy", allocatable={"memory": each * GI})[Change.REQUEST] for each in (10, 11)}
+    assert not found[10].saves
+    assert found[10].lacks.requested == 10 * GI + MI
+    assert found[11].saves
+
+
+def test_the_request_is_that_of_the_container_furthest_over_its_own():
+    containers = container("app", requests="memory=4Gi", limits="memory=4Gi"), container("proxy", requests="memory=1Gi")
+    mesh = pod_of("mesh", *containers)
+    stats = replace(
+        stats_of(mesh, 6 * 1024),
+        containers=(
+            ContainerStats("app", MemoryStats(working_set_bytes=4 * GI)),
+            ContainerStats("proxy", MemoryStats(working_set_bytes=2 * GI)),
+        ),
+    )
+    other = pod("other", "memory=1Gi")
+    moment = short_of(Signal.MEMORY, (mesh, stats), (other, stats_of(other, 1024)))
+    rescue = _by_change(kubelet_rescues(moment, "mesh"))[Change.REQUEST]
+    assert (rescue.container, rescue.amount) == ("proxy", 2 * GI + MI)
+
+
+def test_with_pod_level_resources_it_is_the_pods_own_request():
+    whole = replace(pod("whole"), spec=replace(pod("whole").spec, resources=resources("memory=1Gi")))
+    other = pod("other", "memory=1Gi")
+    moment = short_of(Signal.MEMORY, (whole, stats_of(whole, 2048)), (other, stats_of(other, 1024)))
+    rescue = _by_change(kubelet_rescues(moment, "whole"))[Change.REQUEST]
+    assert rescue.amount == 2 * GI + MI
+    assert rescue.pod.spec.resources.requests["memory"].value == rescue.amount
 
 
 def test_priority_spares_a_pod_only_among_those_over_their_request():
     over = snapshot(using(pod("one", "memory=1Gi"), "3Gi"), using(pod("two", "memory=1Gi", priority=7), "2Gi"))
-    assert _by_change(kubelet_rescues(over, MEMORY, _uid(over, "one")))[Change.PRIORITY].amount == 8
+    assert _kubelet(over, "one")[Change.PRIORITY].amount == 8
     within = snapshot(using(pod("one", "memory=1Gi"), "3Gi"), using(pod("two", "memory=4Gi", priority=7), "2Gi"))
-    assert Change.PRIORITY not in _by_change(kubelet_rescues(within, MEMORY, _uid(within, "one")))
+    assert Change.PRIORITY not in _kubelet(within, "one")
+
+
+def test_no_priority_is_suggested_that_is_kept_for_the_system():
+    most = HIGHEST_USER_PRIORITY
+    node = snapshot(using(pod("one"), "3Gi"), using(pod("two", priority=most), "2Gi"))
+    assert Change.PRIORITY not in _kubelet(node, "one")
+
+
+def test_pods_of_the_same_manifest_are_raised_together():
+    node = snapshot(
+        using(pod("job-0", "memory=1Gi"), "4Gi"),
+        using(pod("job-1", "memory=1Gi"), "3Gi"),
+        using(pod("web", "memory=1Gi"), "2Gi"),
+    )
+    assert _kubelet(node, "job-0")[Change.PRIORITY].verdict.instead == "default/job-1"
+    both = _kubelet(node, "job-0", alike=frozenset({"job-0", "job-1"}))
+    assert both[Change.PRIORITY].verdict.instead == "default/web"
+    assert both[Change.LESS].verdict.instead == "default/job-1"
 
 
 @pytest.mark.parametrize("name", ["critical", "nobody"])
@@ -125,7 +240,69 @@ def test_who_cannot_be_evicted_has_no_place_and_needs_no_rescue(name):
     node = snapshot(using(pod("critical", priority=2_000_000_000), "3Gi"), using(pod("other"), "1Gi"))
     uid = _uid(node, name) if name == "critical" else name
     assert kubelet_place(node, MEMORY, uid) is None
-    assert kubelet_rescues(node, MEMORY, uid) == ()
+    assert kubelet_rescues(of_snapshot(node), uid) == ()
+
+
+def test_a_pod_alone_on_its_node_has_no_rescue_that_saves():
+    node = snapshot(using(pod("alone", "memory=1Gi"), "3Gi"))
+    assert not [each for each in _kubelet(node, "alone").values() if each.saves]
+
+
+def test_on_disk_the_request_is_more_than_before_and_more_than_what_is_used():
+    report, web = pod("report", "ephemeral-storage=8Gi"), pod("web", "ephemeral-storage=2Gi")
+    moment = short_of(
+        Signal.NODEFS, (report, stats_of(report, rootfs=51 * GI)), (web, stats_of(web, rootfs=GI)), layout=Layout.SINGLE
+    )
+    rescues = _by_change(kubelet_rescues(moment, "report"))
+    assert (rescues[Change.REQUEST].resource, rescues[Change.REQUEST].amount) == ("ephemeral-storage", 52 * GI + MI)
+    assert rescues[Change.LESS].amount == 44 * GI + MI
+
+
+@pytest.mark.parametrize(
+    ("signal", "used"),
+    [(Signal.NODEFS_INODES, {"rootfs": 10}), (Signal.PID, {"processes": 10})],
+    ids=["inodes", "pids"],
+)
+def test_of_inodes_and_processes_nothing_can_be_requested_but_fewer_can_be_used(signal, used):
+    one, two = pod("one"), pod("two")
+    fewer = {name: amount - 4 for name, amount in used.items()}
+    moment = short_of(signal, (one, stats_of(one, **used)), (two, stats_of(two, **fewer)))
+    rescues = _by_change(kubelet_rescues(moment, "one"))
+    assert set(rescues) == {Change.PRIORITY, Change.LESS}
+    assert rescues[Change.LESS].amount == 5
+
+
+# ---- limits of the pod's own -----------------------------------------------------------------------------------------
+
+
+def _scratch(limit, **fields):
+    return pod("report", volumes=(volume("scratch", empty_dir=EmptyDir("", Quantity.parse(limit))),), **fields)
+
+
+def test_a_larger_size_limit_saves_a_pod_that_exceeded_it_and_no_request_does():
+    report, web = _scratch("1Gi", requests="ephemeral-storage=1Gi"), pod("web")
+    stats = stats_of(report, volumes={"scratch": 3 * GI}, ephemeral=3 * GI)
+    moment = short_of(Signal.MEMORY, (report, stats), (web, stats_of(web, 2048)))
+    rescues = _by_change(kubelet_rescues(moment, "report"))
+    assert set(rescues) == {Change.LIMIT, Change.LESS}
+    assert (rescues[Change.LIMIT].container, rescues[Change.LIMIT].amount) == ("scratch", 3 * GI)
+    assert rescues[Change.LIMIT].verdict.instead == "default/web"
+    assert rescues[Change.LESS].amount == 2 * GI
+
+
+def test_a_size_limit_does_not_save_a_pod_that_another_of_its_limits_would_end():
+    report = _scratch("1Gi", limits="ephemeral-storage=2Gi")
+    stats = stats_of(report, volumes={"scratch": 3 * GI}, ephemeral=3 * GI)
+    moment = short_of(Signal.PID, (report, stats), (pod("web"), None))
+    assert set(_by_change(kubelet_rescues(moment, "report"))) == {Change.LESS}
+
+
+def test_a_larger_limit_of_local_storage_saves_a_pod_that_exceeded_it():
+    report = pod("report", limits="ephemeral-storage=2Gi")
+    stats = stats_of(report, rootfs=3 * GI, ephemeral=3 * GI)
+    moment = short_of(Signal.PID, (report, stats), (pod("web"), None))
+    rescue = _by_change(kubelet_rescues(moment, "report"))[Change.LIMIT]
+    assert (rescue.container, rescue.amount) == ("main", 3 * GI)
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 16), st.integers(0, 3)), min_size=2, max_size=6))
@@ -140,6 +317,7 @@ def test_a_rescue_says_who_would_have_been_first_instead(figures):
     )
     order = rank([entry.pod for entry in node.pods], node.stats, MEMORY)
     first = order[0].pod
-    for rescue in kubelet_rescues(node, MEMORY, first.metadata.uid):
-        assert (rescue.place == 1) == (rescue.instead is None)
-        assert rescue.instead != first.key
+    for rescue in _kubelet(node, first.metadata.name).values():
+        assert rescue.verdict.spared == (rescue.verdict.place > 1)
+        assert rescue.verdict.spared == (rescue.verdict.instead is not None)
+        assert rescue.verdict.instead != first.key

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podqos.agent.journal import By
+from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.signals import INODES, PIDS
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE
+from podqos.placement.reasons import Insufficient
 from podqos.report.ranking import amount
 from podqos.report.run_view import Saving
 from podqos.report.words import edits, mebibytes
@@ -14,41 +20,71 @@ def saving(rescue: Rescue, by: By) -> Saving:
     return Saving(_change(rescue), _effect(rescue, by), rescue.saves, tuple(edits(rescue.edits)))
 
 
+_LESS = {EPHEMERAL_STORAGE: "{} less disk", INODES: "{} fewer inodes", PIDS: "{} fewer processes"}
+_LIMITS = {
+    LocalStorageLimit.EMPTY_DIR: "A sizeLimit of {} for the emptyDir {}",
+    LocalStorageLimit.POD: "An ephemeral-storage limit of {} for {}",
+    LocalStorageLimit.CONTAINER: "An ephemeral-storage limit of {} for {}",
+}
+
+
 def _change(rescue: Rescue) -> str:
-    much = "" if rescue.amount is None else amount(rescue.amount, rescue.resource)
+    number, resource = rescue.amount or 0, rescue.resource
     match rescue.change:
         case Change.LESS:
-            return f"Use {much} less"
+            return f"Use {_LESS.get(resource, '{} less').format(amount(number, resource))}"
         case Change.REQUEST:
-            return f"Request {much} of {rescue.resource}"
+            whose = "" if rescue.container is None else f" for {rescue.container}"
+            return f"Request {amount(number, resource)} of {resource}{whose}"
         case Change.GUARANTEED:
             return "Make it Guaranteed"
         case Change.PRIORITY:
-            return f"A priority of {rescue.amount}"
+            return f"A priority of {number}"
+        case Change.LIMIT:
+            return _LIMITS[LocalStorageLimit(resource)].format(mebibytes(number), rescue.container)
 
 
 def _effect(rescue: Rescue, by: By) -> str:
+    verdict = rescue.verdict
     parts = []
     if rescue.oom_score_adj is not None:
         parts.append(f"oom_score_adj {_signed(rescue.oom_score_adj)}")
-    whose = "kernel's" if by is By.KERNEL else "kubelet's"
-    parts.append(f"place {rescue.place} of {rescue.others + 1} in the {whose} order")
-    if rescue.instead is None:
-        return f"{', '.join(parts)}: still the first"
+    if verdict.instead is not None or not verdict.spared:
+        whose = "kernel's" if by is By.KERNEL else "kubelet's"
+        parts.append(f"place {verdict.place} of {verdict.others + 1} in the {whose} order")
+    verb = "killed" if by is By.KERNEL else "evicted"
+    if not verdict.spared and verdict.instead is not None:
+        return f"{', '.join(parts)}, but {verdict.instead}, which changes with it, would have been {verb}"
+    if not verdict.spared:
+        still = "still the first" if verdict.place == 1 else f"still {verb}"
+        return f"{', '.join(parts)}: {still}"
     if rescue.over_limit_bytes is not None:
         return f"{', '.join(parts)}, but {mebibytes(rescue.over_limit_bytes)} over the limit that comes with it"
-    verb = "killed" if by is By.KERNEL else "evicted"
-    return f"{', '.join(parts)}; {rescue.instead} would have been {verb} instead"
+    if rescue.lacks is not None:
+        return f"{', '.join(parts)}, but {_no_room(rescue.lacks)}"
+    if verdict.instead is None:
+        return ", ".join([*parts, f"nothing would have been {verb}"])
+    if rescue.change is Change.LESS:
+        return f"{', '.join(parts)}; {verdict.instead} would have been first"
+    return f"{', '.join(parts)}; {verdict.instead} would have been {verb} instead"
 
 
-def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, would_evict: str | None, pod: str) -> Saving:
+def _no_room(lacks: Insufficient) -> str:
+    def size(number: int) -> str:
+        return f"{number}m" if lacks.resource == CPU else amount(number, lacks.resource)
+
+    wanted = size(lacks.used + lacks.requested)
+    return f"it does not fit: the node's pods would request {wanted} of {size(lacks.capacity)} {lacks.resource}"
+
+
+def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, evicted: Sequence[str], pod: str) -> Saving:
     """Word the threshold with which the kubelet would have acted before the kernel had to."""
     rate = f"{mebibytes(growth_bytes_per_second)}/s"
-    who = "the same pod" if would_evict == pod else would_evict or "nobody"
+    who = " or ".join("the same pod" if each == pod else each for each in evicted)
     return Saving(
         change=f"evictionHard memory.available {mebibytes(threshold_bytes)}",
         effect=f"memory fell by {rate}; from there the kubelet looks in time wherever its loop is, and evicts {who}",
-        saves=would_evict is not None and would_evict != pod,
+        saves=pod not in evicted,
     )
 
 

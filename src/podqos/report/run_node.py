@@ -30,6 +30,7 @@ from podqos.sim.node_settings import NodeSettings
 from podqos.sim.recording import FilesystemMoment, Moment, NodeRecord
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
+from podqos.survival.rescue import Surroundings
 
 _MOST_RANKS = 12_000
 """How many places of both orders a node's picture holds; moments are left out beyond that."""
@@ -47,6 +48,8 @@ class ShownNode(Struct, frozen=True):
     """By key: their places in the run's list."""
     classes: Mapping[str, QOSClass]
     """The same: their classes."""
+    workloads: Mapping[str, str]
+    """The same: what they come from."""
 
     def ranking(self, signal: Signal, *, hard: bool) -> Ranking:
         """Return how this kubelet ranks."""
@@ -56,6 +59,12 @@ class ShownNode(Struct, frozen=True):
     def qos_class(self, pod: str) -> QOSClass | None:
         """Return the class of a pod."""
         return self.classes.get(pod)
+
+    def surroundings(self, pod: str) -> Surroundings:
+        """Return what a change of a pod's manifest has to respect on this node."""
+        name = self.workloads[pod]
+        alike = frozenset(each.metadata.uid for key, each in self.record.pods.items() if self.workloads[key] == name)
+        return Surroundings(self.settings.agent.known_plans.allocatable, alike)
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the pods of which anything runs at a moment: the others are nobody's to kill."""
@@ -248,10 +257,12 @@ def _between(one: Moment, other: Moment) -> Iterator[Moment]:
     if not same or changed * 200 < one.available_bytes or other.time_us - one.time_us < _STEPS_BETWEEN:
         return
     for step in range(1, _STEPS_BETWEEN):
-        yield _part_way(one, other, step, _STEPS_BETWEEN)
+        yield part_way(one, other, step, _STEPS_BETWEEN)
 
 
-def _part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
+def part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
+    """Return how a node looks on the way from one moment to the next, so many steps of ``steps`` after the one."""
+
     def way(start: int, end: int) -> int:
         return start + (end - start) * step // steps
 

@@ -66,6 +66,8 @@ class NodeWorld:
         self.pods_working_set = Gauge()
         self.next_pid = 1000
         self._options = options
+        self.before_kill: Callable[[MemoryGroup, int], None] | None = None
+        """Told before each kill which group is out of memory, and when: for a record of what the kernel saw."""
         self.pid_limits: dict[str, Supply] = {}
         """By path of the cgroup that sets them."""
         begin_system(self, spec.system, owner.now_us)
@@ -215,6 +217,8 @@ class NodeWorld:
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
+            if self.before_kill is not None:
+                self.before_kill(group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict())
             if killed is None:
                 self.owner.lost(now_us)

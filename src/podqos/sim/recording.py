@@ -1,14 +1,22 @@
 """What a picture of a run needs: how every node looked at the moments at which something happened.
 
 Between two moments of a node everything is linear. At the moment of an event there are two: before it and after it, so
-that a kill is a step. Where moments become too many, every second one goes, except those at which the journal grew, and
+that a kill is a step. Of evictions and kills by the kernel it is also kept what was decided on, so that they can be
+decided again. Where moments become too many, every second one goes, except those at which the journal grew, and
 new ones keep a distance.
 """
 
 from __future__ import annotations
 
-from msgspec import Struct
+from collections.abc import Sequence
+from functools import partial
 
+from msgspec import Struct, field
+
+from podqos.agent.journal import Entry
+from podqos.agent.journal import Kind as Happened
+from podqos.agent.state import AgentState
+from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.cpu import CORE_NANO
 from podqos.kernel.memcg import Kind
@@ -16,9 +24,15 @@ from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.sim.disks import BYTES, INODES
+from podqos.sim.killing import cuts
+from podqos.sim.memory_groups import MemoryGroup
 from podqos.sim.node import SimNode
 from podqos.sim.pods import SimContainer, SimPod
-from podqos.sim.statistics import working_set_bytes
+from podqos.sim.statistics import pod_stats, working_set_bytes
+from podqos.survival.kubelet_rescue import KubeletMoment
+
+MOST_DECISIONS = 200
+"""Of a node's evictions, and of its kills, so many are kept with what was decided on."""
 
 
 class ThresholdLine(Struct, frozen=True, gc=False):
@@ -79,6 +93,15 @@ class Moment(Struct, frozen=True, gc=False):
     swap_used_bytes: int = 0
 
 
+class SeenByKernel(Struct, frozen=True, gc=False):
+    """A node as the kernel saw it before a kill."""
+
+    time_us: int
+    snapshot: Snapshot
+    lacking_bytes: int
+    """What had to become free."""
+
+
 class NodeRecord(Struct):
     """A node over time."""
 
@@ -94,6 +117,10 @@ class NodeRecord(Struct):
     pinned: set[int]
     """Times at which something was written into the journal."""
     is_thinned: bool = False
+    evictions: dict[int, KubeletMoment] = field(default_factory=dict)
+    """By time: the passes in which the kubelet evicted."""
+    kills: list[SeenByKernel] = field(default_factory=list)
+    """One for each kill by the kernel, in their order."""
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
@@ -109,6 +136,8 @@ class Recorder:
         self._most = most_moments
         self._changed: dict[str, tuple[SimNode, int]] = {}
         """Nodes to which something has happened, and when: how they look since then is taken down before the next."""
+        self._states: dict[str, AgentState] = {}
+        """By node: what its agent remembered before what is happening now."""
 
     @property
     def nodes(self) -> dict[str, NodeRecord]:
@@ -129,14 +158,34 @@ class Recorder:
             self._settle(node.name)
         if node.name not in self._changed and not self._is_soon(record, now_us):
             self._take(record, node, now_us)
+        self._states[node.name] = node.state
+        if node.world.before_kill is None:
+            node.world.before_kill = partial(self._before_kill, node)
 
-    def after(self, node: SimNode, now_us: int, *, is_written: bool) -> None:
-        """Note that something has happened to a node; ``is_written`` tells whether the journal grew."""
+    def _before_kill(self, node: SimNode, group: MemoryGroup, now_us: int) -> None:
+        kills = self._record(node).kills
+        if len(kills) < MOST_DECISIONS:
+            kills.append(_seen_by_kernel(node, group, now_us))
+
+    def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
+        """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
         if record.moments and record.moments[-1].time_us == now_us:
             self._changed[node.name] = node, now_us
-            if is_written:
+            if written:
                 record.pinned.add(now_us)
+        evicted = any(entry.kind is Happened.EVICTED and entry.node == node.name for entry in written)
+        before = self._states.get(node.name)
+        if evicted and before is not None and node.looks and len(record.evictions) < MOST_DECISIONS:
+            first, *second = map(observe, node.looks)
+            record.evictions[now_us] = KubeletMoment(
+                config=node.settings.agent.eviction,
+                state=before.manager,
+                now_us=now_us,
+                observation=first,
+                pods=before.active_pods,
+                cleaned_up=second[0] if second else None,
+            )
 
     def _is_soon(self, record: NodeRecord, now_us: int) -> bool:
         """Whether there is a moment of this time, or one so close before that it would be thinned out again."""
@@ -205,6 +254,25 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     )
 
 
+def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKernel:
+    """Return how the kernel sees a node whose pods, or some of them, are out of memory."""
+    world, spec = node.world, node.settings.spec
+    memory = world.memory
+    lacking = cuts(memory.members(group), group, now_us)
+    system = memory.system_bytes(Kind.ANON, now_us) + memory.system_bytes(Kind.ACTIVE_FILE, now_us)
+    pods = tuple(
+        PodUsage(
+            pod.pod,
+            pod_stats(pod, now_us),
+            tuple(_container(each, now_us, lacking.get(each.path, 0)) for each in pod.running),
+        )
+        for pod in world.pods.values()
+        if not pod.is_gone
+    )
+    usage = NodeUsage(spec.memory_bytes, spec.swap_bytes, node.name, system)
+    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us))
+
+
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
     spec = node.settings.spec
     imagefs = spec.imagefs or spec.nodefs
@@ -240,11 +308,11 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
-def _container(container: SimContainer, now_us: int) -> ContainerUsage:
+def _container(container: SimContainer, now_us: int, cut_bytes: int = 0) -> ContainerUsage:
     active, inactive = container.active_file, container.inactive_file
     return ContainerUsage(
         name=container.name,
-        anon_bytes=container.anon_bytes(now_us),
+        anon_bytes=max(0, container.anon_bytes(now_us) - cut_bytes),
         active_file_bytes=0 if active is None else active.at(now_us),
         inactive_file_bytes=0 if inactive is None else inactive.at(now_us),
         swap_bytes=container.swap_bytes(),
