@@ -113,7 +113,7 @@ def _by_kernel(entry: Entry, because: OOMKill, seen: SeenByKernel, node: ShownNo
     assert entry.pod is not None
     agent = node.settings.agent
     domain = OOMDomain(because.total_pages * PAGE_BYTES, because.domain)
-    moment = KernelMoment(seen.snapshot, agent.cgroups, domain, agent.profile, seen.lacking_bytes)
+    moment = KernelMoment(seen.snapshot, agent.cgroups, domain, agent.profile, seen.lacking_bytes, seen.withheld_bytes)
     victim = node.record.pods[entry.pod].metadata.uid, entry.container or ""
     return kernel_rescues(moment, victim, node.surroundings(entry.pod))
 

@@ -8,7 +8,7 @@ new ones keep a distance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec import Struct, field
@@ -100,6 +100,8 @@ class SeenByKernel(Struct, frozen=True, gc=False):
     snapshot: Snapshot
     lacking_bytes: int
     """What had to become free."""
+    withheld_bytes: dict[tuple[str, str], int]
+    """By uid and container: what it wanted at once and had not got yet."""
 
 
 class NodeRecord(Struct):
@@ -163,9 +165,10 @@ class Recorder:
             node.world.before_kill = partial(self._before_kill, node)
 
     def _before_kill(self, node: SimNode, group: MemoryGroup, now_us: int) -> None:
-        kills = self._record(node).kills
-        if len(kills) < MOST_DECISIONS:
-            kills.append(_seen_by_kernel(node, group, now_us))
+        record = self._record(node)
+        if len(record.kills) < MOST_DECISIONS:
+            record.kills.append(_seen_by_kernel(node, group, now_us))
+            _add_pods(record, (used.pod for used in record.kills[-1].snapshot.pods))
 
     def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
         """Note that something has happened to a node; ``written`` is what the journal got by it."""
@@ -178,6 +181,7 @@ class Recorder:
         before = self._states.get(node.name)
         if evicted and before is not None and node.looks and len(record.evictions) < MOST_DECISIONS:
             first, *second = map(observe, node.looks)
+            _add_pods(record, before.active_pods)
             record.evictions[now_us] = KubeletMoment(
                 config=node.settings.agent.eviction,
                 state=before.manager,
@@ -202,8 +206,7 @@ class Recorder:
 
     def _take(self, record: NodeRecord, node: SimNode, time_us: int) -> None:
         record.moments.append(moment_of(node, time_us))
-        for pod in node.world.pods.values():
-            record.pods.setdefault(pod.key, pod.pod)
+        _add_pods(record, (pod.pod for pod in node.world.pods.values()))
         if len(record.moments) > self._most:
             self._thin(record)
 
@@ -232,6 +235,12 @@ class Recorder:
         if len(kept) > self._most * 3 // 4:
             kept = kept[::2]
         record.moments = kept
+
+
+def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
+    """Remember pods; one can come and be killed between two moments."""
+    for pod in pods:
+        record.pods.setdefault(pod.key, pod)
 
 
 def moment_of(node: SimNode, now_us: int) -> Moment:
@@ -270,7 +279,13 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKer
         if not pod.is_gone
     )
     usage = NodeUsage(spec.memory_bytes, spec.swap_bytes, node.name, system)
-    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us))
+    withheld = {
+        (pod.uid, each.name): lacking[each.path]
+        for pod in world.pods.values()
+        for each in pod.running
+        if each.path in lacking
+    }
+    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us), withheld)
 
 
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:

@@ -2,7 +2,7 @@
 
 An OOM goes on killing until enough is free. So a container is spared only if those with a higher badness free what is
 lacking; each is counted with its worst process alone, and of equals the container itself is taken first, because which
-of them the kernel scans last is chance.
+of them the kernel scans last is chance. Between two kills it takes what it was waiting for, and counts with that.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ class KernelMoment(Struct, frozen=True, gc=False):
     profile: Profile = LATEST
     lacking_bytes: int = 0
     """What has to become free before the killing ends."""
+    withheld_bytes: Mapping[tuple[str, str], int] = {}
+    """By uid and container: what it wants at once and has not got yet."""
 
 
 class KernelPlace(Struct, frozen=True, gc=False):
@@ -115,21 +117,35 @@ class _Trial:
         """Decide, and say where the container stands."""
         killed = kernel_order(tuple(containers.values()), self.moment.domain)
         order = sorted(killed, key=lambda each: (-each.worst.points, each.pod.metadata.uid not in own))
-        taken = [each.pod for each in _until_enough(order, self.moment.lacking_bytes)]
+        if order and _freed_bytes(order[0]) >= self.moment.lacking_bytes:
+            taken = [order[0].pod]
+        else:
+            grown = sorted(killed, key=lambda each: (-self._points(each, own), each.pod.metadata.uid not in own))
+            taken = [each.pod for each in _until_enough(grown, self.moment.lacking_bytes)]
         place = next(
             (at for at, each in enumerate(order, start=1) if (each.pod.metadata.uid, each.usage.name) == self.victim),
             len(order),
         )
         return Verdict.of(self.uid, own, taken, place, len(containers) - 1)
 
+    def _points(self, killed: KilledContainer, own: frozenset[str]) -> int:
+        """Return a badness, of the own containers with what they take as soon as there is any."""
+        uid, usage = killed.pod.metadata.uid, killed.usage
+        withheld = self.moment.withheld_bytes.get((uid, usage.name), 0) if uid in own else 0
+        return killed.worst.points - (-withheld // PAGE_BYTES // max(1, usage.processes))
+
 
 def _until_enough(order: list[KilledContainer], lacking_bytes: int) -> Iterator[KilledContainer]:
     freed_bytes = 0
     for each in order:
         yield each
-        freed_bytes += each.worst.process.rss_pages * PAGE_BYTES
+        freed_bytes += _freed_bytes(each)
         if freed_bytes >= lacking_bytes:
             return
+
+
+def _freed_bytes(killed: KilledContainer) -> int:
+    return killed.worst.process.rss_pages * PAGE_BYTES
 
 
 def _with_score(container: ContainerProcesses, other: ContainerProcesses) -> ContainerProcesses:
