@@ -135,7 +135,6 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
         yield from _request(trial, row)
     if row.resource == MEMORY:
         yield from _guaranteed(trial)
-    yield from _priority(trial, ranked)
     if trial.stats is not None:
         stats, uses = trial.stats, row.disk_use[trial.moment.config.layout]
         local = {volume.name for volume in trial.pod.spec.volumes if volume.is_local}
@@ -144,6 +143,7 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
             return use in uses and (use is not DiskUse.LOCAL_VOLUMES or name in local)
 
         yield from _less(trial, row.resource, ranked.usage, lambda amount: _using_less(stats, row, amount, counts))
+    yield from _priority(trial, ranked)
 
 
 def _request(trial: _Trial, row: SignalRow) -> Iterator[Rescue]:
