@@ -216,3 +216,49 @@ def test_everything_that_is_shown_is_the_same_under_another_hash_seed():
         for seed in ("1", "4242")
     }
     assert len(shown) == 1
+
+
+# ---- what would have saved a pod -------------------------------------------------------------------------------------
+
+
+def test_what_saves_the_pod_of_disk_pressure_is_more_than_it_requests_and_its_places_agree(capsys):
+    """It requests 8Gi and uses 51Gi; web is 1Gi below its request, and a tie would be chance."""
+    _, out, _ = run(capsys, "disk-pressure", "--color", "never")
+    (first,) = [line for line in out.splitlines() if "report-tidy-0 evicted by the kubelet" in line]
+    assert first.endswith("(Burstable)  kubelet's #1")
+    assert "the first of 2 in the kubelet's order" in out
+    (saved,) = [line.strip() for line in out.splitlines() if "saved by" in line]
+    assert saved == (
+        "saved by: request 52Gi of ephemeral-storage → place 2 of 2 in the kubelet's order; "
+        "default/web-tidy-0 would have been evicted instead"
+    )
+
+
+def test_disk_pressure_again_with_what_is_said_to_save_the_pod_evicts_the_other(capsys, tmp_path):
+    shipped = ROOT / "scenarios"
+    scenario = (shipped / "disk-pressure.yaml").read_text()
+    (tmp_path / "disk-pressure").mkdir()
+    for path in (shipped / "disk-pressure").iterdir():
+        text = path.read_text().replace("ephemeral-storage: 8Gi", "ephemeral-storage: 52Gi")
+        (tmp_path / "disk-pressure" / path.name).write_text(text)
+    (tmp_path / "disk-pressure.yaml").write_text(scenario)
+    _, out, _ = run(capsys, tmp_path / "disk-pressure.yaml", "-o", "json")
+    view = msgspec.json.decode(out, type=RunView)
+    assert [kill.pod for kill in view.kills if kill.time_us == 120_000_000] == ["default/web-tidy-0"]
+
+
+@pytest.mark.parametrize("name", ["question-2", "slow-leak", "soft-eviction"])
+def test_what_does_not_save_a_pod_is_never_printed_as_if_it_did(capsys, name):
+    """A request without room, or a limit that the pod was over already."""
+    _, out, _ = run(capsys, name, "--color", "never")
+    assert not [
+        line for line in out.splitlines() if " saved by: " in line and " but " in line and "not saved" not in line
+    ]
+    _, out, _ = run(capsys, name, "-o", "json")
+    kills = msgspec.json.decode(out, type=RunView).kills
+    assert [saving.effect for kill in kills for saving in kill.savings if not saving.saves and " but " in saving.effect]
+
+
+def test_no_pod_is_said_to_be_saved_where_only_cpu_is_short(capsys):
+    _, out, _ = run(capsys, "cpu-burst", "--color", "never")
+    assert "saved by" not in out

@@ -208,7 +208,7 @@ def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would
 def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
     assert reasons(_entry(Kind.EVICTED, PRESSURE)) == (
         "The kubelet saw memory.available 90Mi < 100Mi (hard).",
-        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 in the kubelet's order.",
+        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that it may evict.",
         "Before it stood kube-system/proxy, which must not be evicted.",
         "Next would have been ns/next; what put it behind was: lower priority.",
         "It was given 1 s to end.",

@@ -126,7 +126,7 @@ def test_of_several_kills_at_one_time_each_victim_was_first_when_its_turn_came()
 def test_an_eviction_has_what_would_have_saved_the_pod():
     view = shown(
         workload(pod("greedy", "memory=100Mi"), using(ramp(100 * MI, 700 * MI, 20))),
-        workload(pod("modest", "memory=300Mi"), using(250 * MI)),
+        workload(pod("modest", "memory=200Mi"), using(250 * MI)),
         seconds=60,
         spec=node(config=EVICTING),
     )
@@ -135,6 +135,83 @@ def test_an_eviction_has_what_would_have_saved_the_pod():
     assert next(saving.change for saving in kill.savings if saving.saves).startswith("Request ")
     (span,) = view.nodes[0].conditions
     assert (span.condition, span.start_us) == ("MemoryPressure", kill.time_us)
+
+
+IN_TIME = "evictionHard memory.available "
+
+
+def _growing(**fields):
+    """Return pods of which the kernel takes the one that grows, and the kubelet the one that is less important."""
+    return (
+        workload(guaranteed("web", "200Mi"), using(150 * MI)),
+        workload(pod("batch", "memory=100Mi", restart_policy="Never"), using(200 * MI)),
+        workload(pod("leak", priority=10, restart_policy="Never"), using(ramp(0, 2000 * MI, 60, after=2), **fields)),
+    )
+
+
+@pytest.mark.parametrize("phase", range(10))
+def test_the_threshold_that_saves_a_pod_does_so_wherever_the_kubelets_loop_is(phase):
+    (kill,) = [each for each in shown(*_growing()).kills if each.pod == "default/leak"]
+    (saving,) = [each for each in kill.savings if each.change.startswith(IN_TIME)]
+    assert saving.saves
+    assert saving.effect.endswith("and evicts default/batch")
+    config = KubeletConfiguration(
+        eviction_hard={"memory.available": saving.change.removeprefix(IN_TIME)}, enforce_node_allocatable=()
+    )
+    again = shown(*_growing(), spec=node(config=config, loop_phase_us=phase * SECOND_US))
+    until = [each.pod for each in again.kills if each.time_us <= kill.time_us]
+    assert until[0] == "default/batch"
+    assert (kill.time_us, "default/leak") not in [(each.time_us, each.pod) for each in again.kills]
+
+
+def test_no_threshold_is_named_that_would_be_met_before_memory_falls():
+    """Within a second nothing less than everything is left early enough."""
+    view = shown(
+        workload(guaranteed("web", "200Mi"), using(150 * MI)),
+        workload(pod("leak", restart_policy="Never"), using(ramp(0, 2000 * MI, 2, after=2))),
+    )
+    (kill,) = view.kills
+    assert not [each for each in kill.savings if each.change.startswith(IN_TIME)]
+
+
+def test_a_pod_that_comes_and_goes_between_two_moments_has_its_places_and_savings():
+    """It wants more than the node has from its first instant on."""
+    view = shown(
+        workload(pod("web", "memory=900Mi"), using(900 * MI)),
+        workload(pod("jump", restart_policy="Never"), using(200 * MI), arrives_us=5 * SECOND_US),
+    )
+    (kill,) = view.kills
+    assert (kill.pod, kill.kernel_place, kill.kubelet_place) == ("default/jump", 1, 1)
+    assert "Make it Guaranteed" in [saving.change for saving in kill.savings]
+
+
+def test_an_eviction_for_disk_counts_the_place_in_the_order_for_disk():
+    """By memory, web would stand first."""
+    view = shown(
+        workload(pod("web", "ephemeral-storage=1Gi"), using(300 * MI, rootfs_bytes=500 * MI)),
+        workload(
+            pod("writer", "memory=100Mi,ephemeral-storage=1Gi"), using(10 * MI, rootfs_bytes=ramp(0, 95 * GI, 20))
+        ),
+        seconds=40,
+        spec=node(config=KubeletConfiguration(eviction_hard={"nodefs.available": "10%"}, enforce_node_allocatable=())),
+    )
+    kill = view.kills[0]
+    assert (kill.pod, kill.kubelet_place, kill.because.candidates) == ("default/writer", 1, 2)
+    request, less = kill.savings
+    assert not request.saves
+    assert request.effect.endswith("of 90.0Gi ephemeral-storage")
+    assert less.saves
+    assert less.change.endswith(" less disk")
+
+
+def test_a_limit_of_the_pods_own_has_no_place_in_an_order_and_is_raised_to_save_the_pod():
+    limited = pod("writer", limits="ephemeral-storage=1Gi")
+    view = shown(workload(limited, using(10 * MI, rootfs_bytes=ramp(0, 2 * GI, 20))), workload("web", using(MI)))
+    kill = view.kills[0]
+    assert (kill.pod, kill.kubelet_place) == ("default/writer", None)
+    assert kill.savings[0].change.startswith("An ephemeral-storage limit of ")
+    assert kill.savings[0].change.endswith(" for main")
+    assert kill.savings[0].effect == "nothing would have been evicted"
 
 
 # ---- the whole -------------------------------------------------------------------------------------------------------

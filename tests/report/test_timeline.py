@@ -40,6 +40,13 @@ def test_a_kill_is_followed_by_its_reasons_and_by_what_would_have_saved_the_pod(
     ]
 
 
+def test_where_nothing_saves_a_pod_that_is_not_said_of_what_does_not():
+    useless = replace(RUN.kills[0], savings=(replace(RUN.kills[0].savings[0], saves=False),))
+    lines = [line.strip() for line in _lines(replace(RUN, kills=(useless, *RUN.kills[1:])))]
+    assert "not saved by: use 300Mi less → ns/batch would have been killed instead" in lines
+    assert not [line for line in lines if line.startswith("saved by")]
+
+
 def test_memory_is_told_once_a_time_and_at_a_kill_as_it_was_just_before():
     lines = _lines()
     assert "nothing left" in _line("killed by the kernel (", lines)

@@ -54,8 +54,13 @@ function details(kill: Kill, id: string): HTMLElement {
     "div",
     { class: "details", id },
     h("ul", { class: "reasons" }, ...kill.reasons.map((reason) => h("li", {}, reason))),
-    ...(kill.savings.length === 0 ? [] : [h("h4", {}, "What would have saved it"), h("ul", { class: "savings" }, ...kill.savings.map(saving))]),
+    ...savings("What would have saved it", kill.savings.filter((each) => each.saves)),
+    ...savings("What would not have", kill.savings.filter((each) => !each.saves)),
   );
+}
+
+function savings(title: string, found: readonly Saving[]): HTMLElement[] {
+  return found.length === 0 ? [] : [h("h4", {}, title), h("ul", { class: "savings" }, ...found.map(saving))];
 }
 
 function saving(each: Saving): HTMLElement {

@@ -276,7 +276,7 @@ def _why_evicted(
         over_request=ranked.over_request,
         priority=ranked.priority,
         has_statistics=ranked.has_statistics,
-        candidates=len(ranking),
+        candidates=sum(entry.spared is None for entry in ranking),
         spared=tuple(entry.pod.key for entry in ranking[:place]),
         next_pod=None if following is None else following.pod.key,
         before_next_by=ranked.before_next_by,

@@ -68,7 +68,7 @@ class UnderPressure(Reason, frozen=True):
     priority: int
     has_statistics: bool
     candidates: int
-    """How many pods were ranked."""
+    """How many pods could have been evicted."""
     spared: tuple[str, ...] = ()
     """Who stood before it and must not be evicted."""
     next_pod: str | None = None

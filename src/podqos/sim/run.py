@@ -121,7 +121,7 @@ class _Watch:
                     check_node(node, time_us, settled=is_settled)
         if self._recorder is not None:
             for node in self._recorded(nodes):
-                self._recorder.after(node, time_us, is_written=len(self._cluster.entries) > written)
+                self._recorder.after(node, time_us, self._cluster.entries[written:])
 
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""

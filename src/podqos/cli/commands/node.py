@@ -12,13 +12,13 @@ import os
 import sys
 from importlib import import_module
 
-from podqos.cli.node.runtime_options import add_runtime_options, runtime_choice
-from podqos.cli.options import add_kubelet_option, amount_option
+from podqos.cli.node.run_options import add_run_options
+from podqos.cli.node.runtime_options import runtime_choice
+from podqos.cli.options import amount_option
 from podqos.errors import HostError, InvalidOption
 from podqos.library.inputs.files import read_bytes
 
-_STATE_DIR = "/var/lib/podqos"
-# Each is a module in cli/node_commands.
+# Each is a module in cli/node.
 _OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")
 
 
@@ -39,37 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         module.add_arguments(other)
         other.set_defaults(run_node_command=module.run)
-
-
-def add_run_options(run_parser: argparse.ArgumentParser) -> None:
-    """Declare what a node is started with."""
-    run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
-    add_kubelet_option(run_parser, "--config", dest="config")
-    run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
-    run_parser.add_argument("--node-name", metavar="NAME", help="the node's name (default: this machine's)")
-    run_parser.add_argument(
-        "--state-dir", metavar="DIR", default=_STATE_DIR, help=f"where state, logs and volumes are kept ({_STATE_DIR})"
-    )
-    run_parser.add_argument(
-        "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
-    )
-    add_runtime_options(run_parser)
-    run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
-    run_parser.add_argument(
-        "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
-    )
-    run_parser.add_argument(
-        "--no-fast-path", action="store_true", help="look every ten seconds only, as the kubelet does"
-    )
-    run_parser.add_argument(
-        "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be taken over later"
-    )
-    run_parser.add_argument(
-        "--listen", metavar="ADDRESS:PORT", help="serve the read-only API on a port as well, such as 127.0.0.1:10255"
-    )
-    run_parser.add_argument(
-        "--listen-anywhere", action="store_true", help="allow --listen on addresses that other machines reach"
-    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 
-from podqos.cli.commands.node import add_run_options
+from podqos.cli.node.run_options import add_run_options
 from podqos.errors import HostError, InvalidOption
 
 SUMMARY = "print or write a systemd unit for it"

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podqos.agent.journal import By
+from podqos.eviction.local_storage import LocalStorageLimit
+from podqos.eviction.signals import INODES, PIDS
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE
+from podqos.placement.reasons import Insufficient
 from podqos.report.simulation.view import Saving
 from podqos.report.survival.ranking import amount
 from podqos.report.text.words import edits
@@ -17,41 +23,71 @@ def saving(counterfactual: Counterfactual, by: By) -> Saving:
     )
 
 
+_LESS = {EPHEMERAL_STORAGE: "{} less disk", INODES: "{} fewer inodes", PIDS: "{} fewer processes"}
+_LIMITS = {
+    LocalStorageLimit.EMPTY_DIR: "A sizeLimit of {} for the emptyDir {}",
+    LocalStorageLimit.POD: "An ephemeral-storage limit of {} for {}",
+    LocalStorageLimit.CONTAINER: "An ephemeral-storage limit of {} for {}",
+}
+
+
 def _change(counterfactual: Counterfactual) -> str:
-    much = "" if counterfactual.amount is None else amount(counterfactual.amount, counterfactual.resource)
+    number, resource = counterfactual.amount or 0, counterfactual.resource
     match counterfactual.change:
         case PodChange.LESS:
-            return f"Use {much} less"
+            return f"Use {_LESS.get(resource, '{} less').format(amount(number, resource))}"
         case PodChange.REQUEST:
-            return f"Request {much} of {counterfactual.resource}"
+            whose = "" if counterfactual.container is None else f" for {counterfactual.container}"
+            return f"Request {amount(number, resource)} of {resource}{whose}"
         case PodChange.GUARANTEED:
             return "Make it Guaranteed"
         case PodChange.PRIORITY:
-            return f"A priority of {counterfactual.amount}"
+            return f"A priority of {number}"
+        case PodChange.LIMIT:
+            return _LIMITS[LocalStorageLimit(resource)].format(mebibytes(number), counterfactual.container)
 
 
 def _effect(counterfactual: Counterfactual, by: By) -> str:
+    decision = counterfactual.decision
     parts = []
     if counterfactual.oom_score_adj is not None:
         parts.append(f"oom_score_adj {_signed(counterfactual.oom_score_adj)}")
-    whose = "kernel's" if by is By.KERNEL else "kubelet's"
-    parts.append(f"place {counterfactual.place} of {counterfactual.others + 1} in the {whose} order")
-    if counterfactual.instead is None:
-        return f"{', '.join(parts)}: still the first"
+    if decision.instead is not None or not decision.spared:
+        whose = "kernel's" if by is By.KERNEL else "kubelet's"
+        parts.append(f"place {decision.place} of {decision.others + 1} in the {whose} order")
+    verb = "killed" if by is By.KERNEL else "evicted"
+    if not decision.spared and decision.instead is not None:
+        return f"{', '.join(parts)}, but {decision.instead}, which changes with it, would have been {verb}"
+    if not decision.spared:
+        still = "still the first" if decision.place == 1 else f"still {verb}"
+        return f"{', '.join(parts)}: {still}"
     if counterfactual.over_limit_bytes is not None:
         return f"{', '.join(parts)}, but {mebibytes(counterfactual.over_limit_bytes)} over the limit that comes with it"
-    verb = "killed" if by is By.KERNEL else "evicted"
-    return f"{', '.join(parts)}; {counterfactual.instead} would have been {verb} instead"
+    if counterfactual.lacks is not None:
+        return f"{', '.join(parts)}, but {_no_room(counterfactual.lacks)}"
+    if decision.instead is None:
+        return ", ".join([*parts, f"nothing would have been {verb}"])
+    if counterfactual.change is PodChange.LESS:
+        return f"{', '.join(parts)}; {decision.instead} would have been first"
+    return f"{', '.join(parts)}; {decision.instead} would have been {verb} instead"
 
 
-def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, would_evict: str | None, pod: str) -> Saving:
+def _no_room(lacks: Insufficient) -> str:
+    def size(number: int) -> str:
+        return f"{number}m" if lacks.resource == CPU else amount(number, lacks.resource)
+
+    wanted = size(lacks.used + lacks.requested)
+    return f"it does not fit: the node's pods would request {wanted} of {size(lacks.capacity)} {lacks.resource}"
+
+
+def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, evicted: Sequence[str], pod: str) -> Saving:
     """Word the threshold with which the kubelet would have acted before the kernel had to."""
     rate = f"{mebibytes(growth_bytes_per_second)}/s"
-    who = "the same pod" if would_evict == pod else would_evict or "nobody"
+    who = " or ".join("the same pod" if each == pod else each for each in evicted)
     return Saving(
         change=f"evictionHard memory.available {mebibytes(threshold_bytes)}",
         effect=f"memory fell by {rate}; from there the kubelet looks in time wherever its loop is, and evicts {who}",
-        saves=would_evict is not None and would_evict != pod,
+        saves=pod not in evicted,
     )
 
 

@@ -307,7 +307,8 @@ def _decided(pressure: UnderPressure) -> str:
 
 def _pressure_reasons(pressure: UnderPressure) -> Iterator[str]:
     yield _sentence(f"The kubelet saw {_figures(pressure)}")
-    yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} in the kubelet's order")
+    order = "that it may evict" if pressure.spared else "in the kubelet's order"
+    yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
     if pressure.spared:
         yield f"Before it stood {', '.join(pressure.spared)}, which must not be evicted."
     if pressure.next_pod is not None and pressure.before_next_by is not None:

@@ -3,76 +3,89 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
-from msgspec.structs import replace
+from msgspec import Struct
 
 from podqos.agent.journal import By, Entry
-from podqos.agent.reasons import Because, OOMKill, OOMLevel, UnderPressure
-from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
-from podqos.eviction.ranking import Ranking
+from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
+from podqos.eviction.grace import hard_grace_seconds
+from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.snapshot import ContainerUsage, Snapshot
+from podqos.model.effective import pod_requests
+from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
 from podqos.report.simulation.journal_words import is_kill, reasons, subject, verb
-from podqos.report.simulation.node_series import ShownNode
+from podqos.report.simulation.node_series import ShownNode, part_way
 from podqos.report.simulation.view import Kill, Saving
-from podqos.sim.node.recording import Moment
-from podqos.survival.counterfactual import kernel_counterfactuals, kubelet_counterfactuals, kubelet_place
+from podqos.sim.node.recording import MOST_DECISIONS, Moment, SeenByKernel
+from podqos.survival.counterfactual import Counterfactual
+from podqos.survival.kernel_counterfactual import KernelMoment, KernelPlace, kernel_counterfactuals
+from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals, kubelet_place
 from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
 from podqos.survival.race import Race, winning_threshold_bytes
 
-MOST_KILLS = 200
+MOST_KILLS = MOST_DECISIONS
 """A page with more of them would be read by nobody; the journal has all."""
 _MIB = 1 << 20
-_INTERVAL_US = MONITORING_INTERVAL_SECONDS * SECOND_US
+_MOST_FALLS = 50
+_LOOKS_BETWEEN = 8
+"""At how many times between two recorded moments it is asked whom the kubelet would evict."""
 
 
 def kills(entries: Sequence[Entry], nodes: Mapping[str, ShownNode]) -> Iterator[Kill]:
     """Yield the first kills on the nodes that are shown, in the order of the journal."""
-    gone: dict[str, _Gone] = {}
+    for entry, seen in _with_what_was_seen(entries, nodes):
+        assert entry.pod is not None
+        yield _kill(entry, entry.pod, nodes[entry.node], seen)
+
+
+def counterfactuals(
+    entries: Sequence[Entry], nodes: Mapping[str, ShownNode]
+) -> Iterator[tuple[Entry, tuple[Counterfactual, ...]]]:
+    """Yield the same kills, each with what would have changed it, as values."""
+    for entry, seen in _with_what_was_seen(entries, nodes):
+        node = nodes[entry.node]
+        if isinstance(entry.because, OOMKill):
+            found = None if seen is None else _by_kernel(entry, entry.because, seen, node)
+            yield entry, () if found is None else found.counterfactuals
+        else:
+            yield entry, _by_kubelet(entry, node)
+
+
+def _with_what_was_seen(
+    entries: Sequence[Entry], nodes: Mapping[str, ShownNode]
+) -> Iterator[tuple[Entry, SeenByKernel | None]]:
+    """Yield the kills with what the kernel saw before them; None for the kubelet's, and where nothing was recorded."""
+    seen = {name: deque(node.record.kills) for name, node in nodes.items()}
     found = (entry for entry in entries if entry.node in nodes and is_kill(entry))
     for entry in islice(found, MOST_KILLS):
-        assert entry.pod is not None
-        before = gone.setdefault(entry.node, _Gone())
-        yield _kill(entry, entry.pod, nodes[entry.node], before.at(entry.time_us))
-        before.victims.add((entry.pod, entry.container))
+        left = seen[entry.node]
+        is_next = isinstance(entry.because, OOMKill) and left and left[0].time_us == entry.time_us
+        yield entry, left.popleft() if is_next else None
 
 
-class _Gone:
-    """Who has been killed on a node at one time: a moment is recorded once, however many die in it."""
-
-    def __init__(self) -> None:
-        self._time_us = -1
-        self.victims: set[tuple[str, str | None]] = set()
-
-    def at(self, time_us: int) -> set[tuple[str, str | None]]:
-        """Return the victims so far at a time."""
-        if time_us != self._time_us:
-            self._time_us = time_us
-            self.victims = set()
-        return self.victims
-
-
-def _kill(entry: Entry, pod: str, node: ShownNode, gone: set[tuple[str, str | None]]) -> Kill:
-    moment = _before(entry, pod, node.record.moments)
+def _kill(entry: Entry, pod: str, node: ShownNode, seen: SeenByKernel | None) -> Kill:
     because = entry.because
     kernel_at: int | None = None
     kubelet_at: int | None = None
     savings: tuple[Saving, ...] = ()
-    if moment is not None:
-        snapshot = _without(node.snapshot(moment), gone)
+    if isinstance(because, UnderPressure):
+        kubelet_at = 1
+    if isinstance(because, OOMKill) and seen is not None:
         uid = node.record.pods[pod].metadata.uid
-        ranking = _ranking(because, node)
-        kubelet_at = kubelet_place(snapshot, ranking, uid)
-        if isinstance(because, OOMKill):
-            kernel_at, savings = _kernel(entry, because, snapshot, uid, node)
-        elif isinstance(because, UnderPressure):
-            savings = tuple(saving(each, By.KUBELET) for each in kubelet_counterfactuals(snapshot, ranking, uid))
+        kubelet_at = kubelet_place(seen.snapshot, node.ranking(Signal.MEMORY, hard=True), uid)
+        found = _by_kernel(entry, because, seen, node)
+        if found is not None and found.place == 1:
+            in_time = _in_time(entry, pod, node) if because.level is OOMLevel.NODE else ()
+            kernel_at, savings = 1, (*(saving(each, By.KERNEL) for each in found.counterfactuals), *in_time)
+    elif entry.by is By.KUBELET:
+        savings = tuple(saving(each, By.KUBELET) for each in _by_kubelet(entry, node))
     would_evict = because.would_evict if isinstance(because, OOMKill) else None
     return Kill(
         time_us=entry.time_us,
@@ -91,98 +104,100 @@ def _kill(entry: Entry, pod: str, node: ShownNode, gone: set[tuple[str, str | No
     )
 
 
-def _without(snapshot: Snapshot, gone: set[tuple[str, str | None]]) -> Snapshot:
-    """Return a snapshot without containers that died just before."""
-    if not gone:
-        return snapshot
-    pods = []
-    for used in snapshot.pods:
-        key = used.pod.key
-        left = tuple(each for each in used.containers if not {(key, each.name), (key, None)} & gone)
-        if left:
-            pods.append(replace(used, containers=left))
-    return replace(snapshot, pods=tuple(pods))
+def _by_kubelet(entry: Entry, node: ShownNode) -> tuple[Counterfactual, ...]:
+    moment = node.record.evictions.get(entry.time_us)
+    if moment is None or entry.pod is None:
+        return ()
+    uid = node.record.pods[entry.pod].metadata.uid
+    return kubelet_counterfactuals(moment, uid, node.surroundings(entry.pod))
 
 
-def _kernel(
-    entry: Entry, because: OOMKill, snapshot: Snapshot, uid: str, node: ShownNode
-) -> tuple[int | None, tuple[Saving, ...]]:
-    settings, victim = node.settings.agent, (uid, entry.container or "")
+def _by_kernel(entry: Entry, because: OOMKill, seen: SeenByKernel, node: ShownNode) -> KernelPlace | None:
+    assert entry.pod is not None
+    agent = node.settings.agent
     domain = OOMDomain(because.total_pages * PAGE_BYTES, because.domain)
-    found = kernel_counterfactuals(
-        _at_the_kill(snapshot, victim, because), settings.cgroups, domain, victim, settings.profile
-    )
-    if found is None or found.place > 1:
-        return None, ()
-    savings = [saving(each, By.KERNEL) for each in found.counterfactuals]
-    if because.level is OOMLevel.NODE:
-        savings += _in_time(entry, because, node)
-    return found.place, tuple(savings)
+    moment = KernelMoment(seen.snapshot, agent.cgroups, domain, agent.profile, seen.lacking_bytes, seen.withheld_bytes)
+    victim = node.record.pods[entry.pod].metadata.uid, entry.container or ""
+    return kernel_counterfactuals(moment, victim, node.surroundings(entry.pod))
 
 
-def _at_the_kill(snapshot: Snapshot, victim: tuple[str, str], because: OOMKill) -> Snapshot:
-    """Return a snapshot in which the victim holds what the kernel saw; a moment is recorded before a demand jumps."""
-    uid, name = victim
-
-    def container(usage: ContainerUsage) -> ContainerUsage:
-        if usage.name != name:
-            return usage
-        return replace(usage, anon_bytes=max(usage.anon_bytes, because.used_pages * PAGE_BYTES * usage.processes))
-
-    pods = (
-        replace(used, containers=tuple(map(container, used.containers))) if used.pod.metadata.uid == uid else used
-        for used in snapshot.pods
-    )
-    return replace(snapshot, pods=tuple(pods))
+# ---- a threshold that the kubelet would have met in time -------------------------------------------------------------
 
 
-def _in_time(entry: Entry, because: OOMKill, node: ShownNode) -> Iterator[Saving]:
-    """Yield the threshold that would have made the kubelet act first, if memory fell steadily before the kill."""
-    fall = _fall(node.record.moments, entry.time_us)
-    if fall is None or entry.pod is None or not fall[1]:
+def _in_time(entry: Entry, pod: str, node: ShownNode) -> Iterator[Saving]:
+    """Yield the threshold that would have made the kubelet act first, if memory fell steadily before the kill.
+
+    It must not be met before the fall begins, and must leave room for what the pods request. Whom the kubelet evicts
+    is asked all along the fall, because it may look at any time of it.
+    """
+    fall = next((each for each in islice(_falls(entry.time_us, node), _MOST_FALLS) if each.is_long_enough), None)
+    if fall is None:
         return
-    start, growth = fall
-    settings = node.settings
-    left = outlook(node.snapshot(start), settings.agent.cgroups, settings.agent.profile)
-    race = Race(
-        available_bytes=left.available_bytes,
-        until_oom_bytes=left.machine.until_oom_bytes,
-        threshold_bytes=0,
-        growth_bytes_per_second=growth,
-        statistics_age_us=settings.spec.statistics_age_us,
-    )
-    needed = -(-winning_threshold_bytes(race) // _MIB) * _MIB
-    would_evict = None if because.would_evict is None else because.would_evict.pod
-    if needed < settings.spec.memory_bytes:
-        yield kubelet_in_time(needed, growth, would_evict, entry.pod)
+    pods = [used.pod for used in node.record.snapshot(fall.moments[0]).pods]
+    known = [each.amount for each in node.record.thresholds if each.signal is Signal.MEMORY and each.hard]
+    allocatable = node.settings.agent.allocatable[MEMORY].value + max(known, default=0) - fall.needed_bytes
+    if sum(pod_requests(each)[MEMORY].value for each in pods if MEMORY in pod_requests(each)) > allocatable:
+        return
+    ranking = node.ranking(Signal.MEMORY, hard=True)
+    evicted: dict[str, None] = {}
+    for moment in _all_along(fall.moments):
+        seen = node.record.snapshot(moment)
+        order = rank([used.pod for used in seen.pods], seen.stats, ranking)
+        evicted |= dict.fromkeys([each.pod.key for each in order if each.spared is None][:1])
+    if evicted:
+        yield kubelet_in_time(fall.needed_bytes, fall.growth_bytes_per_second, tuple(evicted), pod)
 
 
-def _fall(moments: Sequence[Moment], time_us: int) -> tuple[Moment, int] | None:
-    """Return since when memory fell before a time, hardly longer than the kubelet rests, and its loss per second."""
+class _Fall(Struct, frozen=True, gc=False):
+    """Memory that falls until a kill, and the threshold with which the kubelet would have been in time."""
+
+    moments: Sequence[Moment]
+    available_bytes: int
+    """When it began."""
+    growth_bytes_per_second: int
+    """The fastest loss."""
+    needed_bytes: int
+
+    @property
+    def is_long_enough(self) -> bool:
+        """Whether the threshold is crossed in the course of it."""
+        return self.needed_bytes < self.available_bytes
+
+
+def _falls(time_us: int, node: ShownNode) -> Iterator[_Fall]:
+    """Yield ever longer falls that end with a kill, as long as memory fell, and not at once."""
+    moments, settings = node.record.moments, node.settings
+    profile = settings.agent.profile
     at = bisect_left(moments, time_us, key=lambda moment: moment.time_us)
     if at == len(moments) or moments[at].time_us > time_us:
         at -= 1
-    last = start = moments[at]
-    for moment in reversed(moments[:at]):
-        if moment.available_bytes < start.available_bytes or time_us - start.time_us > _INTERVAL_US:
-            break
-        start = moment
-    if start.time_us == last.time_us or start.available_bytes <= last.available_bytes:
-        return None
-    return start, (start.available_bytes - last.available_bytes) * SECOND_US // (last.time_us - start.time_us)
+    growth = 0
+    for first in range(at - 1, -1, -1):
+        one, other = moments[first], moments[first + 1]
+        lost_bytes, took_us = one.available_bytes - other.available_bytes, other.time_us - one.time_us
+        if lost_bytes < 0 or (lost_bytes and not took_us):
+            return
+        growth = max(growth, -(-lost_bytes * SECOND_US // took_us) if took_us else 0)
+        if not growth:
+            continue
+        snapshot = node.snapshot(one)
+        left = outlook(snapshot, settings.agent.cgroups, profile)
+        grace = max((hard_grace_seconds(used.pod, profile) for used in snapshot.pods), default=0)
+        race = Race(
+            available_bytes=left.available_bytes,
+            until_oom_bytes=left.machine.until_oom_bytes,
+            threshold_bytes=0,
+            growth_bytes_per_second=growth,
+            statistics_age_us=settings.spec.statistics_age_us,
+            reaction_us=grace * SECOND_US,
+        )
+        needed = -(-winning_threshold_bytes(race) // _MIB) * _MIB
+        yield _Fall(moments[first : at + 1], left.available_bytes, growth, needed)
 
 
-def _before(entry: Entry, pod: str, moments: Sequence[Moment]) -> Moment | None:
-    """Return the last moment, not after a kill, at which the victim still ran."""
-    for moment in reversed(moments):
-        if moment.time_us <= entry.time_us and pod in moment.pods:
-            names = [each.name for each in moment.pods[pod].containers]
-            if names and entry.container in {None, *names}:
-                return moment
-    return None
-
-
-def _ranking(because: Because | None, node: ShownNode) -> Ranking:
-    if isinstance(because, UnderPressure):
-        return node.ranking(because.signal, hard=because.hard)
-    return node.ranking(Signal.MEMORY, hard=True)
+def _all_along(moments: Sequence[Moment]) -> Iterator[Moment]:
+    for one, other in pairwise(moments):
+        yield one
+        if [*one.pods] == [*other.pods]:
+            yield from (part_way(one, other, step, _LOOKS_BETWEEN) for step in range(1, _LOOKS_BETWEEN))
+    yield moments[-1]

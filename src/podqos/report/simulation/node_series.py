@@ -20,6 +20,7 @@ from podqos.report.survival.ranking import amount, rank_report
 from podqos.sim.node.recording import Moment, NodeRecord, ThresholdLine
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.series import condition_spans, pod_series, signal_series
+from podqos.survival.counterfactual import Surroundings
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
 from podqos.survival.places import EvictionPlace, KillPlace
@@ -41,6 +42,8 @@ class ShownNode(Struct, frozen=True):
     """By key: their places in the run's list."""
     classes: Mapping[str, QOSClass]
     """The same: their classes."""
+    workloads: Mapping[str, str]
+    """The same: what they come from."""
 
     def ranking(self, signal: Signal, *, hard: bool) -> Ranking:
         """Return how this kubelet ranks."""
@@ -50,6 +53,12 @@ class ShownNode(Struct, frozen=True):
     def qos_class(self, pod: str) -> QOSClass | None:
         """Return the class of a pod."""
         return self.classes.get(pod)
+
+    def surroundings(self, pod: str) -> Surroundings:
+        """Return what a change of a pod's manifest has to respect on this node."""
+        name = self.workloads[pod]
+        alike = frozenset(each.metadata.uid for key, each in self.record.pods.items() if self.workloads[key] == name)
+        return Surroundings(self.settings.agent.known_plans.allocatable, alike)
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the pods of which anything runs at a moment: the others are nobody's to kill."""
@@ -133,10 +142,12 @@ def _between(one: Moment, other: Moment) -> Iterator[Moment]:
     if not same or changed * 200 < one.available_bytes or other.time_us - one.time_us < _STEPS_BETWEEN:
         return
     for step in range(1, _STEPS_BETWEEN):
-        yield _part_way(one, other, step, _STEPS_BETWEEN)
+        yield part_way(one, other, step, _STEPS_BETWEEN)
 
 
-def _part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
+def part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
+    """Return how a node looks on the way from one moment to the next, so many steps of ``steps`` after the one."""
+
     def way(start: int, end: int) -> int:
         return start + (end - start) * step // steps
 

@@ -34,9 +34,8 @@ _CLASSES = tuple(QOSClass)
 def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
     """Put together what is shown of a run; ``records`` are of the nodes in focus, in the order to show them."""
     scenario = run.scenario
-    settings = _settings(scenario, records)
-    pods = tuple(_pods(scenario, records, settings))
-    shown = {name: _shown(record, settings[name], pods) for name, record in records.items()}
+    pods = tuple(_pods(scenario, records, _settings(scenario, records)))
+    shown = shown_nodes(run, records, pods)
     of_shown = [entry for entry in run.entries if entry.node in shown or not entry.node]
     found = tuple(kills(of_shown, shown))
     firsts = first_pods(of_shown)
@@ -54,6 +53,16 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         kills=found,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
     )
+
+
+def shown_nodes(
+    run: FinishedRun, records: Mapping[str, NodeRecord], pods: Sequence[PodView] | None = None
+) -> dict[str, ShownNode]:
+    """Return the nodes in focus, by name, with their settings and their pods."""
+    settings = _settings(run.scenario, records)
+    if pods is None:
+        pods = tuple(_pods(run.scenario, records, settings))
+    return {name: _shown(record, settings[name], pods) for name, record in records.items()}
 
 
 def deadliest_nodes(entries: Iterable[Entry]) -> list[str]:
@@ -83,7 +92,13 @@ def _shown(record: NodeRecord, settings: SimNodeSettings, pods: Sequence[PodView
     # What is there from the beginning is not drawn as a step.
     beginning = sum(moment.time_us == 0 for moment in record.moments)
     record = replace(record, moments=record.moments[max(0, beginning - 1) :])
-    return ShownNode(record, settings, own, {key: pods[index].qos_class for key, index in own.items()})
+    return ShownNode(
+        record,
+        settings,
+        own,
+        {key: pods[index].qos_class for key, index in own.items()},
+        {key: pods[index].workload for key, index in own.items()},
+    )
 
 
 def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:

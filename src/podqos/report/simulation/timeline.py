@@ -159,7 +159,10 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         if place is not None
     ]
     rank = style.faint(f"  {', '.join(places)}") if places else ""
-    saved = [f"saved by: {_lower(saving.change)} → {saving.effect}" for saving in kill.savings if saving.saves][:1]
+    told = [(saving.saves, f"{_lower(saving.change)} → {saving.effect}") for saving in kill.savings]
+    saved = [f"saved by: {text}" for saves, text in told if saves][:1]
+    if not saved:
+        saved = [f"not saved by: {text}" for _, text in told[:1]]
     return [
         f"{style.alarm(f'{_SIGNS[kill.by]} {kill.title}')}{qos_class}{rank}",
         *kill.reasons,

@@ -115,14 +115,14 @@ class NodeView(Struct, frozen=True, rename="camel"):
 
 
 class Saving(Struct, frozen=True, rename="camel"):
-    """A change that would have kept a pod from being the one."""
+    """A change of a pod or of its node, tried by deciding again."""
 
     change: str
     """What to change."""
     effect: str
     """What would have followed."""
     saves: bool
-    """Whether that alone would have been enough at that moment."""
+    """Whether, decided again with it, the pod is spared at that moment."""
     edits: tuple[str, ...] = ()
     """Lines of the manifest to write."""
 
@@ -142,6 +142,8 @@ class Kill(Struct, frozen=True, rename="camel"):
     kernel_place: int | None
     """Its place in the kernel's order just before."""
     kubelet_place: int | None
+    """Its place among those the kubelet may evict: for an eviction in the order of the signal that ran short, for a
+    kill by the kernel in that of memory. None where no order was made, as for a limit of the pod's own."""
     would_evict: str | None
     """For a kill by the kernel: whom the kubelet would have evicted had it looked."""
     savings: tuple[Saving, ...]

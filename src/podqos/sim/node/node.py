@@ -88,6 +88,8 @@ class SimNode:
         self._sample: tuple[int, Summary] | None = None
         self._sampled_us = -1
         self._is_fresh = False
+        self.looks: list[Summary] = []
+        """What the kubelet saw in its last pass: the node, and after a clean-up the node again."""
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self.world = NodeWorld(name, settings, options, self)
@@ -101,10 +103,11 @@ class SimNode:
     def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
         """Return the figures the kubelet decides on."""
         now_us = self.now_us
-        if self._sample is not None and self._sample[0] == now_us and not self._is_fresh:
-            return self._sample[1]
-        self._is_fresh = False
-        return self.world.summary()
+        is_sampled = self._sample is not None and self._sample[0] == now_us and not self._is_fresh
+        if not is_sampled:
+            self._is_fresh = False
+        self.looks.append(self._sample[1] if is_sampled and self._sample is not None else self.world.summary())
+        return self.looks[-1]
 
     def carry_out(self, command: Command) -> tuple[Event, ...]:
         """Do what is asked."""
@@ -244,6 +247,7 @@ class SimNode:
         self._deliver(Woken(), is_pass=self.driver.state.loop.wake_us == now_us)
 
     def _deliver(self, event: Event, *, is_pass: bool) -> None:
+        self.looks.clear()
         self.driver.deliver(self.now_us, event)
         if is_pass:
             self.alarms.look(self.now_us)

@@ -38,9 +38,11 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
     """Say whom the kernel kills to make room in ``group``; None where there is nobody it could kill."""
     total_pages = oom_total_pages(memory.machine, group.settings)
     members = memory.members(group)
-    cuts = _cuts(members, group, time_us)
-    finalists = _finalists(members, group.path, total_pages, time_us, cuts)
-    processes = {container: tuple(container.processes(time_us, cuts.get(container.path, 0))) for container in finalists}
+    lacking = cuts(members, group, time_us)
+    finalists = _finalists(members, group.path, total_pages, time_us, lacking)
+    processes = {
+        container: tuple(container.processes(time_us, lacking.get(container.path, 0))) for container in finalists
+    }
     selection = select((each for own in processes.values() for each in own), total_pages, group.path)
     if selection is None:
         return None
@@ -114,7 +116,7 @@ def _finalists(
     return [container for container in (best, second) if container is not None]
 
 
-def _cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> dict[str, int]:
+def cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> dict[str, int]:
     """Return what those did not get whose demand steps up now: of a step beyond the limit only the first part fits."""
     lacking = group.excess_bytes(time_us)
     assert group.gauge is not None

@@ -1,16 +1,22 @@
 """What a picture of a run needs: how every node looked at the moments at which something happened.
 
 Between two moments of a node everything is linear. At the moment of an event there are two: before it and after it, so
-that a kill is a step. Where moments become too many, every second one goes, except those at which the journal grew, and
+that a kill is a step. Of evictions and kills by the kernel it is also kept what was decided on, so that they can be
+decided again. Where moments become too many, every second one goes, except those at which the journal grew, and
 new ones keep a distance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from podqos.agent.journal import Entry
+from podqos.agent.journal import Kind as Happened
+from podqos.agent.state import AgentState
+from podqos.eviction.observation import observe
 from podqos.eviction.signals import Signal
 from podqos.kernel.cpu import CORE_NANO
 from podqos.kernel.memcg import Kind
@@ -18,10 +24,16 @@ from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_NS
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
+from podqos.sim.node.oom_kill import cuts
 from podqos.sim.node.pods import SimContainer, SimPod
-from podqos.sim.node.statistics import working_set_bytes
+from podqos.sim.node.statistics import pod_stats, working_set_bytes
 from podqos.sim.node.supply import BYTES, INODES
+from podqos.survival.kubelet_counterfactual import KubeletMoment
+
+MOST_DECISIONS = 200
+"""Of a node's evictions, and of its kills, so many are kept with what was decided on."""
 
 
 class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
@@ -86,6 +98,17 @@ class Moment(Struct, frozen=True, gc=False):
     swap_used_bytes: int = 0
 
 
+class SeenByKernel(Struct, frozen=True, gc=False):
+    """A node as the kernel saw it before a kill."""
+
+    time_us: int
+    snapshot: Snapshot
+    lacking_bytes: int
+    """What had to become free."""
+    withheld_bytes: dict[tuple[str, str], int]
+    """By uid and container: what it wanted at once and had not got yet."""
+
+
 class NodeRecord(Struct):
     """A node over time."""
 
@@ -101,6 +124,10 @@ class NodeRecord(Struct):
     pinned: set[int]
     """Times at which something was written into the journal."""
     is_thinned: bool = False
+    evictions: dict[int, KubeletMoment] = field(default_factory=dict)
+    """By time: the passes in which the kubelet evicted."""
+    kills: list[SeenByKernel] = field(default_factory=list)
+    """One for each kill by the kernel, in their order."""
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
@@ -117,6 +144,8 @@ class Recorder:
         self._most = most_moments
         self._changed: dict[str, tuple[SimNode, int]] = {}
         """Nodes to which something has happened, and when: how they look since then is taken down before the next."""
+        self._states: dict[str, AgentState] = {}
+        """By node: what its agent remembered before what is happening now."""
 
     @property
     def nodes(self) -> dict[str, NodeRecord]:
@@ -137,14 +166,36 @@ class Recorder:
             self._settle(node.name)
         if node.name not in self._changed and not self._is_soon(record, now_us):
             self._take(record, node, now_us)
+        self._states[node.name] = node.state
+        if node.world.before_kill is None:
+            node.world.before_kill = partial(self._before_kill, node)
 
-    def after(self, node: SimNode, now_us: int, *, is_written: bool) -> None:
-        """Note that something has happened to a node; ``is_written`` tells whether the journal grew."""
+    def _before_kill(self, node: SimNode, group: MemoryGroup, now_us: int) -> None:
+        record = self._record(node)
+        if len(record.kills) < MOST_DECISIONS:
+            record.kills.append(_seen_by_kernel(node, group, now_us))
+            _add_pods(record, (used.pod for used in record.kills[-1].snapshot.pods))
+
+    def after(self, node: SimNode, now_us: int, written: Sequence[Entry]) -> None:
+        """Note that something has happened to a node; ``written`` is what the journal got by it."""
         record = self._record(node)
         if record.moments and record.moments[-1].time_us == now_us:
             self._changed[node.name] = node, now_us
-            if is_written:
+            if written:
                 record.pinned.add(now_us)
+        evicted = any(entry.kind is Happened.EVICTED and entry.node == node.name for entry in written)
+        before = self._states.get(node.name)
+        if evicted and before is not None and node.looks and len(record.evictions) < MOST_DECISIONS:
+            first, *second = map(observe, node.looks)
+            _add_pods(record, before.active_pods)
+            record.evictions[now_us] = KubeletMoment(
+                config=node.settings.agent.eviction,
+                state=before.manager,
+                now_us=now_us,
+                observation=first,
+                pods=before.active_pods,
+                cleaned_up=second[0] if second else None,
+            )
 
     def _is_soon(self, record: NodeRecord, now_us: int) -> bool:
         """Whether there is a moment of this time, or one so close before that it would be thinned out again."""
@@ -161,8 +212,7 @@ class Recorder:
 
     def _take(self, record: NodeRecord, node: SimNode, time_us: int) -> None:
         record.moments.append(moment_of(node, time_us))
-        for pod in node.world.pods.values():
-            record.pods.setdefault(pod.key, pod.pod)
+        _add_pods(record, (pod.pod for pod in node.world.pods.values()))
         if len(record.moments) > self._most:
             self._thin(record)
 
@@ -193,6 +243,12 @@ class Recorder:
         record.moments = kept
 
 
+def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
+    """Remember pods; one can come and be killed between two moments."""
+    for pod in pods:
+        record.pods.setdefault(pod.key, pod)
+
+
 def moment_of(node: SimNode, now_us: int) -> Moment:
     """Return how a node looks now."""
     world, memory = node.world, node.world.memory
@@ -211,6 +267,31 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
         conditions=tuple(condition.value for condition in node.state.manager.conditions),
         swap_used_bytes=memory.swap_used_bytes(),
     )
+
+
+def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKernel:
+    """Return how the kernel sees a node whose pods, or some of them, are out of memory."""
+    world, spec = node.world, node.settings.spec
+    memory = world.memory
+    lacking = cuts(memory.members(group), group, now_us)
+    system = memory.system_bytes(Kind.ANON, now_us) + memory.system_bytes(Kind.ACTIVE_FILE, now_us)
+    pods = tuple(
+        PodUsage(
+            pod.pod,
+            pod_stats(pod, now_us),
+            tuple(_container(each, now_us, lacking.get(each.path, 0)) for each in pod.running),
+        )
+        for pod in world.pods.values()
+        if not pod.is_gone
+    )
+    usage = NodeUsage(spec.memory_bytes, spec.swap_bytes, node.name, system)
+    withheld = {
+        (pod.uid, each.name): lacking[each.path]
+        for pod in world.pods.values()
+        for each in pod.running
+        if each.path in lacking
+    }
+    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us), withheld)
 
 
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
@@ -254,11 +335,11 @@ def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:
     )
 
 
-def _container(container: SimContainer, now_us: int) -> ContainerUsage:
+def _container(container: SimContainer, now_us: int, cut_bytes: int = 0) -> ContainerUsage:
     active, inactive = container.active_file, container.inactive_file
     return ContainerUsage(
         name=container.name,
-        anon_bytes=container.anon_bytes(now_us),
+        anon_bytes=max(0, container.anon_bytes(now_us) - cut_bytes),
         active_file_bytes=0 if active is None else active.at(now_us),
         inactive_file_bytes=0 if inactive is None else inactive.at(now_us),
         swap_bytes=container.swap_bytes(),

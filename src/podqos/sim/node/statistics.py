@@ -31,7 +31,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def summary(world: NodeResources, time_us: int) -> Summary:
     """Take the figures of node and pods."""
     time = _EPOCH + timedelta(microseconds=time_us)
-    pods = tuple(_pod(pod, time_us, time) for pod in world.pods.values() if not pod.is_gone)
+    pods = tuple(pod_stats(pod, time_us, time) for pod in world.pods.values() if not pod.is_gone)
     return Summary(_node(world, time_us, time), pods)
 
 
@@ -87,7 +87,8 @@ def _timed(stats: FsStats, time: datetime) -> FsStats:
     )
 
 
-def _pod(pod: SimPod, time_us: int, time: datetime) -> PodStats:
+def pod_stats(pod: SimPod, time_us: int, time: datetime | None = None) -> PodStats:
+    """Return the figures of a pod."""
     metadata = pod.pod.metadata
     running = tuple(pod.running)
     memory = MemoryStats(

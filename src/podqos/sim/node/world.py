@@ -60,6 +60,8 @@ class NodeWorld(NodeResources):
         super().__init__(name, settings, owner, self._out_of_memory)
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
+        self.before_kill: Callable[[MemoryGroup, int], None] | None = None
+        """Told before each kill which group is out of memory, and when: for a record of what the kernel saw."""
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -215,6 +217,8 @@ class NodeWorld(NodeResources):
     def _out_of_memory(self, group: MemoryGroup, now_us: int) -> None:
         """Kill until a cgroup, or the machine, is within its limit."""
         while group.excess_bytes(now_us) > 0:
+            if self.before_kill is not None:
+                self.before_kill(group, now_us)
             killed = next_kill(self.memory, group, now_us, self.owner.would_evict())
             if killed is None:
                 self.owner.lost(now_us)

@@ -1,0 +1,243 @@
+"""What would have kept the kernel from killing a container: its choice, made again with one thing changed.
+
+An OOM goes on killing until enough is free. So a container is spared only if those with a higher badness free what is
+lacking; each is counted with its worst process alone, and of equals the container itself is taken first, because which
+of them the kernel scans last is chance. Between two kills it takes what it was waiting for, and counts with that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.eviction.usage import memory_bytes
+from podqos.kernel.build import PAGE_BYTES
+from podqos.model.pod import Pod, QOSClass
+from podqos.model.profile import LATEST, Profile
+from podqos.model.resources import MEMORY
+from podqos.model.snapshot import PodUsage, Snapshot
+from podqos.placement.reasons import Insufficient
+from podqos.qos.cgroup_settings import CgroupSettings
+from podqos.survival.counterfactual import (
+    ALONE,
+    Counterfactual,
+    PodChange,
+    SecondDecision,
+    Surroundings,
+    least,
+    missing_room,
+)
+from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
+from podqos.survival.pod_changes import MIB, edits_for, guaranteed, holder_of, resources_of, with_request
+from podqos.survival.processes import ContainerProcesses, container_processes
+
+
+class KernelMoment(Struct, frozen=True, gc=False):
+    """A node as the kernel saw it when a cgroup, or the machine, was out of memory."""
+
+    snapshot: Snapshot
+    settings: CgroupSettings
+    domain: OOMDomain
+    profile: Profile = LATEST
+    lacking_bytes: int = 0
+    """What has to become free before the killing ends."""
+    withheld_bytes: Mapping[tuple[str, str], int] = {}
+    """By uid and container: what it wants at once and has not got yet."""
+
+
+class KernelPlace(Struct, frozen=True, gc=False):
+    """Where a container stood when the kernel chose, and what would have spared it."""
+
+    place: int
+    others: int
+    counterfactuals: tuple[Counterfactual, ...]
+
+
+def kernel_counterfactuals(
+    moment: KernelMoment, victim: tuple[str, str], surroundings: Surroundings = ALONE
+) -> KernelPlace | None:
+    """Return what would have kept a container (uid, name) from being the kernel's choice.
+
+    None if it is not among those the kernel can choose from. A pod that is alone in the domain, as at its own limit,
+    has no counterfactual here.
+    """
+    trial = _Trial(moment, victim, surroundings)
+    if trial.container is None:
+        return None
+    now = trial.decision(trial.containers, trial.own)
+    has_others = any(each.pod.pod.metadata.uid != trial.uid for each in trial.containers.values())
+    counterfactuals = tuple(_counterfactuals(trial, trial.container)) if has_others and not now.spared else ()
+    return KernelPlace(now.place, now.others, counterfactuals)
+
+
+_Key = tuple[str, str]
+"""A container: the uid of its pod, and its name."""
+
+
+class _Trial:
+    """The containers of a domain, to be tried with changes to one pod."""
+
+    def __init__(self, moment: KernelMoment, victim: _Key, surroundings: Surroundings) -> None:
+        self.moment = moment
+        self.uid, self.name = self.victim = victim
+        self.own = surroundings.alike | {self.uid}
+        self._surroundings = surroundings
+        inside = f"{moment.domain.path.rstrip('/')}/"
+        self.containers: dict[_Key, ContainerProcesses] = {
+            (each.pod.pod.metadata.uid, each.usage.name): each
+            for each in container_processes(moment.snapshot, moment.settings, moment.profile)
+            if any(f"{process.cgroup}/".startswith(inside) for process in each.processes)
+        }
+        self.container = self.containers.get(victim)
+        self._pods = [entry.pod for entry in moment.snapshot.pods]
+
+    def writing(self, change: Callable[[Pod], Pod]) -> tuple[SecondDecision, int]:
+        """Decide again with another manifest; return also the score that the container gets by it."""
+        moment = self.moment
+        entries = [
+            replace(entry, pod=change(entry.pod))
+            for entry in moment.snapshot.pods
+            if entry.pod.metadata.uid in self.own and entry.containers
+        ]
+        made = container_processes(replace(moment.snapshot, pods=tuple(entries)), moment.settings, moment.profile)
+        rescored = {(each.pod.pod.metadata.uid, each.usage.name): each for each in made}
+        changed = {key: _with_score(each, rescored.get(key, each)) for key, each in self.containers.items()}
+        return self.decision(changed, self.own), rescored[self.victim].score.value
+
+    def using(self, less_bytes: int) -> SecondDecision:
+        """Decide again with less in the container, evenly over its processes."""
+        assert self.container is not None
+        each = -(-less_bytes // PAGE_BYTES // len(self.container.processes))
+        processes = tuple(
+            replace(process, rss_pages=max(0, process.rss_pages - each)) for process in self.container.processes
+        )
+        lighter = replace(self.container, processes=processes)
+        return self.decision({**self.containers, self.victim: lighter}, frozenset({self.uid}))
+
+    def lacks(self, change: Callable[[Pod], Pod]) -> Insufficient | None:
+        """Return what the node has too little of for another manifest."""
+        changed = [change(pod) if pod.metadata.uid in self.own else pod for pod in self._pods]
+        return missing_room(self._pods, changed, self._surroundings, self.moment.profile)
+
+    def decision(self, containers: Mapping[_Key, ContainerProcesses], own: frozenset[str]) -> SecondDecision:
+        """Decide, and say where the container stands."""
+        killed = kernel_order(tuple(containers.values()), self.moment.domain)
+        order = sorted(killed, key=lambda each: (-each.worst.points, each.pod.metadata.uid not in own))
+        if order and _freed_bytes(order[0]) >= self.moment.lacking_bytes:
+            taken = [order[0].pod]
+        else:
+            grown = sorted(killed, key=lambda each: (-self._points(each, own), each.pod.metadata.uid not in own))
+            taken = [each.pod for each in _until_enough(grown, self.moment.lacking_bytes)]
+        place = next(
+            (at for at, each in enumerate(order, start=1) if (each.pod.metadata.uid, each.usage.name) == self.victim),
+            len(order),
+        )
+        return SecondDecision.of(self.uid, own, taken, place, len(containers) - 1)
+
+    def _points(self, killed: KilledContainer, own: frozenset[str]) -> int:
+        """Return a badness, of the own containers with what they take as soon as there is any."""
+        uid, usage = killed.pod.metadata.uid, killed.usage
+        withheld = self.moment.withheld_bytes.get((uid, usage.name), 0) if uid in own else 0
+        return killed.worst.points - (-withheld // PAGE_BYTES // max(1, usage.processes))
+
+
+def _until_enough(order: list[KilledContainer], lacking_bytes: int) -> Iterator[KilledContainer]:
+    freed_bytes = 0
+    for each in order:
+        yield each
+        freed_bytes += _freed_bytes(each)
+        if freed_bytes >= lacking_bytes:
+            return
+
+
+def _freed_bytes(killed: KilledContainer) -> int:
+    return killed.worst.process.rss_pages * PAGE_BYTES
+
+
+def _with_score(container: ContainerProcesses, other: ContainerProcesses) -> ContainerProcesses:
+    """Return a container with the score of another; it stays where it is."""
+    if container.score.value == other.score.value:
+        return container
+    score = other.score.value
+    processes = tuple(replace(process, oom_score_adj=score) for process in container.processes)
+    return replace(container, score=other.score, processes=processes)
+
+
+def _counterfactuals(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
+    found = least(MIB, victim.usage.anon_bytes, MIB, lambda amount: trial.using(amount).spared)
+    if found is not None:
+        yield Counterfactual(PodChange.LESS, trial.using(found), found)
+    if victim.qos_class is not QOSClass.GUARANTEED:
+        yield from _request(trial, victim)
+        yield from _guaranteed(trial, victim)
+
+
+def _request(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
+    """Yield the smallest request, in whole mebibytes, with which another goes first."""
+    pod = victim.pod.pod
+    name = holder_of(pod, trial.name, MEMORY, trial.moment.profile)
+    stated = resources_of(pod, name)
+    limit, request = stated.limits.get(MEMORY), stated.requests.get(MEMORY)
+    used = victim.usage.working_set_bytes if name else sum(each.working_set_bytes for each in victim.pod.containers)
+    if request is not None and used <= request.value:
+        return
+
+    def requesting(amount: int) -> Callable[[Pod], Pod]:
+        return lambda each: with_request(each, name, MEMORY, amount)
+
+    found = least(
+        1 if request is None else request.value + 1,
+        trial.moment.snapshot.node.memory_bytes if limit is None else limit.value,
+        MIB,
+        lambda amount: trial.writing(requesting(amount))[0].spared,
+    )
+    if found is not None:
+        change = requesting(found)
+        decision, score = trial.writing(change)
+        yield Counterfactual(
+            PodChange.REQUEST,
+            decision,
+            found,
+            container=name if len(pod.running_containers) > 1 else None,
+            oom_score_adj=score,
+            lacks=trial.lacks(change),
+            pod=change(pod),
+        )
+
+
+def _guaranteed(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
+    pod = victim.pod.pod
+    used = {each.name: each.working_set_bytes for each in victim.pod.containers}
+    edits = edits_for(pod, used, trial.moment.profile)
+    if not edits:
+        return
+
+    def change(each: Pod) -> Pod:
+        return guaranteed(each, used)
+
+    decision, score = trial.writing(change)
+    changed = change(pod)
+    yield Counterfactual(
+        PodChange.GUARANTEED,
+        decision,
+        oom_score_adj=score,
+        edits=edits,
+        over_limit_bytes=_over_limit(changed, victim.pod),
+        lacks=trial.lacks(change),
+        pod=changed,
+    )
+
+
+def _over_limit(pod: Pod, entry: PodUsage) -> int | None:
+    """Return by how much a container holds more than its limit, of what the kernel cannot take back; None if none."""
+    seen = {} if entry.stats is None else {each.name: each.memory for each in entry.stats.containers or ()}
+    over = 0
+    for usage in entry.containers:
+        # Volumes in memory are charged to the container, and only statistics know them.
+        in_memory = memory_bytes(seen.get(usage.name)) - usage.active_file_bytes
+        limit = resources_of(pod, usage.name).limits.get(MEMORY)
+        if limit is not None:
+            over = max(over, max(usage.anon_bytes + usage.page_table_bytes, in_memory) - limit.value)
+    return over or None

@@ -1,0 +1,338 @@
+"""What would have kept the kubelet from evicting a pod: its pass, run again with one thing changed.
+
+A pass is kept with everything it decided on. ``synchronize`` itself decides again, so limits of local storage, the
+clean-up, the ranking of every signal and its policy all have their say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.admission.priority import HIGHEST_USER_PRIORITY
+from podqos.eviction.commands import EvictPod, Reclaiming
+from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
+from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
+from podqos.eviction.observation import Observation
+from podqos.eviction.ranking import RankedPod, Ranking, rank
+from podqos.eviction.signals import SIGNALS, DiskUse, SignalRow
+from podqos.eviction.usage import disk_bytes, memory_bytes
+from podqos.model.pod import Pod
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
+from podqos.model.snapshot import Snapshot
+from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
+from podqos.placement.reasons import Insufficient
+from podqos.survival.counterfactual import (
+    ALONE,
+    Counterfactual,
+    PodChange,
+    SecondDecision,
+    Surroundings,
+    least,
+    missing_room,
+)
+from podqos.survival.pod_changes import (
+    MIB,
+    edits_for,
+    guaranteed,
+    holder_of,
+    resources_of,
+    with_limit,
+    with_priority,
+    with_request,
+    with_size_limit,
+)
+
+
+class KubeletMoment(Struct, frozen=True, gc=False):
+    """One pass of the eviction manager, with all it decided on."""
+
+    config: ManagerConfig
+    state: ManagerState
+    """Before the pass."""
+    now_us: int
+    observation: Observation
+    pods: tuple[Pod, ...]
+    """The active ones, in the order of the node's list."""
+    cleaned_up: Observation | None = None
+    """How the node looked after a clean-up; None where there was none, or it gained nothing."""
+
+    def decide(self) -> Pass:
+        """Run the pass."""
+        done = synchronize(self.config, self.state, now_us=self.now_us, observation=self.observation, pods=self.pods)
+        if done.awaiting is None:
+            return done
+        return after_clean_up(self.config, done, self.cleaned_up or self.observation)
+
+
+def kubelet_place(snapshot: Snapshot, ranking: Ranking, uid: str) -> int | None:
+    """Return a pod's place among those the kubelet may evict; None if it is not among them."""
+    return _place(rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking), uid)
+
+
+def kubelet_counterfactuals(
+    moment: KubeletMoment, uid: str, surroundings: Surroundings = ALONE
+) -> tuple[Counterfactual, ...]:
+    """Return what would have kept a pod from being evicted, best first; nothing if it is not evicted at all."""
+    eviction = next((each for each in _evictions(moment.decide()) if each.pod.metadata.uid == uid), None)
+    if eviction is None:
+        return ()
+    trial = _Trial(moment, eviction.pod, surroundings)
+    because = eviction.because
+    if not isinstance(because, Reclaiming):
+        return tuple(_within_limits(trial, because))
+    assert eviction.ranked is not None
+    return tuple(_under_pressure(trial, SIGNALS[because.threshold.signal], eviction.ranked))
+
+
+def _evictions(done: Pass) -> list[EvictPod]:
+    return [command for command in done.commands if isinstance(command, EvictPod)]
+
+
+def _place(order: tuple[RankedPod, ...], uid: str) -> int | None:
+    evictable = (each for each in order if each.spared is None)
+    return next((at for at, each in enumerate(evictable, start=1) if each.pod.metadata.uid == uid), None)
+
+
+class _Trial:
+    """A pass, to be tried with changes to one of its pods."""
+
+    def __init__(self, moment: KubeletMoment, pod: Pod, surroundings: Surroundings) -> None:
+        self.moment = moment
+        self.pod = pod
+        self.uid = pod.metadata.uid
+        self.stats = moment.observation.pods.get(self.uid)
+        self.profile = moment.config.profile
+        self.own = surroundings.alike | {self.uid}
+        self._surroundings = surroundings
+
+    def writing(self, change: Callable[[Pod], Pod]) -> SecondDecision:
+        """Decide again with another manifest."""
+        return self._verdict(replace(self.moment, pods=self._written(change)), self.own)
+
+    def using(self, stats: PodStats) -> SecondDecision:
+        """Decide again with other figures of this one pod; the node is as short as before."""
+        seen = self.moment.observation
+        observation = replace(seen, pods={**seen.pods, self.uid: stats})
+        return self._verdict(replace(self.moment, observation=observation), frozenset({self.uid}))
+
+    def lacks(self, change: Callable[[Pod], Pod]) -> Insufficient | None:
+        """Return what the node has too little of for another manifest."""
+        return missing_room(self.moment.pods, self._written(change), self._surroundings, self.profile)
+
+    def _written(self, change: Callable[[Pod], Pod]) -> tuple[Pod, ...]:
+        return tuple(change(pod) if pod.metadata.uid in self.own else pod for pod in self.moment.pods)
+
+    def _verdict(self, moment: KubeletMoment, own: frozenset[str]) -> SecondDecision:
+        # Of equals the first in the node's list goes first, which is chance: a counterfactual must not hang on it.
+        pods = tuple(sorted(moment.pods, key=lambda pod: pod.metadata.uid not in own))
+        done = replace(moment, pods=pods).decide()
+        evicted = [each.pod for each in _evictions(done)]
+        others = sum(each.spared is None and each.pod.metadata.uid != self.uid for each in done.ranking)
+        place = _place(done.ranking, self.uid) or others + 1
+        return SecondDecision.of(self.uid, own, evicted, place, others)
+
+
+# ---- under pressure --------------------------------------------------------------------------------------------------
+
+
+def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterator[Counterfactual]:
+    if row.resource in {MEMORY, EPHEMERAL_STORAGE} and ranked.over_request:
+        yield from _request(trial, row)
+    if row.resource == MEMORY:
+        yield from _guaranteed(trial)
+    if trial.stats is not None:
+        stats, uses = trial.stats, row.disk_use[trial.moment.config.layout]
+        local = {volume.name for volume in trial.pod.spec.volumes if volume.is_local}
+
+        def counts(use: DiskUse, name: str) -> bool:
+            return use in uses and (use is not DiskUse.LOCAL_VOLUMES or name in local)
+
+        yield from _less(trial, row.resource, ranked.usage, lambda amount: _using_less(stats, row, amount, counts))
+    yield from _priority(trial, ranked)
+
+
+def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
+    """Yield the smallest request with which another goes first; one without room only where no other has any."""
+    holders = [holder_of(trial.pod, each, row.resource, trial.profile) for each in _hungriest(trial, row)]
+    found = [counterfactual for name in dict.fromkeys(holders) for counterfactual in _request_of(trial, row, name)]
+    yield from sorted(found, key=lambda counterfactual: not counterfactual.saves)[:1]
+
+
+def _request_of(trial: _Trial, row: SignalRow, name: str | None) -> Iterator[Counterfactual]:
+    stated = resources_of(trial.pod, name)
+    limit, request = stated.limits.get(row.resource), stated.requests.get(row.resource)
+
+    def requesting(amount: int) -> Callable[[Pod], Pod]:
+        return lambda pod: with_request(pod, name, row.resource, amount)
+
+    found = least(
+        1 if request is None else request.value + 1,
+        trial.moment.observation.signals[row.signal].capacity if limit is None else limit.value,
+        MIB,
+        lambda amount: trial.writing(requesting(amount)).spared,
+    )
+    if found is not None:
+        change = requesting(found)
+        yield Counterfactual(
+            PodChange.REQUEST,
+            trial.writing(change),
+            found,
+            row.resource,
+            name if len(trial.pod.running_containers) > 1 else None,
+            lacks=trial.lacks(change),
+            pod=change(trial.pod),
+        )
+
+
+def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
+    """Return the containers, those furthest over their own requests first."""
+    used = {}
+    for each in (trial.stats.containers or ()) if trial.stats is not None else ():
+        disk = disk_bytes(each.rootfs) + disk_bytes(each.logs)
+        used[each.name] = memory_bytes(each.memory) if row.resource == MEMORY else disk
+
+    def excess(name: str) -> int:
+        request = resources_of(trial.pod, name).requests.get(row.resource)
+        return used.get(name, 0) - (0 if request is None else request.value)
+
+    return sorted((each.name for each in trial.pod.running_containers), key=excess, reverse=True)
+
+
+def _guaranteed(trial: _Trial) -> Iterator[Counterfactual]:
+    measured = (trial.stats.containers or ()) if trial.stats is not None else ()
+    used = {each.name: memory_bytes(each.memory) for each in measured}
+    edits = edits_for(trial.pod, used, trial.profile)
+    if not edits or not used:
+        return
+
+    def change(pod: Pod) -> Pod:
+        return guaranteed(pod, used)
+
+    changed = change(trial.pod)
+    limits = {each.name: each.resources.limits[MEMORY].value for each in changed.running_containers}
+    over = max((held - limits[name] for name, held in used.items() if name in limits), default=0)
+    yield Counterfactual(
+        PodChange.GUARANTEED,
+        trial.writing(change),
+        edits=edits,
+        over_limit_bytes=over if over > 0 else None,
+        lacks=trial.lacks(change),
+        pod=changed,
+    )
+
+
+def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
+    """Yield the smallest priority with which another goes first."""
+    above = {(pod.spec.priority or 0) + 1 for pod in trial.moment.pods if pod.metadata.uid not in trial.own}
+    for priority in sorted(value for value in above if ranked.priority < value <= HIGHEST_USER_PRIORITY):
+
+        def change(pod: Pod, priority: int = priority) -> Pod:
+            return with_priority(pod, priority)
+
+        decision = trial.writing(change)
+        if decision.spared:
+            yield Counterfactual(PodChange.PRIORITY, decision, priority, pod=change(trial.pod))
+            return
+
+
+def _less(trial: _Trial, resource: str, usage: int, using: Callable[[int], PodStats]) -> Iterator[Counterfactual]:
+    step = MIB if resource in {MEMORY, EPHEMERAL_STORAGE} else 1
+    found = least(step, usage, step, lambda amount: trial.using(using(amount)).spared)
+    if found is not None:
+        yield Counterfactual(PodChange.LESS, trial.using(using(found)), found, resource)
+
+
+# ---- limits of the pod's own -----------------------------------------------------------------------------------------
+
+
+def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counterfactual]:
+    """Yield the smallest limit that the pod would have been within, if that is enough, and the use that would be."""
+    assert trial.stats is not None
+    stats, kind, pod = trial.stats, excess.kind, trial.pod
+    if kind is LocalStorageLimit.EMPTY_DIR:
+        holders = [excess.name]
+    else:
+        limited = [each.name for each in pod.running_containers if EPHEMERAL_STORAGE in each.resources.limits]
+        holders = [name for name in limited if excess.name in {"", name}]
+    yield from islice((counterfactual for name in holders for counterfactual in _limit_of(trial, excess, name)), 1)
+
+    def counts(use: DiskUse, name: str) -> bool:
+        if kind is LocalStorageLimit.POD:
+            return True
+        return (use is DiskUse.LOCAL_VOLUMES) == (kind is LocalStorageLimit.EMPTY_DIR) and name == excess.name
+
+    yield from _less(
+        trial, EPHEMERAL_STORAGE, excess.used_bytes, lambda amount: _less_disk(stats, amount, counts, inodes=False)
+    )
+
+
+def _limit_of(trial: _Trial, excess: LocalStorageExcess, name: str) -> Iterator[Counterfactual]:
+    is_volume = excess.kind is LocalStorageLimit.EMPTY_DIR
+    stated = excess.limit if is_volume else resources_of(trial.pod, name).limits[EPHEMERAL_STORAGE]
+
+    def limiting(amount: int) -> Callable[[Pod], Pod]:
+        if is_volume:
+            return lambda pod: with_size_limit(pod, name, amount)
+        return lambda pod: with_limit(pod, name, EPHEMERAL_STORAGE, amount)
+
+    most = stated.value + excess.used_bytes + MIB
+    found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount)).spared)
+    if found is not None:
+        change = limiting(found)
+        yield Counterfactual(
+            PodChange.LIMIT, trial.writing(change), found, str(excess.kind), name, pod=change(trial.pod)
+        )
+
+
+# ---- a pod that uses less --------------------------------------------------------------------------------------------
+
+_Part = TypeVar("_Part", FsStats, VolumeStats)
+_Counts = Callable[[DiskUse, str], bool]
+"""Whether a part of a pod's disk counts: what it is, and of which container, or which volume."""
+
+
+def _using_less(stats: PodStats, row: SignalRow, amount: int, counts: _Counts) -> PodStats:
+    """Return the statistics of a pod that uses less of what a signal is about."""
+    if row.resource == MEMORY:
+        memory = stats.memory
+        assert memory is not None
+        return replace(stats, memory=replace(memory, working_set_bytes=(memory.working_set_bytes or 0) - amount))
+    if any(row.disk_use.values()):
+        return _less_disk(stats, amount, counts, inodes=row.resource != EPHEMERAL_STORAGE)
+    processes = stats.process_stats
+    assert processes is not None
+    return replace(stats, process_stats=replace(processes, process_count=(processes.process_count or 0) - amount))
+
+
+def _less_disk(stats: PodStats, amount: int, counts: _Counts, *, inodes: bool) -> PodStats:
+    """Return the statistics of a pod that keeps less on disk, of what counts; the first parts go first."""
+    figure = "inodes_used" if inodes else "used_bytes"
+    rest = amount
+
+    def smaller(part: _Part) -> _Part:
+        nonlocal rest
+        held = getattr(part, figure) or 0
+        taken = min(rest, held)
+        rest -= taken
+        return replace(part, **{figure: held - taken})
+
+    def container(each: ContainerStats) -> ContainerStats:
+        rootfs, logs = each.rootfs, each.logs
+        if rootfs is not None and counts(DiskUse.ROOTFS, each.name):
+            rootfs = smaller(rootfs)
+        if logs is not None and counts(DiskUse.LOGS, each.name):
+            logs = smaller(logs)
+        return replace(each, rootfs=rootfs, logs=logs)
+
+    containers = tuple(map(container, stats.containers or ()))
+    volumes = tuple(smaller(each) if counts(DiskUse.LOCAL_VOLUMES, each.name) else each for each in stats.volumes)
+    whole = stats.ephemeral_storage
+    if whole is not None:
+        rest = amount - rest
+        whole = smaller(whole)
+    return replace(stats, containers=containers, volumes=volumes, ephemeral_storage=whole)

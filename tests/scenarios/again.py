@@ -1,0 +1,82 @@
+"""A run again with what is said to save a pod, to see whether it was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from msgspec.structs import replace
+
+from podqos.agent.journal import Entry
+from podqos.agent.reasons import OOMKill
+from podqos.model.pod import Pod
+from podqos.report.simulation.kills import counterfactuals
+from podqos.report.simulation.reading import shown_nodes
+from podqos.sim.node.recording import NodeRecord, Recorder
+from podqos.sim.run import FinishedRun, simulate
+from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.summary import workload_of
+from podqos.survival.counterfactual import Counterfactual
+
+
+def recorded(scenario: Scenario) -> tuple[FinishedRun, dict[str, NodeRecord]]:
+    """Run a scenario and return also what was recorded of its nodes."""
+    recorder = Recorder()
+    return simulate(scenario, recorder=recorder), recorder.nodes
+
+
+def manifest_counterfactuals(
+    done: FinishedRun, records: dict[str, NodeRecord]
+) -> Iterator[tuple[Entry, Counterfactual]]:
+    """Yield every change of a manifest that is said to save a pod, with the kill that it is about."""
+    for entry, found in counterfactuals(done.entries, shown_nodes(done, records)):
+        yield from (
+            (entry, counterfactual)
+            for counterfactual in found
+            if counterfactual.saves and counterfactual.pod is not None
+        )
+
+
+def is_spared(done: FinishedRun, entry: Entry, scenario: Scenario) -> bool | None:
+    """Say whether a pod that was taken is not, at that moment, in another scenario; None if its run differs before.
+
+    Up to the kill the same has to have happened in both runs, or they are not about the same moment. The moment is one
+    pass of the kubelet, or one OOM, which may take several.
+    """
+    before = list(done.entries)
+    place = next(at for at, each in enumerate(before) if each is entry)
+    again = list(simulate(scenario).entries)
+    if _happened(before[:place]) != _happened(again[:place]):
+        return None
+    together = takewhile(lambda each: _cause(each) == _cause(entry), again[place:])
+    return entry.pod not in [each.pod for each in together]
+
+
+def _happened(entries: list[Entry]) -> list[tuple[object, ...]]:
+    return [(each.time_us, each.node, each.kind, each.pod, each.container) for each in entries]
+
+
+def _cause(entry: Entry) -> tuple[object, ...]:
+    because = entry.because
+    return entry.time_us, entry.node, type(because), because.domain if isinstance(because, OOMKill) else None
+
+
+def rewritten(scenario: Scenario, pod: Pod, key: str) -> Scenario:
+    """Return the scenario with the resources, volumes and priority of a pod in the manifest that it comes from."""
+    owner = workload_of(key, {f"{each.namespace}/{each.name}" for each in scenario.workloads})
+
+    def changed(workload: ScenarioWorkload) -> ScenarioWorkload:
+        if f"{workload.namespace}/{workload.name}" != owner:
+            return workload
+        spec = replace(
+            workload.pod.spec,
+            containers=pod.spec.containers,
+            init_containers=pod.spec.init_containers,
+            resources=pod.spec.resources,
+            volumes=pod.spec.volumes,
+            priority=pod.spec.priority,
+        )
+        status = replace(workload.pod.status, qos_class=None)
+        return replace(workload, pod=replace(workload.pod, spec=spec, status=status))
+
+    return replace(scenario, workloads=tuple(map(changed, scenario.workloads)))
