@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import FailOn
-from podqos.library.checking.examples import good_example
+from podqos.library.check_examples import good_example
 from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.github import escape_data, escape_property, github
 from podqos.report.check.html import html

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.library.checking.examples import good_example
+from podqos.library.check_examples import good_example
 from podqos.report.check.document import document
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/checks.md"

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
-from podqos.advice.checks.check import IGNORE_ANNOTATION, ignored_names
+from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.configuration import ignored
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding

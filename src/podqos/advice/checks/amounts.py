@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View

@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
 from podqos.advice.checks.repair import patch_of, with_edits

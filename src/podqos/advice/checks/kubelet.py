@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
+from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
-from podqos.advice.fixes.flag_edits import FlagFile
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.grace import soft_grace_seconds
 from podqos.eviction.signals import Signal

@@ -16,7 +16,8 @@ from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import REFUSED_RESOURCES, RefusedByServer
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange

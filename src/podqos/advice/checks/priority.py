@@ -7,7 +7,8 @@ from difflib import get_close_matches
 
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import request_paths
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch

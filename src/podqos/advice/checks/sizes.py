@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import ACCIDENTAL_BURSTABLE
 from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING

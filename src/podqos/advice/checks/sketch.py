@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.advice.checks.check import IGNORE_ANNOTATION, Check
+from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, CheckIdentity
 from podqos.advice.checks.finding import CheckedObject, Consequence, Fact, Finding, Patch, PodStanding
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_limits, pod_requests
@@ -51,7 +51,7 @@ class Sketch(Struct, frozen=True, gc=False):
         """Whether its priority is one of the system's, with which nobody is compared."""
         return self.priority >= SYSTEM_CRITICAL_PRIORITY
 
-    def finding(self, check: Check, path: str, facts: Fact, patch: Patch) -> Finding:
+    def finding(self, check: CheckIdentity, path: str, facts: Fact, patch: Patch) -> Finding:
         """Return a finding about the workload; ``path`` counts from the pod."""
         finding = check.finding(self.subject, self.prefix + path, facts, patch, self.ignores)
         return replace(finding, consequence=Consequence(check.effect, self.standing))

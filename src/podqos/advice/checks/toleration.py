@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import DAEMON_COMES_BACK
 from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING

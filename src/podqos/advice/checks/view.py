@@ -17,7 +17,7 @@ from podqos.admission.defaulting import defaulted
 from podqos.admission.priority import SYSTEM_CLASSES, Priority, priority_of
 from podqos.admission.stored import with_assumed_classes
 from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, LocatedWorkload, Resize
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import CheckIdentity
 from podqos.advice.checks.finding import (
     Choice,
     Consequence,
@@ -218,7 +218,7 @@ class View:
 
     def report(
         self,
-        check: Check,
+        check: CheckIdentity,
         path: str,
         facts: Fact,
         patch: Patch,

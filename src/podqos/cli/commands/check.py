@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.advice.checks.catalogue import CHECKS
-    from podqos.library.checking.examples import good_example
+    from podqos.library.check_examples import good_example
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)

@@ -214,7 +214,7 @@ def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> 
 
             return github(report, checked.problems)
         case "html":
-            from podqos.library.checking.examples import good_example
+            from podqos.library.check_examples import good_example
             from podqos.report.check.html import html
 
             return html(report, good_example)
@@ -234,7 +234,7 @@ def _sarif(report: CheckReport, checked: Checked) -> str:
     import msgspec
 
     from podqos import __version__
-    from podqos.library.checking.examples import good_example
+    from podqos.library.check_examples import good_example
     from podqos.report.check.sarif import sarif
 
     fixes = checked.replacements() if len(report.items) <= _MOST_FIXES else None

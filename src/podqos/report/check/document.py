@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.check import Check, Example
+from podqos.advice.checks.check import Check
+from podqos.advice.checks.check_identity import Example
 from podqos.report.check.catalogue import GoodExample
 
 _GROUPS = {
