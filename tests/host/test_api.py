@@ -281,14 +281,16 @@ def test_somebody_can_ask_for_an_eviction_through_the_unix_socket_alone():
         assert node.metrics()[("podqos_requested_evictions_total",)] == 1
 
 
-def test_logs_are_plain_and_can_be_followed_to_the_end_of_the_container():
+def test_logs_are_plain_and_can_be_followed_to_the_end_of_the_container(tmp_path):
     with served(HARD) as node:
-        word = "echo one; echo two >&2; sleep 0.5; printf three"
+        go_on = tmp_path / "go-on"
+        word = f"echo one; echo two >&2; until [ -e {go_on} ]; do sleep 0.05; done; printf three"
         node.stage.put(pod_document("talk", "sh", "-c", word, spec={"restartPolicy": "Never"}))
         node.stage.until(lambda: "two" in node.stage.log("talk"))
         following = node.begin("/containerLogs/default/talk/main?follow=true")
         assert node.get("/containerLogs/default/talk/main?tailLines=1") == b"two\n"
         assert b" stderr F two\n" in node.get("/containerLogs/default/talk/main?timestamps=true")
+        go_on.touch()
         node.stage.until(following.done)
         assert following.result() == (200, b"one\ntwo\nthree\n")
         assert node.ask("/containerLogs/default/talk/main", tcp=True)[0] == 403
@@ -314,7 +316,7 @@ def test_the_journal_can_be_read_from_a_time_on_and_followed():
         client = node.connected()
         client.send(b"GET /journal?follow=1&tailLines=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.setblocking(False)
-        node.stage.node.loop.run_for(0.2)
+        node.stage.until(lambda: node.api.server.followers() == 1)
         (node.stage.manifests / "one.json").unlink()
         heard = b""
 

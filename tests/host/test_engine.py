@@ -128,7 +128,7 @@ def exits(runtime: EngineRuntime, seconds: float = 10) -> list[ContainerExit]:
 def test_a_start_does_not_keep_the_node_waiting(runtime, engine):
     before = time.monotonic()
     runtime.start(START)
-    assert time.monotonic() - before < 1
+    assert time.monotonic() - before < 5, "it would wait ten seconds for the engine"
     assert engine.begun.wait(10)
     assert runtime.exits() == []
 
