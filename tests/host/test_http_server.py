@@ -238,10 +238,10 @@ def test_who_follows_gets_what_there_is_and_ends_when_he_hangs_up(stage):
     client = stage.client(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
     stage.loop.run_for(0.3)
     assert client.recv(4096).endswith(b"4\r\none\n\r\n")
-    assert stage.server.followers() == 1
+    assert stage.server._turns.followers == 1
     client.close()
     stage.loop.run_for(0.3)
-    assert stage.server.followers() == 0
+    assert stage.server._turns.followers == 0
 
 
 def test_only_so_many_may_follow(stage):
