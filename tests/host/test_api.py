@@ -316,7 +316,7 @@ def test_the_journal_can_be_read_from_a_time_on_and_followed():
         client = node.connected()
         client.send(b"GET /journal?follow=1&tailLines=0 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.setblocking(False)
-        node.stage.until(lambda: node.api.server.followers() == 1)
+        node.stage.until(lambda: node.api.server._turns.followers == 1)
         (node.stage.manifests / "one.json").unlink()
         heard = b""
 

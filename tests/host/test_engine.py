@@ -14,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.errors import HostError
+from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.runtimes import engine as engine_module
 from podqos.host.runtimes.engine import CANNOT_START_CODE, Ended, EngineRuntime, Execution, Started
 from podqos.host.runtimes.runtime import LOST_CODE, ContainerExit, ContainerId, ContainerStart, FoundContainer
@@ -27,7 +28,7 @@ START = ContainerStart(
 )  # fmt: skip
 
 
-class FakeCgroups:
+class FakeCgroups(CgroupsV2):
     """Cgroups in which every process of ours is."""
 
     own = "/own"

@@ -252,15 +252,15 @@ def test_who_follows_gets_what_there_is_and_ends_when_he_hangs_up(stage):
         return heard.endswith(b"4\r\none\n\r\n")
 
     stage.until(has_come)
-    assert stage.server.followers() == 1
+    assert stage.server._turns.followers == 1
     client.close()
-    stage.until(lambda: stage.server.followers() == 0)
+    stage.until(lambda: stage.server._turns.followers == 0)
 
 
 def test_only_so_many_may_follow(stage):
     for _ in range(http_connection.MOST_FOLLOWERS):
         stage.client(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    stage.until(lambda: stage.server.followers() == http_connection.MOST_FOLLOWERS)
+    stage.until(lambda: stage.server._turns.followers == http_connection.MOST_FOLLOWERS)
     assert status(stage.ask("/endless")) == 503
     assert status(stage.ask()) == 200
 

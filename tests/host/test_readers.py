@@ -13,7 +13,7 @@ from podqos.host.linux.capabilities import Capabilities, detect, find_mounts
 from podqos.host.linux.cgroupfs import CgroupMemory
 from podqos.host.linux.cgroupfs_v1 import CgroupsV1
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
-from podqos.host.linux.procfs import ProcessMemory, Procfs
+from podqos.host.linux.procfs import Procfs
 from podqos.host.linux.psi import read_pressure
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -30,10 +30,6 @@ class TestProcfs:
         assert (stat.name, stat.state, stat.parent_pid, stat.start_ticks) == ("my (odd) name", "S", 12, 123456)
         assert stat.cpu_ns == 300 * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
-    def test_memory_is_what_the_oom_killer_counts(self):
-        assert PROC.memory(4711) == ProcessMemory(2048 << 10, 128 << 10, 44 << 10)
-        assert PROC.resident_pages(4711) == 512
-
     def test_cgroups_are_by_controller_whatever_they_are_mounted_with(self):
         assert PROC.cgroups(4711) == {
             **dict.fromkeys(("pids", "memory", "cpu", "cpuacct"), "/podqos/kubepods/podx/abc"),
@@ -41,7 +37,7 @@ class TestProcfs:
         }
 
     def test_what_is_gone_is_none(self):
-        assert PROC.stat(1) is PROC.memory(1) is PROC.oom_score_adj(1) is None
+        assert PROC.stat(1) is PROC.oom_score_adj(1) is None
         assert PROC.cgroups(1) == {}
 
     def test_the_machine(self):
@@ -53,7 +49,6 @@ class TestProcfs:
         real = Procfs()
         own = real.stat(os.getpid())
         assert own.parent_pid == os.getppid()
-        assert real.memory(os.getpid()).resident_bytes > 1 << 20
         assert real.oom_score_adj(os.getpid()) is not None
         assert real.machine_memory().total_bytes > real.machine_memory().free_bytes > 0
         assert real.running_threads() < real.max_pids()

@@ -1,19 +1,21 @@
-"""The kernel's cgroups as the node uses them: one port, a class per version (``cgroupfs_v1``, ``cgroupfs_v2``).
+"""The kernel's cgroups as the node uses them: what both versions share; the rest is in ``cgroupfs_v1`` and ``_v2``.
 
 Paths are those of the plan (``qos.cgroup``): ``/podqos/kubepods/burstable/pod…``, the same in every hierarchy. Whatever
-changes something refuses a path that is not below the node's own cgroup, so that no mistake reaches anybody else's.
+changes something refuses a path that is not below the node's own cgroup, so that no mistake reaches anything else.
 A cgroup can vanish at any moment; a figure that is gone is None and not an error.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -26,6 +28,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 _FIGURES_BYTES = 16384
 # Processes that fork while they are killed are looked for again; with pids.max at 0 there are no more than this.
 _KILL_ROUNDS = 20
+_UNLIMITED_BYTES = 1 << 60
 
 
 class CgroupMemory(Struct, frozen=True, gc=False):
@@ -75,76 +78,209 @@ class KernelSignal:
         os.close(self.descriptor)
 
 
-class Cgroups(Protocol):
-    """What the node does with cgroups."""
+class Cgroups(ABC):
+    """The mounted cgroups of one version, below which the node has one of its own."""
 
-    version: CgroupVersion
-    own: str
-    """The cgroup that holds everything of this node."""
+    version: ClassVar[CgroupVersion]
+    # What the version calls its files, and in them what it counts.
+    _USAGE: ClassVar[str]
+    _LIMIT: ClassVar[str]
+    _INACTIVE_FILE: ClassVar[bytes]
+    _ANON: ClassVar[bytes]
+    _OOM_KILLS: ClassVar[tuple[str, ...]]
+    _HIERARCHY: ClassVar[str]
+    """Where ``/proc/<pid>/cgroup`` says by which cgroup a process' memory is charged."""
 
+    def __init__(
+        self, own: str, mounts: Mapping[str, Path], procfs: Procfs | None, others: Iterable[Path] = ()
+    ) -> None:
+        """Take the cgroups mounted by controller; in ``others`` there may be directories to remove, too."""
+        if "memory" not in mounts:
+            raise HostError("no cgroup controller for memory: the node cannot confine or measure pods")
+        self.own = own
+        """The cgroup that holds everything of this node."""
+        self._mounts = mounts
+        self._roots = tuple(dict.fromkeys(mounts.values()))
+        self._every_root = tuple(dict.fromkeys((*self._roots, *others)))
+        self._procfs = procfs or Procfs()
+        self._gauges = Gauges()
+
+    @property
+    def controllers(self) -> tuple[str, ...]:
+        """Which controllers there are."""
+        return tuple(self._mounts)
+
+    # ---- the tree ------------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def create(self, path: str) -> None:
         """Make a cgroup and the ones above it; fine if it is there."""
 
-    def write(self, path: str, files: Iterable[CgroupFile]) -> list[Unwritten]:
-        """Write the files of a plan; return those that could not be written."""
-
-    def read(self, path: str, file: str) -> str | None:
-        """Return what a file says; None where there is none."""
-
     def exists(self, path: str) -> bool:
         """Whether there is such a cgroup."""
+        return self._folder(path).is_dir()
 
     def children(self, path: str) -> list[str]:
         """Return the names of the cgroups directly below."""
+        return sorted({name for root in self._roots for name in subfolders(root / path[1:])})
 
     def remove(self, path: str) -> bool:
         """Remove a cgroup with all below it; False while the kernel still holds something of it."""
+        self._check(path)
+        self._gauges.forget(path)
+        gone = [remove_folders(root / path[1:]) for root in self._every_root]
+        return all(gone)
+
+    def read(self, path: str, file: str) -> str | None:
+        """Return what a file says; None where there is none."""
+        folder = self._folder_of(path, file)
+        return None if folder is None else read_text(folder / file)
+
+    def write(self, path: str, files: Iterable[CgroupFile]) -> list[Unwritten]:
+        """Write the files of a plan; return those that could not be written.
+
+        Pairs that bound each other are written again in the other order where the first fails.
+        """
+        self._check(path)
+        wanted = [(file.name, file.text) for file in files if file.text is not None]
+        failed = self._write(path, wanted)
+        if len(failed) > 1 or (failed and failed[0].why == os.strerror(errno.EINVAL)):
+            failed = self._write(path, wanted[::-1])
+        return failed
+
+    # ---- processes -----------------------------------------------------------------------------------------------
 
     def entrances(self, path: str) -> list[str]:
-        """Return the files a process writes 0 into to move itself into the cgroup."""
+        """Return the files a process writes 0 into to move itself into the cgroup.
+
+        Memory's is the first, so that everything is charged from the start.
+        """
+        self._check(path)
+        return [str(root / path[1:] / "cgroup.procs") for root in self._roots]
 
     def processes(self, path: str) -> list[int]:
         """Return the process ids in a cgroup and all below it."""
+        texts = (read_text(folder / "cgroup.procs") for folder in subtree(self._folder(path)))
+        return sorted({int(pid) for text in texts for pid in (text or "").split()})
+
+    def of_process(self, pid: int) -> str:
+        """Return where a process is charged, by the kernel's word; empty if it is gone."""
+        return self._procfs.cgroups(pid).get(self._HIERARCHY, "")
 
     def holds(self, path: str, pid: int) -> bool:
-        """Whether a process is in the cgroup or below it, by the kernel's word."""
+        """Whether a process is in the cgroup or below it."""
+        return f"{self.of_process(pid)}/".startswith(f"{path}/")
 
+    def signal(self, path: str, pid: int, number: int) -> bool:
+        """Signal a process if it lives in the cgroup; False where that is not allowed.
+
+        The pidfd keeps it the same process between asking and acting.
+        """
+        descriptor = open_pidfd(pid)
+        if descriptor is None:
+            return True
+        try:
+            if self.holds(path, pid):
+                with contextlib.suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(descriptor, number)
+        except PermissionError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True
+
+    @abstractmethod
     def kill(self, path: str) -> bool:
         """Kill every process in it, and no other; False where some could not be."""
 
+    def _kill_each(self, path: str) -> bool:
+        """Let none of them fork, then kill one after the other."""
+        self._write(path, [("pids.max", "0")])
+        refused = False
+        signalled: set[int] = set()
+        for _ in range(_KILL_ROUNDS):
+            there = set(self.processes(path)) - signalled
+            if not there:
+                break
+            for pid in there:
+                refused |= not self.signal(path, pid, signal.SIGKILL)
+            signalled |= there
+        return not refused
+
+    # ---- figures -------------------------------------------------------------------------------------------------
+
     def memory(self, path: str) -> CgroupMemory | None:
         """Return what it holds now; cheap enough to be asked a hundred times in a millisecond or two."""
+        folder = self._folder(path)
+        read = self._gauges.read(path, (folder / self._USAGE, folder / "memory.stat"))
+        if read is None:
+            return None
+        usage, stat = read
+        return CgroupMemory(int(usage), number_after(stat, self._INACTIVE_FILE), number_after(stat, self._ANON))
 
     def memory_limit(self, path: str) -> int | None:
-        """Return its limit in bytes; None without one."""
+        """Return its limit in bytes; None without one, for which version 1 shows an absurd number."""
+        limit = read_number(self._folder(path) / self._LIMIT)
+        return None if limit is None or limit >= _UNLIMITED_BYTES else limit
 
+    @abstractmethod
     def set_memory_limit(self, path: str, limit_bytes: int) -> Unwritten | None:
-        """Confine it."""
+        """Confine it, swap included where that is accounted."""
 
     def pids(self, path: str) -> int | None:
         """Return how many processes and threads it holds."""
+        folder = self._folder_of(path, "pids.current")
+        return None if folder is None else read_number(folder / "pids.current")
 
+    @abstractmethod
     def cpu_usage_ns(self, path: str) -> int | None:
         """Return the CPU time it has used."""
 
     def oom_kills(self, path: str) -> int:
         """Return how many processes of this very cgroup the kernel's OOM killer has ended."""
+        texts = (read_text(self._folder(path) / name) for name in self._OOM_KILLS)
+        return number_after(next(filter(None, texts), "").encode(), b"oom_kill")
 
+    # ---- signals -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def hold(self, path: str) -> KernelSignal | None:
         """Stop a cgroup from growing, but let it run; None where that failed.
 
-        The signal comes when somebody in there wants more all the same: those wait, and can be killed.
+        The signal comes when a process in there wants more all the same: those wait, and can be killed.
         """
 
+    @abstractmethod
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Return a signal that comes when usage crosses a level; None where the kernel has none to offer."""
 
+    # ---- files ---------------------------------------------------------------------------------------------------
 
-def below(own: str, path: str) -> str:
-    """Return the path, which has to be the node's own cgroup or below it."""
-    if (path != own and not path.startswith(f"{own}/")) or ".." in path.split("/"):
-        raise HostError(f"cgroup {path} is not below {own}, and is not touched")
-    return path
+    def _folder(self, path: str) -> Path:
+        return self._mounts["memory"] / path[1:]
+
+    def _folder_of(self, path: str, file: str) -> Path | None:
+        root = self._mounts.get(file.partition(".")[0])
+        return None if root is None else root / path[1:]
+
+    def _write(self, path: str, wanted: Iterable[tuple[str, str]]) -> list[Unwritten]:
+        failed = []
+        for name, text in wanted:
+            folder = self._folder_of(path, name)
+            try:
+                if folder is not None:
+                    write_text(folder / name, text)
+                    continue
+                why = "this controller is not mounted"
+            except OSError as error:
+                why = error.strerror or str(error)
+            failed.append(Unwritten(path, name, text, why))
+        return failed
+
+    def _check(self, path: str) -> None:
+        """Refuse a path that is neither the node's own cgroup nor below it."""
+        if (path != self.own and not path.startswith(f"{self.own}/")) or ".." in path.split("/"):
+            raise HostError(f"cgroup {path} is not below {self.own}, and is not touched")
 
 
 def write_text(file: Path | str, text: str) -> None:
@@ -176,12 +312,7 @@ def read_number(file: Path | str) -> int | None:
 
 def subtree(folder: Path) -> Iterator[Path]:
     """Yield the cgroups below a directory and the directory itself, deepest first."""
-    try:
-        with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError:
-        return
-    for name in names:
+    for name in subfolders(folder):
         yield from subtree(folder / name)
     yield folder
 
@@ -206,15 +337,6 @@ def remove_folders(folder: Path) -> bool:
         except OSError:
             gone = False
     return gone
-
-
-def listed_processes(folders: Iterable[Path]) -> list[int]:
-    """Return the process ids that the directories list."""
-    found: list[int] = []
-    for folder in folders:
-        text = read_text(folder / "cgroup.procs")
-        found += map(int, (text or "").split())
-    return sorted(set(found))
 
 
 def number_after(figures: bytes, name: bytes) -> int:
@@ -260,32 +382,9 @@ class Gauges:
                 os.close(descriptor)
 
 
-def kill_verified(cgroups: Cgroups, path: str, procfs: Procfs) -> bool:
-    """Kill one process after the other, each held by a pidfd while the kernel is asked where it lives."""
-    refused = False
-    signalled: set[int] = set()
-    for _ in range(_KILL_ROUNDS):
-        there = set(cgroups.processes(path)) - signalled
-        if not there:
-            break
-        for pid in there:
-            refused |= not send_signal(cgroups, path, pid, signal.SIGKILL, procfs)
-        signalled |= there
-    return not refused
-
-
-def send_signal(cgroups: Cgroups, path: str, pid: int, number: int, procfs: Procfs) -> bool:
-    """Signal a process if it lives in the cgroup: the pidfd keeps it the same process between asking and acting."""
-    descriptor = procfs.open_pidfd(pid)
-    if descriptor is None:
-        return True
+def open_pidfd(pid: int) -> int | None:
+    """Return a descriptor that stands for this very process, even if its id is used again; None if it is gone."""
     try:
-        if not cgroups.holds(path, pid):
-            return True
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(descriptor, number)
-    except PermissionError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None

@@ -25,14 +25,6 @@ class ProcessStat(Struct, frozen=True, gc=False):
     """Since boot; together with the id it names a process for good."""
 
 
-class ProcessMemory(Struct, frozen=True, gc=False):
-    """What the OOM killer counts of a process."""
-
-    resident_bytes: int
-    swap_bytes: int
-    page_table_bytes: int
-
-
 class MachineMemory(Struct, frozen=True, gc=False):
     """The machine's own figures."""
 
@@ -40,8 +32,6 @@ class MachineMemory(Struct, frozen=True, gc=False):
     free_bytes: int
     inactive_file_bytes: int
     available_bytes: int
-    swap_total_bytes: int
-    swap_free_bytes: int
 
 
 class Procfs:
@@ -66,18 +56,6 @@ class Procfs:
             start_ticks=int(fields[_START_TICKS]),
         )
 
-    def memory(self, pid: int) -> ProcessMemory | None:
-        """Return what a process holds; None if it is gone or holds nothing, as a kernel thread or a zombie."""
-        kib = self._kib(f"{pid}/status")
-        if "VmRSS" not in kib:
-            return None
-        return ProcessMemory(kib["VmRSS"] << 10, kib.get("VmSwap", 0) << 10, kib.get("VmPTE", 0) << 10)
-
-    def resident_pages(self, pid: int) -> int | None:
-        """Return the pages of a process in memory, by statm, which is cheaper than ``memory``."""
-        text = self._text(f"{pid}/statm")
-        return None if text is None else int(text.split()[1])
-
     def oom_score_adj(self, pid: int) -> int | None:
         """Return the adjustment the OOM killer uses; None if the process is gone."""
         text = self._text(f"{pid}/oom_score_adj")
@@ -92,24 +70,11 @@ class Procfs:
                 found[controller] = path.removesuffix(" (deleted)")
         return found
 
-    def open_pidfd(self, pid: int) -> int | None:
-        """Return a descriptor that stands for this very process, even if its id is used again; None if it is gone."""
-        try:
-            return os.pidfd_open(pid)
-        except ProcessLookupError:
-            return None
-
     def machine_memory(self) -> MachineMemory:
         """Return the machine's memory, as ``MemTotal`` and its neighbours have it."""
         kib = self._kib("meminfo")
-        return MachineMemory(
-            kib.get("MemTotal", 0) << 10,
-            kib.get("MemFree", 0) << 10,
-            kib.get("Inactive(file)", 0) << 10,
-            kib.get("MemAvailable", 0) << 10,
-            kib.get("SwapTotal", 0) << 10,
-            kib.get("SwapFree", 0) << 10,
-        )
+        names = ("MemTotal", "MemFree", "Inactive(file)", "MemAvailable")
+        return MachineMemory(*(kib.get(name, 0) << 10 for name in names))
 
     def max_pids(self) -> int | None:
         """Return how many process ids the kernel hands out: the smaller of its two bounds, as the kubelet has it."""
@@ -120,10 +85,6 @@ class Procfs:
         """Return how many processes and threads there are: the second figure of ``loadavg``'s fourth field."""
         text = self._text("loadavg")
         return None if text is None else int(text.split()[3].partition("/")[2])
-
-    def boot_id(self) -> str:
-        """Return what is different after every boot."""
-        return (self._text("sys/kernel/random/boot_id") or "").strip()
 
     def capabilities(self, pid: int | str = "self") -> int:
         """Return the effective capabilities of a process, as bits."""

@@ -5,7 +5,6 @@ Source: Documentation/accounting/psi.rst of Linux.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from msgspec import Struct
@@ -35,23 +34,6 @@ def read_pressure(file: Path) -> PressureFile | None:
         return None
     found = {line.partition(" ")[0]: _pressure(line) for line in lines}
     return PressureFile(found["some"], found.get("full")) if "some" in found else None
-
-
-def open_trigger(file: Path, stall_us: int, window_us: int) -> int | None:
-    """Return a descriptor with an exceptional condition whenever so much of a window was waited.
-
-    None where the kernel refuses: without CAP_SYS_RESOURCE windows are of at least two seconds.
-    """
-    try:
-        descriptor = os.open(file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        os.write(descriptor, f"some {stall_us} {window_us}\0".encode())
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
 
 
 def _pressure(line: str) -> Pressure:

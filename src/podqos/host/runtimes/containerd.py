@@ -132,7 +132,7 @@ class CriEngine:
             raise
         self._logs[made.container_id] = _Log(str(container.log), container.log_bytes, container.log_files)
         pid = self._pid(made.container_id)
-        cgroup = None if pid is None else main_cgroup(self._procfs, self._cgroups, pid)
+        cgroup = None if pid is None else main_cgroup(self._cgroups, pid)
         if cgroup is None:
             return Started(f"{pod.cgroup_parent}/{made.container_id}", None)
         return Started(cgroup, pid)
@@ -296,7 +296,7 @@ class CriEngine:
     def _found(self, name: ContainerId, listed: ListedContainer) -> FoundContainer:
         if listed.state == RUNNING:
             pid = self._pid(listed.id)
-            cgroup = None if pid is None else main_cgroup(self._procfs, self._cgroups, pid)
+            cgroup = None if pid is None else main_cgroup(self._cgroups, pid)
             if cgroup is not None:
                 with contextlib.suppress(msgspec.DecodeError, KeyError):
                     self._logs[listed.id] = msgspec.json.decode(listed.annotations[_LOG], type=_Log)

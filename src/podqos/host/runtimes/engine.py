@@ -28,7 +28,7 @@ from typing import Protocol, TypeVar
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.cgroupfs import Cgroups, open_pidfd
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.runtime import (
     LOST_CODE,
@@ -304,7 +304,7 @@ class EngineRuntime:
         if number == signal.SIGKILL:
             self._cgroups.kill(place.cgroup)
         elif place.pid is not None:
-            send_signal(self._cgroups, place.cgroup, place.pid, number, self._procfs)
+            self._cgroups.signal(place.cgroup, place.pid, number)
 
     # ---- the end of processes ------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class EngineRuntime:
             run.place = place
             pending = run.pending
         self._tell(ContainerPlace(run.id, place.cgroup, place.pid))
-        descriptor = None if place.pid is None else self._procfs.open_pidfd(place.pid)
+        descriptor = None if place.pid is None else open_pidfd(place.pid)
         if descriptor is not None and not self._cgroups.holds(place.cgroup, place.pid or 0):
             os.close(descriptor)
             descriptor = None

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
-from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
 from podqos.host.runtimes.resources import main_cgroup, resources
@@ -111,7 +111,7 @@ class PodmanEngine:
         cgroup, pid = None, 0
         with contextlib.suppress(OSError, ValueError):
             pid = int(pid_file.read_text())
-            cgroup = main_cgroup(self._procfs, self._cgroups, pid)
+            cgroup = main_cgroup(self._cgroups, pid)
         if cgroup is None:
             return Started(container.cgroup.path or self._cgroups.own, None)
         return Started(cgroup, pid)
@@ -224,7 +224,7 @@ class PodmanEngine:
             name = ContainerId.parse((each.labels or {}).get(_ID, ""))
             if name is None:
                 continue
-            cgroup = main_cgroup(self._procfs, self._cgroups, each.pid) if each.state == "running" else None
+            cgroup = main_cgroup(self._cgroups, each.pid) if each.state == "running" else None
             if cgroup is not None:
                 yield FoundContainer(name, cgroup, each.pid, None)
             else:
@@ -238,7 +238,7 @@ class PodmanEngine:
         for pid in self._cgroups.processes(self._cgroups.own):
             with contextlib.suppress(OSError):
                 if mark.encode() in (self._procfs.root / str(pid) / "environ").read_bytes().split(b"\0"):
-                    send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
+                    self._cgroups.signal(self._cgroups.own, pid, signal.SIGKILL)
 
     def _code(self, *arguments: str) -> int:
         return self._run(arguments).returncode

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
-from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.runtime import (
     LOST_CODE,
@@ -97,7 +97,7 @@ class ProcessRuntime:
         """Send SIGTERM to the main process, if it still is where it was started."""
         if container in self._running:
             pid, path = self._running[container]
-            send_signal(self._cgroups, path, pid, signal.SIGTERM, self._procfs)
+            self._cgroups.signal(path, pid, signal.SIGTERM)
 
     def kill(self, container: ContainerId) -> None:
         """Kill everything in the container's cgroup."""
@@ -126,7 +126,7 @@ class ProcessRuntime:
         """Kill the command; the shim, whose child it is, has not given its process id to anybody else yet."""
         pid = self._executions.get(token)
         if pid is not None:
-            send_signal(self._cgroups, self._cgroups.own, pid, signal.SIGKILL, self._procfs)
+            self._cgroups.signal(self._cgroups.own, pid, signal.SIGKILL)
 
     def remove(self, container: ContainerId) -> None:
         """Have the shim forget an ended run; one that is lost is noticed when exits are asked for."""
@@ -222,7 +222,7 @@ class ProcessRuntime:
 
     def _end_execution(self, program: ShimProgram) -> None:
         if program.pid is not None:
-            send_signal(self._cgroups, self._cgroups.own, program.pid, signal.SIGKILL, self._procfs)
+            self._cgroups.signal(self._cgroups.own, program.pid, signal.SIGKILL)
         else:
             self._shim.forget(program.id)
 

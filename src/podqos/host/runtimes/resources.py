@@ -5,9 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup import Cgroup
-from podqos.qos.cgroup_settings import CgroupVersion
 
 
 class Resources(Struct, frozen=True, gc=False):
@@ -36,8 +34,7 @@ def resources(cgroup: Cgroup) -> Resources:
     )
 
 
-def main_cgroup(procfs: Procfs, cgroups: Cgroups, pid: int) -> str | None:
+def main_cgroup(cgroups: Cgroups, pid: int) -> str | None:
     """Return where a container's main process is charged, which has to be below the node; None if it is gone."""
-    controller = "memory" if cgroups.version is CgroupVersion.V1 else ""
-    path = procfs.cgroups(pid).get(controller)
-    return path if path is not None and path.startswith(f"{cgroups.own}/") else None
+    path = cgroups.of_process(pid)
+    return path if path.startswith(f"{cgroups.own}/") else None

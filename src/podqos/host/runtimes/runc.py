@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
-from podqos.host.linux.cgroupfs import Cgroups, send_signal
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import usage
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.engine import Ended, Execution, Note, Started
@@ -136,7 +136,7 @@ class RuncEngine:
             def stop() -> None:
                 with contextlib.suppress(OSError, ValueError):
                     pid = int(pid_file.read_text())
-                    send_signal(self._cgroups, path, pid, signal.SIGKILL, self._procfs)
+                    self._cgroups.signal(path, pid, signal.SIGKILL)
                 program.kill()
 
             execution.begin(stop)

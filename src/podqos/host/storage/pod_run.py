@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import msgspec
 from msgspec import Struct
 
 from podqos.manifest.decode import convert
@@ -170,11 +169,6 @@ class PodRun(Struct, frozen=True, rename="camel"):
 def pod_run(spec: Plain) -> PodRun:
     """Read the ``spec`` of a pod; raises ``msgspec.ValidationError`` where it does not fit."""
     return convert(spec, PodRun)
-
-
-def decode_pod_run(data: bytes) -> PodRun:
-    """Read what ``encode_pod_run`` wrote."""
-    return convert(msgspec.json.decode(data), PodRun)
 
 
 def unsupported(run: PodRun) -> list[str]:
