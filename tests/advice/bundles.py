@@ -45,7 +45,6 @@ def bundle_of(objects, replaces=()) -> Bundle:
             value["kind"],
             metadata.get("name", ""),
             metadata.get("namespace", ""),
-            value["apiVersion"],
             "example.yaml",
             Place(Chunk(index, index + 1, "yaml")),
         )

@@ -281,7 +281,7 @@ def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progre
 def _located(found: FoundWorkload) -> LocatedWorkload:
     metadata = found.workload.metadata
     name = metadata.name or metadata.generate_name
-    subject = CheckedObject(found.workload.kind, name, metadata.namespace, "", found.source, found.place)
+    subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     return LocatedWorkload(found.workload, subject)
 
 
@@ -308,7 +308,7 @@ def _other(found: FoundObject, namespace: str) -> CheckedObject:
     own = metadata.namespace or (namespace if other.kind in _NAMESPACED else "")
     # A kubelet's configuration is a file and has no other name.
     name = metadata.name or metadata.generate_name or os.path.basename(path)
-    return CheckedObject(other.kind, name, own, other.api_version, path, other.place)
+    return CheckedObject(other.kind, name, own, path, other.place)
 
 
 def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:

@@ -49,6 +49,7 @@ LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says of a workload that somebody waits for its answers."""
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
+CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
