@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Namespaced = TypeVar("Namespaced", Service, PodDisruptionBudget)
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -290,8 +291,8 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
     kubelets = [(each.settings, _other(each.found, objects.namespace)) for each in objects.kubelets]
     return ClusterObjects(
         cluster=objects.cluster(),
-        services=objects.of(Service),
-        disruption_budgets=objects.of(PodDisruptionBudget),
+        services=tuple(_in_namespace(each, objects.namespace) for each in objects.of(Service)),
+        disruption_budgets=tuple(_in_namespace(each, objects.namespace) for each in objects.of(PodDisruptionBudget)),
         nodes=objects.of(Node),
         kubelets=tuple(
             FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments)
@@ -300,6 +301,11 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
         node_memory_bytes=node_memory_bytes,
         subjects=tuple(_other(found, objects.namespace) for found in objects.others if decides_about_pods(found.other)),
     )
+
+
+def _in_namespace(item: Namespaced, namespace: str) -> Namespaced:
+    metadata = item.metadata
+    return item if metadata.namespace else replace(item, metadata=replace(metadata, namespace=namespace))
 
 
 def _other(found: FoundObject, namespace: str) -> CheckedObject:

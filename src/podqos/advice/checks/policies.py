@@ -363,10 +363,8 @@ def conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Find
 
 def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
     """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
-    if context.surroundings.cluster is None:
-        return
     by_namespace: dict[str, list[LimitRange]] = {}
-    for each in context.cluster.policies.limit_ranges:
+    for each in context.policies.limit_ranges:
         by_namespace.setdefault(each.metadata.namespace, []).append(each)
     for _, limit_ranges in sorted(by_namespace.items()):
         for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
