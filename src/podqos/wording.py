@@ -17,6 +17,11 @@ def verb(subjects: Sequence[str], one: str, several: str) -> str:
     return one if len(subjects) == 1 else several
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number of things: ``1 finding``, ``1,200 findings``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def mebibytes(count: int) -> str:
     """Return a number of bytes for people: ``4130Mi``, ``64Gi``, ``23.4Gi``."""
     quantity = Quantity.of_units(count, "BinarySI")

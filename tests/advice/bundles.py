@@ -10,6 +10,7 @@ from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
 from podqos.library.inputs.assumptions import node_memory
+from podqos.library.inputs.objects import in_namespace
 from podqos.manifest.decode import convert
 from podqos.manifest.kinds import is_kubelet, is_policy
 from podqos.manifest.kubelet import kubelet_settings
@@ -23,6 +24,7 @@ from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 from podqos.model.service import Service
 
+_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
 _MODELS = {"Service": Service, "Node": Node, "PodDisruptionBudget": PodDisruptionBudget}
 
 
@@ -45,7 +47,6 @@ def bundle_of(objects, replaces=()) -> Bundle:
             value["kind"],
             metadata.get("name", ""),
             metadata.get("namespace", ""),
-            value["apiVersion"],
             "example.yaml",
             Place(Chunk(index, index + 1, "yaml")),
         )
@@ -53,7 +54,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
         interpretation = interpret(found)
         assert not interpretation.findings, interpretation.findings
         if interpretation.workload is not None:
-            workloads.append(LocatedWorkload(interpretation.workload, subject))
+            workloads.append(LocatedWorkload(in_namespace(interpretation.workload, "default"), subject))
         elif is_kubelet(value["kind"], value["apiVersion"]):
             settings = kubelet_settings(value)
             kubelets.append(FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments))
@@ -65,6 +66,8 @@ def bundle_of(objects, replaces=()) -> Bundle:
                 item = read.policy
             else:
                 item = convert(value, _MODELS[value["kind"]])
+            if not item.metadata.namespace and value["kind"] in _NAMESPACED:
+                item = replace(item, metadata=replace(item.metadata, namespace="default"))
             typed.setdefault(type(item), []).append(item)
     old = [interpret(next(objects_in(value))).workload.pod for value in replaces]
 

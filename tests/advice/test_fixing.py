@@ -38,7 +38,7 @@ def findings_in(texts: Mapping[str, bytes]) -> list[Finding]:
         reading = read(source, data)
         for workload, place in zip(reading.workloads, reading.places, strict=True):
             metadata = workload.metadata
-            subject = CheckedObject(workload.kind, metadata.name, metadata.namespace, "v1", source, place)
+            subject = CheckedObject(workload.kind, metadata.name, metadata.namespace, source, place)
             workloads.append(LocatedWorkload(workload, subject))
     return list(check(Bundle(tuple(workloads))))
 

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 import yaml
 
+from podqos.advice.checks.catalogue import CHECKS
 from podqos.cli.main import main
 from podqos.report.check.value import CheckReport
 from report.sarif_rules import problems as sarif_problems
@@ -125,6 +126,17 @@ def test_stated_memory_counts_before_a_node_and_both_leave_nothing_assumed(capsy
     # 1000 − 1000 × 128Mi / the node's memory
     assert scores() == {985}
     assert scores("--node-memory", "4Gi") == {969}
+
+
+def test_services_and_budgets_without_a_namespace_are_in_that_of_the_option(capsys):
+    budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n"
+    write(
+        f"{CHECKS['PQ104'].example.text}---\n{budget}spec: {{minAvailable: 1, selector: {{matchLabels: {{app: web}}}}}}\n"
+    )
+
+    for namespace in ("default", "shop"):
+        _, out, _ = check(capsys, "web.yaml", "-n", namespace, "-o", "json")
+        assert [item["check"] for item in json.loads(out)["items"]] == ["PQ104", "PQ306"]
 
 
 def test_nothing_found_is_said_and_all_well(capsys):

@@ -70,10 +70,10 @@ REPORT = CheckReport(
     fail_on=FailOn.WARNING,
 )
 CHECKED = (
-    CheckedObject("Deployment", "web", "shop", "apps/v1", "apps/web.yaml"),
-    CheckedObject("Deployment", "known", "shop", "apps/v1", "apps/web.yaml"),
-    CheckedObject("Node", "node-1", "", "v1", "apps/web.yaml"),
-    CheckedObject("Deployment", NASTY, "shop", "apps/v1", f"apps/sub dir/{NASTY}.yaml"),
+    CheckedObject("Deployment", "web", "shop", "apps/web.yaml"),
+    CheckedObject("Deployment", "known", "shop", "apps/web.yaml"),
+    CheckedObject("Node", "node-1", "", "apps/web.yaml"),
+    CheckedObject("Deployment", NASTY, "shop", f"apps/sub dir/{NASTY}.yaml"),
 )
 _NOTHING = CheckSummary(
     files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0

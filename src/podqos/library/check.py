@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Namespaced = TypeVar("Namespaced", Service, PodDisruptionBudget)
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
@@ -281,7 +282,7 @@ def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progre
 def _located(found: FoundWorkload) -> LocatedWorkload:
     metadata = found.workload.metadata
     name = metadata.name or metadata.generate_name
-    subject = CheckedObject(found.workload.kind, name, metadata.namespace, "", found.source, found.place)
+    subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     return LocatedWorkload(found.workload, subject)
 
 
@@ -290,8 +291,8 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
     kubelets = [(each.settings, _other(each.found, objects.namespace)) for each in objects.kubelets]
     return ClusterObjects(
         cluster=objects.cluster(),
-        services=objects.of(Service),
-        disruption_budgets=objects.of(PodDisruptionBudget),
+        services=tuple(_in_namespace(each, objects.namespace) for each in objects.of(Service)),
+        disruption_budgets=tuple(_in_namespace(each, objects.namespace) for each in objects.of(PodDisruptionBudget)),
         nodes=objects.of(Node),
         kubelets=tuple(
             FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments)
@@ -302,13 +303,18 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
     )
 
 
+def _in_namespace(item: Namespaced, namespace: str) -> Namespaced:
+    metadata = item.metadata
+    return item if metadata.namespace else replace(item, metadata=replace(metadata, namespace=namespace))
+
+
 def _other(found: FoundObject, namespace: str) -> CheckedObject:
     other, path = found.other, found.source.path
     metadata = other.metadata
     own = metadata.namespace or (namespace if other.kind in _NAMESPACED else "")
     # A kubelet's configuration is a file and has no other name.
     name = metadata.name or metadata.generate_name or os.path.basename(path)
-    return CheckedObject(other.kind, name, own, other.api_version, path, other.place)
+    return CheckedObject(other.kind, name, own, path, other.place)
 
 
 def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:

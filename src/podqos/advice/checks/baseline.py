@@ -57,8 +57,6 @@ class Compared(Struct, frozen=True):
     """All of them; those that are known are marked so."""
     stale: tuple[BaselineEntry, ...]
     """Entries about objects that were checked and no longer have the finding; ``count`` is how many are gone."""
-    unseen: int
-    """Entries about objects that were not checked."""
 
 
 def fingerprint(finding: Finding) -> str:
@@ -91,7 +89,7 @@ def baseline_of(findings: Iterable[Finding]) -> Baseline:
 def compare(findings: Sequence[Finding], baseline: Baseline, checked: Collection[ObjectKey]) -> Compared:
     """Mark the findings that are known, and find the entries that no longer are."""
     if not baseline.findings:
-        return Compared(tuple(findings), (), 0)
+        return Compared(tuple(findings), ())
     left = Counter({entry.fingerprint: entry.count for entry in baseline.findings})
     marked = []
     for finding in findings:
@@ -104,7 +102,7 @@ def compare(findings: Sequence[Finding], baseline: Baseline, checked: Collection
     stale = tuple(
         replace(entry, count=left[entry.fingerprint]) for entry in sorted(gone) if entry.object_key in checked
     )
-    return Compared(tuple(marked), stale, len(gone) - len(stale))
+    return Compared(tuple(marked), stale)
 
 
 def _entry(finding: Finding) -> BaselineEntry:

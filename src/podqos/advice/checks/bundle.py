@@ -7,10 +7,10 @@ one by one and in parallel, and there are a few policies, nodes and services, wh
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from podqos.admission.policies import Cluster, Policies
 from podqos.advice.checks.finding import CheckedObject
 from podqos.manifest.kubelet import Notation
 from podqos.model.disruption import PodDisruptionBudget
@@ -19,9 +19,6 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.service import Service
-
-if TYPE_CHECKING:
-    from podqos.admission.policies import Cluster
 
 
 class LocatedWorkload(Struct, frozen=True, gc=False):
@@ -49,10 +46,10 @@ class Resize(Struct, frozen=True):
 
 
 class ClusterObjects(Struct, frozen=True):
-    """Everything but the workloads."""
+    """Everything but the workloads. What has a namespace names it, here as in workloads."""
 
-    cluster: Cluster | None = None
-    """The policies of all namespaces; None where there are none."""
+    cluster: Cluster = Cluster(Policies())
+    """The policies of all namespaces."""
     services: tuple[Service, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     nodes: tuple[Node, ...] = ()

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from podqos.advice.checks.finding import CheckedObject, Effect, Finding
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, Variant
+from podqos.advice.checks.view import CLASS_RANK, Context, Variant
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import RankKey, Signal
-from podqos.model.pod import Container, Pod, QOSClass
+from podqos.model.pod import Container, Pod
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
@@ -26,7 +26,6 @@ from podqos.survival.orders import Orders, both_orders
 
 _WITHOUT_ANYTHING_BYTES = 256 << 20
 _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
-_CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 
 def compare(
@@ -121,7 +120,7 @@ def _outliving(
 
 
 def _importance(sketch: Sketch) -> tuple[int, int, str, str]:
-    return sketch.priority, _CLASS_RANK[sketch.qos_class], sketch.subject.key, sketch.subject.kind
+    return sketch.priority, CLASS_RANK[sketch.qos_class], sketch.subject.key, sketch.subject.kind
 
 
 def _orders(pods: Mapping[str, Pod], context: Context) -> Orders:

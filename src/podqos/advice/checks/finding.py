@@ -173,7 +173,6 @@ class CheckedObject(Struct, frozen=True, gc=False):
     name: str
     namespace: str = ""
     """Empty for what has none."""
-    api_version: str = ""
     source: str = ""
     """The file."""
     place: Place | None = None

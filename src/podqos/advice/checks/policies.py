@@ -22,10 +22,10 @@ from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Findin
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import Context, View
+from podqos.advice.checks.view import CLASS_RANK, Context, View
 from podqos.errors import InvalidManifest
 from podqos.manifest.plain import format_path, parse_path
-from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.pod import PodStatus
 from podqos.model.policy import LimitRange
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, NO_RESOURCES, QOS_RESOURCES, ResourceRequirements
@@ -34,7 +34,6 @@ from podqos.wording import listed
 
 _LIMIT_RANGER_STEPS = (Step.LIMIT_RANGER, Step.LIMIT_RANGER_AGAIN, Step.CLUSTER_RESOURCE_OVERRIDE)
 _OVERRIDE = "the ClusterResourceOverride"
-_CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 _LIMIT_RANGER = "Kubernetes: plugin/pkg/admission/limitranger/admission.go"
 _QUOTA = "Kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go"
 
@@ -365,10 +364,8 @@ def conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Find
 
 def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
     """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
-    if context.surroundings.cluster is None:
-        return
     by_namespace: dict[str, list[LimitRange]] = {}
-    for each in context.cluster.policies.limit_ranges:
+    for each in context.policies.limit_ranges:
         by_namespace.setdefault(each.metadata.namespace, []).append(each)
     for _, limit_ranges in sorted(by_namespace.items()):
         for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
@@ -416,7 +413,7 @@ def injected(view: View) -> None:
             continue
         after = view.context.admit(replace(view.workload, pod=replace(injection.pod, status=PodStatus())))
         qos_class = classify(after.first.pod, view.options.profile).qos_class
-        if _CLASS_RANK[qos_class] < _CLASS_RANK[view.stored_class]:
+        if CLASS_RANK[qos_class] < CLASS_RANK[view.stored_class]:
             added = tuple(dict.fromkeys(each.container.name for each in injection.added))
             view.report(
                 INJECTOR_DOWNGRADE,

@@ -13,7 +13,7 @@ from podqos.advice.checks.classes import request_paths
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.sketch import Sketch
-from podqos.advice.checks.view import DEFAULT_NAMESPACE, Context, View
+from podqos.advice.checks.view import Context, View
 from podqos.model.pod import QOSClass
 from podqos.model.selector import selects
 from podqos.wording import listed
@@ -303,10 +303,8 @@ def budget(view: View) -> None:
     if not budgets or view.stored_class is QOSClass.GUARANTEED:
         return
     metadata = view.pod.metadata
-    namespace = metadata.namespace or DEFAULT_NAMESPACE
     for each in budgets:
-        in_namespace = (each.metadata.namespace or DEFAULT_NAMESPACE) == namespace
-        if in_namespace and selects(each.spec.selector, metadata.labels):
+        if each.metadata.namespace == metadata.namespace and selects(each.spec.selector, metadata.labels):
             facts = BudgetIsNoShield(each.metadata.name, view.stored_class)
             view.report(BUDGET_IS_NO_SHIELD, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
 

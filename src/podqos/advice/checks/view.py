@@ -6,9 +6,9 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -30,7 +30,6 @@ from podqos.advice.checks.finding import (
 )
 from podqos.eviction.usage import request_of
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, Pod, PodStatus, QOSClass, Workload
-from podqos.model.policy import LimitRange, ResourceQuota, RuntimeClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.model.service import Service
@@ -38,17 +37,14 @@ from podqos.qos.classes import classify
 from podqos.qos.oom import oom_scores, pod_qos_class
 
 if TYPE_CHECKING:
-    from podqos.admission.policies import Cluster
     from podqos.admission.refusal import Missing
     from podqos.admission.workloads import WorkloadAdmission
 
-Namespaced = TypeVar("Namespaced", LimitRange, ResourceQuota, Workload, Pod)
-
-DEFAULT_NAMESPACE = "default"
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
 """Says of a workload that somebody waits for its answers."""
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
+CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 _YES = ("true", "yes")
 _NO_DISK_REQUEST = Consequence(Effect.DISK, disk_request="0")
 
@@ -72,62 +68,44 @@ class Context:
         self.resizes = resizes
         self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options
-        cluster = surroundings.cluster
-        given = () if cluster is None else cluster.policies.priority_classes
+        policies = surroundings.cluster.policies
+        given = policies.priority_classes
         self.knows_priorities = any(each not in SYSTEM_CLASSES for each in given)
         named = {each.metadata.name for each in given}
         self.priority_classes = (*(each for each in SYSTEM_CLASSES if each.metadata.name not in named), *given)
+        self.policies = replace(policies, priority_classes=self.priority_classes)
+        """With the classes that every API server has."""
         self.has_static_cpu_manager = any(
             each.configuration.cpu_manager_policy == "static" for each in surroundings.kubelets
         )
-        self._has_override = cluster is not None and cluster.policies.override is not None
-        self._runtime_classes = () if cluster is None else _names(cluster.policies.runtime_classes)
-        self._governed: set[str] = set()
-        if cluster is not None:
-            governing: tuple[LimitRange | ResourceQuota, ...] = (
-                *cluster.policies.limit_ranges,
-                *cluster.policies.resource_quotas,
-            )
-            self._governed.update(each.metadata.namespace or DEFAULT_NAMESPACE for each in governing)
+        self._runtime_classes = {each.metadata.name for each in policies.runtime_classes}
+        self._governed = {each.metadata.namespace for each in policies.limit_ranges}
+        self._governed |= {each.metadata.namespace for each in policies.resource_quotas}
         self._priorities: dict[str, int] = {}
         self._services: dict[str, list[Service]] = {}
         for service in surroundings.services:
-            self._services.setdefault(service.metadata.namespace or DEFAULT_NAMESPACE, []).append(service)
+            self._services.setdefault(service.metadata.namespace, []).append(service)
 
     def has_policies(self, pod: Pod) -> bool:
         """Whether admission does more with a pod than give it its priority and what follows from the manifest."""
-        if (pod.metadata.namespace or DEFAULT_NAMESPACE) in self._governed or self._has_override:
+        if pod.metadata.namespace in self._governed or self.policies.override is not None:
             return True
         return pod.spec.runtime_class_name in self._runtime_classes
-
-    @cached_property
-    def cluster(self) -> Cluster:
-        """The policies with every object in a namespace, and with the classes that every API server has."""
-        from podqos.admission.policies import Cluster, Policies
-
-        cluster = self.surroundings.cluster or Cluster(Policies())
-        policies = replace(
-            cluster.policies,
-            priority_classes=self.priority_classes,
-            limit_ranges=tuple(_in_a_namespace(each) for each in cluster.policies.limit_ranges),
-            resource_quotas=tuple(_in_a_namespace(each) for each in cluster.policies.resource_quotas),
-        )
-        return replace(cluster, policies=policies)
 
     def admit(self, workload: Workload) -> WorkloadAdmission:
         """Take a workload through admission, alone. Classes that were not given are taken to exist."""
         from podqos.admission.workloads import Admissions
 
         pod = workload.pod
-        policies, _ = with_assumed_classes(self.cluster.policies, pod)
+        policies, _ = with_assumed_classes(self.policies, pod)
         # What it states wrongly itself would end admission before the policies are asked.
         spec = replace(pod.spec, priority=None, preemption_policy="")
-        workload = replace(_in_a_namespace(workload), pod=replace(_in_a_namespace(pod), spec=spec))
-        return Admissions(replace(self.cluster, policies=policies), self.options.profile).create(workload)
+        cluster = replace(self.surroundings.cluster, policies=policies)
+        return Admissions(cluster, self.options.profile).create(replace(workload, pod=replace(pod, spec=spec)))
 
     def missing_classes(self, pod: Pod) -> tuple[Missing, ...]:
         """Return the classes that a pod names and that were not given."""
-        return with_assumed_classes(self.cluster.policies, pod)[1]
+        return with_assumed_classes(self.policies, pod)[1]
 
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
@@ -144,9 +122,7 @@ class Context:
 
     def service_for(self, pod: Pod) -> str | None:
         """Return the name of a Service that sends traffic to a pod."""
-        if not self._services:
-            return None
-        namespace = pod.metadata.namespace or DEFAULT_NAMESPACE
+        namespace = pod.metadata.namespace
         for service in self._services.get(namespace, ()):
             if service.sends_traffic_to(namespace, pod.metadata.labels):
                 return service.metadata.name
@@ -180,7 +156,6 @@ class View:
         self.findings: list[Finding] = []
         self.variants: list[Variant] = []
         """Pods that findings compare with others, instead of the workload's own."""
-        self._standing: PodStanding | None = None
 
     def _admit(self) -> None:
         self.admission = self.context.admit(self.workload)
@@ -205,12 +180,10 @@ class View:
         described = (self.workload.metadata.annotations, self.pod.metadata.annotations)
         return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
 
-    @property
+    @cached_property
     def standing(self) -> PodStanding:
         """Where its pods stand when memory runs short."""
-        if self._standing is None:
-            self._standing = standing(self.stored, self.stored_class, self.priority, self.context)
-        return self._standing
+        return standing(self.stored, self.stored_class, self.priority, self.context)
 
     def running(self) -> Pod:
         """Return the stored pod with its priority, for comparing."""
@@ -316,14 +289,3 @@ def _running(pod: Pod) -> list[str]:
 def with_priority(pod: Pod, priority: int) -> Pod:
     """Return the pod as the priority plug-in leaves it."""
     return pod if pod.spec.priority == priority else replace(pod, spec=replace(pod.spec, priority=priority))
-
-
-def _names(classes: Iterable[RuntimeClass]) -> frozenset[str]:
-    return frozenset(each.metadata.name for each in classes)
-
-
-def _in_a_namespace(item: Namespaced) -> Namespaced:
-    """Return an object that names no namespace in the one where it would be created."""
-    if item.metadata.namespace:
-        return item
-    return replace(item, metadata=replace(item.metadata, namespace=DEFAULT_NAMESPACE))

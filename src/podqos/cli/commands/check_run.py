@@ -30,6 +30,7 @@ from podqos.library.inputs.files import STDIN, existing_files, manifest_files, r
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
+from podqos.wording import counted
 
 # So many entries of a baseline are told one by one.
 _STALE_SHOWN = 10
@@ -189,7 +190,7 @@ class CheckRun:
         ]
         unseen = [entry for entry in checked.gate.baseline.findings if entry.object_key not in checked.object_keys]
         write_baseline(path, Baseline(tuple(sorted([*baseline_of(known).findings, *unseen]))))
-        print(f"{path}: {len(known)} known finding{'' if len(known) == 1 else 's'}", file=sys.stderr)
+        print(f"{path}: {counted(len(known), 'known finding')}", file=sys.stderr)
         return 0
 
     # ---- output --------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from podqos.advice.fixes.patches import ObjectPatch
 from podqos.manifest.edits.apply import CannotEdit, Reason
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
 from podqos.report.text.style import Style
+from podqos.wording import counted
 
 _REASONS = {
     Reason.TEMPLATE: "it is a template ({{ }}): change its values, or render it first",
@@ -66,7 +67,7 @@ def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches:
     """Yield what became of each finding that has a patch, file by file, and the patches to apply by hand."""
     verb = "fixed" if is_written else "would fix"
     for file in fixes.files:
-        yield style.strong(f"{file.source}: {verb} {_count(len(file.findings), 'finding')}")
+        yield style.strong(f"{file.source}: {verb} {counted(len(file.findings), 'finding')}")
         for finding in file.findings:
             yield f"  {_name(finding)}"
     for refused in fixes.refused:
@@ -101,7 +102,3 @@ def by_hand(patch: ObjectPatch, namespace: str, style: Style) -> Iterator[str]:
 def _name(finding: Finding) -> str:
     container = f" container {finding.container}" if finding.container else ""
     return f"{finding.check} {finding.subject.kind} {finding.subject.key}{container}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

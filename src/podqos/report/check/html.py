@@ -16,6 +16,7 @@ from podqos.advice.checks.check import Check
 from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.table import left_out
 from podqos.report.check.value import CheckReport, FindingReport
+from podqos.wording import counted
 
 # What HTML cannot hold, not even escaped.
 _NOT_HTML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -85,8 +86,8 @@ def escape(text: str) -> str:
 
 def _headline(report: CheckReport) -> str:
     summary = report.summary
-    found = f"{summary.findings} finding{'' if summary.findings == 1 else 's'}" if summary.findings else "no findings"
-    return f"{found} about {summary.objects} object{'' if summary.objects == 1 else 's'}"
+    found = counted(summary.findings, "finding") if summary.findings else "no findings"
+    return f"{found} about {counted(summary.objects, 'object')}"
 
 
 def _numbers(report: CheckReport) -> Iterator[str]:

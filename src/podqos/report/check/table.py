@@ -8,6 +8,7 @@ from itertools import groupby
 from podqos.advice.checks.gate import CheckSummary
 from podqos.report.check.value import CheckReport, FindingReport
 from podqos.report.text.style import Style, wrapped
+from podqos.wording import counted
 
 _INDENT = " " * 4
 _LABEL = 5
@@ -53,20 +54,20 @@ def _shown(text: str) -> str:
 def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
     """Yield how much there is, and where more is said."""
     summary = report.summary
-    checked = f"{_number(summary.objects, 'object')} in {_number(summary.files, 'file')}"
+    checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
     if summary.findings:
         parts = [
             f"{count:,} {style.severity(name)}{'' if count == 1 else 's'}"
             for name, count in (("error", summary.errors), ("warning", summary.warnings), ("info", summary.infos))
             if count
         ]
-        yield f"{_number(summary.findings, 'finding')} ({', '.join(parts)}) about {checked}"
+        yield f"{counted(summary.findings, 'finding')} ({', '.join(parts)}) about {checked}"
     else:
         yield f"no findings about {checked}"
     yield from (f"  {line}" for line in left_out(summary))
     fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
     if fixable:
-        yield f"  {_number(fixable, 'finding')} can be mended with --fix (--diff shows how)"
+        yield f"  {counted(fixable, 'finding')} can be mended with --fix (--diff shows how)"
     checks = sorted({item.check for item in report.items})
     if checks:
         yield style.faint(f"  podqos check --explain {checks[0]} tells more about a check")
@@ -80,7 +81,3 @@ def left_out(summary: CheckSummary) -> Iterator[str]:
         yield f"{summary.in_baseline} known from the baseline"
     if summary.below_min_severity:
         yield f"{summary.below_min_severity} below the least severity"
-
-
-def _number(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
