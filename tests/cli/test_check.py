@@ -130,9 +130,8 @@ def test_stated_memory_counts_before_a_node_and_both_leave_nothing_assumed(capsy
 
 def test_services_and_budgets_without_a_namespace_are_in_that_of_the_option(capsys):
     budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n"
-    write(
-        f"{CHECKS['PQ104'].example.text}---\n{budget}spec: {{minAvailable: 1, selector: {{matchLabels: {{app: web}}}}}}\n"
-    )
+    budget += "spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}\n"
+    write(f"{CHECKS['PQ104'].example.text}---\n{budget}")
 
     for namespace in ("default", "shop"):
         _, out, _ = check(capsys, "web.yaml", "-n", namespace, "-o", "json")
