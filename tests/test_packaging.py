@@ -36,7 +36,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
-    for name in ("__init__.py", "report/__init__.py", "cli/main.py"):
+    for name in ("__init__.py", "version.py", "report/__init__.py", "cli/main.py"):
         (tmp_path / "src/podqos" / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / "src/podqos" / name, tmp_path / "src/podqos" / name)
     (tmp_path / "scenarios").mkdir()
@@ -117,7 +117,7 @@ def release(tmp_path):
     (tmp_path / "tools").mkdir()
     shutil.copy(ROOT / "tools/release_notes.py", tmp_path / "tools")
     (tmp_path / "src/podqos").mkdir(parents=True)
-    (tmp_path / "src/podqos/__init__.py").write_text('__version__ = "1.2.3"\n')
+    (tmp_path / "src/podqos/version.py").write_text('__version__ = "1.2.3"\n')
 
     def notes(changelog: str, *names: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "CHANGELOG.md").write_text(changelog)
@@ -173,7 +173,7 @@ def test_a_release_without_notes_is_refused(release, changelog, name, complaint)
 
 
 def test_the_changelog_has_something_to_say_about_the_next_release_or_this_one():
-    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/__init__.py").read_text())[1]
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/podqos/version.py").read_text())[1]
     done = [run(sys.executable, "tools/release_notes.py", name, cwd=ROOT) for name in ("unreleased", f"v{version}")]
     assert any(each.returncode == 0 and each.stdout for each in done)
 

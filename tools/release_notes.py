@@ -22,9 +22,9 @@ def section(changelog: str, name: str) -> str:
 def main(release: str = "unreleased") -> str:
     """Print the notes of a release; return an error message, or nothing."""
     name = "Unreleased" if release.lower() == "unreleased" else release.removeprefix("v")
-    (version,) = re.findall(r'^__version__ = "(.+)"$', (ROOT / "src/podqos/__init__.py").read_text(), re.MULTILINE)
+    (version,) = re.findall(r'^__version__ = "(.+)"$', (ROOT / "src/podqos/version.py").read_text(), re.MULTILINE)
     if name not in {"Unreleased", version}:
-        return f"the package is {version}, not {name}: change __version__ in src/podqos/__init__.py"
+        return f"the package is {version}, not {name}: change __version__ in src/podqos/version.py"
     notes = section((ROOT / "CHANGELOG.md").read_text(), name)
     if not notes:
         return f"CHANGELOG.md says nothing under [{name}]: head what is released with `## [{name}] – YYYY-MM-DD`"

@@ -86,7 +86,7 @@ class NodeStage:
 
     def lose_agent(self) -> None:
         """Go on with another node, to which the first one has left no word."""
-        self.node.watch.close()
+        self.node.world.memory_watch.close()
         self.node.runtime.close(end=False)
         self.node._release()
         self.node = self._made()
