@@ -308,6 +308,16 @@ def test_a_larger_limit_of_local_storage_saves_a_pod_that_exceeded_it():
     assert (counterfactual.container, counterfactual.amount) == ("main", 3 * GI)
 
 
+def test_where_the_writable_layer_does_not_count_a_pod_is_saved_by_less_in_its_logs():
+    containers = container("app", limits="ephemeral-storage=1Gi"), container("other", limits="ephemeral-storage=8Gi")
+    report = pod_of("report", *containers)
+    stats = stats_of(report, rootfs=4 * GI, logs=2 * GI, ephemeral=6 * GI)
+    moment = short_of(Signal.PID, (report, stats), (pod("web"), None), layout=Layout.DEDICATED)
+    counterfactuals = _by_change(kubelet_counterfactuals(moment, "report"))
+    assert counterfactuals[PodChange.LESS].amount == GI
+    assert (counterfactuals[PodChange.LIMIT].container, counterfactuals[PodChange.LIMIT].amount) == ("app", 2 * GI)
+
+
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 16), st.integers(0, 3)), min_size=2, max_size=6))
 def test_a_counterfactual_says_who_would_have_been_first_instead(figures):
     node = snapshot(

@@ -1,8 +1,8 @@
 """What would have kept the kernel from killing a container: its choice, made again with one thing changed.
 
 An OOM goes on killing until enough is free. So a container is spared only if those with a higher badness free what is
-lacking; each is counted with its worst process alone, and of equals the container itself is taken first, because which
-of them the kernel scans last is chance. Between two kills it takes what it was waiting for, and counts with that.
+lacking; each is counted with its worst process alone, and of those as close as the kernel's own counting the container
+itself is taken first, because that is chance. Between two kills it takes what it was waiting for, and counts with that.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from podqos.survival.counterfactual import (
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
 from podqos.survival.pod_changes import MIB, edits_for, guaranteed, holder_of, resources_of, with_request
 from podqos.survival.processes import ContainerProcesses, container_processes
+
+_CLOSE_PAGES = MIB // 4 // PAGE_BYTES
+"""The kernel counts memory in batches per CPU: of two processes closer than that either may be chosen."""
 
 
 class KernelMoment(Struct, frozen=True, gc=False):
@@ -124,11 +127,11 @@ class _Trial:
     def decision(self, containers: Mapping[_Key, ContainerProcesses], own: frozenset[str]) -> SecondDecision:
         """Decide, and say where the container stands."""
         killed = kernel_order(tuple(containers.values()), self.moment.domain)
-        order = sorted(killed, key=lambda each: (-each.worst.points, each.pod.metadata.uid not in own))
+        order = sorted(killed, key=lambda each: -self._points(each, own, grown=False))
         if order and _freed_bytes(order[0]) >= self.moment.lacking_bytes:
             taken = [order[0].pod]
         else:
-            grown = sorted(killed, key=lambda each: (-self._points(each, own), each.pod.metadata.uid not in own))
+            grown = sorted(killed, key=lambda each: -self._points(each, own, grown=True))
             taken = [each.pod for each in _until_enough(grown, self.moment.lacking_bytes)]
         place = next(
             (at for at, each in enumerate(order, start=1) if (each.pod.metadata.uid, each.usage.name) == self.victim),
@@ -136,11 +139,13 @@ class _Trial:
         )
         return SecondDecision.of(self.uid, own, taken, place, len(containers) - 1)
 
-    def _points(self, killed: KilledContainer, own: frozenset[str]) -> int:
-        """Return a badness, of the own containers with what they take as soon as there is any."""
+    def _points(self, killed: KilledContainer, own: frozenset[str], *, grown: bool) -> int:
+        """Return a badness, of the own containers as bad as it may be: ``grown`` is with all they wait for."""
         uid, usage = killed.pod.metadata.uid, killed.usage
-        withheld = self.moment.withheld_bytes.get((uid, usage.name), 0) if uid in own else 0
-        return killed.worst.points - (-withheld // PAGE_BYTES // max(1, usage.processes))
+        if uid not in own:
+            return killed.worst.points
+        withheld = self.moment.withheld_bytes.get((uid, usage.name), 0) if grown else 0
+        return killed.worst.points + _CLOSE_PAGES - (-withheld // PAGE_BYTES // max(1, usage.processes))
 
 
 def _until_enough(order: list[KilledContainer], lacking_bytes: int) -> Iterator[KilledContainer]:

@@ -19,7 +19,7 @@ from podqos.eviction.local_storage import LocalStorageExcess, LocalStorageLimit
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
 from podqos.eviction.observation import Observation
 from podqos.eviction.ranking import RankedPod, Ranking, rank
-from podqos.eviction.signals import SIGNALS, DiskUse, SignalRow
+from podqos.eviction.signals import SIGNALS, DiskUse, Layout, SignalRow
 from podqos.eviction.usage import disk_bytes, memory_bytes
 from podqos.model.pod import Pod
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
@@ -261,9 +261,13 @@ def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counte
         holders = [name for name in limited if excess.name in {"", name}]
     yield from islice((counterfactual for name in holders for counterfactual in _limit_of(trial, excess, name)), 1)
 
+    layer_counts = trial.moment.config.layout in {Layout.SINGLE, Layout.CONTAINERS_APART}
+
     def counts(use: DiskUse, name: str) -> bool:
         if kind is LocalStorageLimit.POD:
             return True
+        if use is DiskUse.ROOTFS and not layer_counts:
+            return False
         return (use is DiskUse.LOCAL_VOLUMES) == (kind is LocalStorageLimit.EMPTY_DIR) and name == excess.name
 
     yield from _less(
