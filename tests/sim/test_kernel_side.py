@@ -13,9 +13,11 @@ from podqos.model.kubelet_config import KubeletConfiguration, MemorySwapConfigur
 from podqos.model.pod import EmptyDir, Volume
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
+from podqos.sim.node.recording import Recorder
+from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import SystemDemand, VolumeDemand
 from podqos.sim.scenario.scenario import Filesystem
-from sim.worlds import GI, MI, lines, node, ramp, run, using, workload
+from sim.worlds import GI, MI, lines, node, ramp, run, scenario, using, workload
 
 
 def kills(done) -> list[tuple[float, str, OOMKill]]:
@@ -238,3 +240,31 @@ def test_a_volume_in_memory_counts_against_the_limit():
     demand = using(10 * MI, volumes={"cache": VolumeDemand(once(0, 180 * MI, 10))})
     seconds, *_ = first_kill(run(workload(made, demand)))
     assert seconds == pytest.approx(5.0, abs=1e-4)
+
+
+ALMOST_FULL = 150 * MI - 10
+
+
+def test_page_cache_without_room_costs_an_event_now_and_then_and_not_one_for_every_byte():
+    """Ten bytes are left below the limit, and seven more are read every microsecond."""
+    done = run(workload(pod("a", limits="memory=150Mi"), using(ALMOST_FULL, inactive_file_bytes=ramp(0, 400 * MI, 60))))
+    assert done.tallies.events < 1000
+    assert kills(done) == []
+
+
+def test_page_cache_without_room_does_not_change_when_somebody_dies():
+    anon = Curve(((0, ALMOST_FULL), (30 * SECOND_US, ALMOST_FULL), (40 * SECOND_US, 200 * MI)))
+    alone, cached = (
+        first_kill(run(workload(pod("a", limits="memory=150Mi"), using(anon, **cache))))[:2]
+        for cache in ({}, {"inactive_file_bytes": ramp(0, 400 * MI, 60)})
+    )
+    assert cached == alone
+
+
+def test_page_cache_grows_again_once_there_is_room():
+    anon = Curve(((0, ALMOST_FULL), (30 * SECOND_US, ALMOST_FULL), (30 * SECOND_US, 0)))
+    recorder = Recorder()
+    cached = using(anon, active_file_bytes=ramp(0, 60 * MI, 60))
+    simulate(scenario(workload(pod("a", limits="memory=150Mi"), cached)), recorder=recorder)
+    (last,) = recorder.nodes["n"].moments[-1].pods.values()
+    assert 29 * MI <= last.active_file_bytes <= 30 * MI

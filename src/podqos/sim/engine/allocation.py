@@ -19,6 +19,7 @@ class Allocation(Flow):
 
     __slots__ = (
         "_gauges",
+        "_is_paused",
         "_lived",
         "_offset_us",
         "_parts",
@@ -46,6 +47,7 @@ class Allocation(Flow):
         self._stepped_us = -1
         self._offset_us = started_us if curve.clock is Clock.CONTAINER else 0
         self._parts = self._lived = 1
+        self._is_paused = False
         self._version = 0
         self._follow(started_us)
 
@@ -93,8 +95,29 @@ class Allocation(Flow):
 
     def take(self, time_us: int, amount: int) -> None:
         """Take so many whole units away."""
+        self._resume(time_us)
         self.debt += amount << FRACTION_BITS
         self._follow(time_us)
+
+    def pause(self, time_us: int, pause_us: int) -> None:
+        """Do not rise for a while, at most up to the next bend: what the curve adds until then is taken as it comes."""
+        end_us = self.curve.piece(time_us - self._offset_us).end_us
+        if self.slope <= 0 or end_us is None:
+            return
+        resumed_us = min(time_us + pause_us, end_us + self._offset_us - 1)
+        if resumed_us <= time_us:
+            return
+        self._version += 1
+        self._is_paused = True
+        version = self._version
+
+        def resume(now_us: int) -> None:
+            if version == self._version:
+                self._resume(now_us)
+                self._follow(now_us)
+
+        self._planner(resumed_us, EventPriority.DEMAND, resume)
+        self._set(time_us, self.fine(time_us), 0)
 
     def shrink(self, time_us: int, lived: int, parts: int) -> None:
         """Hold only ``lived`` of ``parts`` from now on: some of the processes behind it are gone."""
@@ -104,6 +127,13 @@ class Allocation(Flow):
     def step(self, time_us: int) -> int:
         """Return by how much what is held has stepped up at this very time, in whole units."""
         return self._step >> FRACTION_BITS if self._stepped_us == time_us else 0
+
+    def _resume(self, time_us: int) -> None:
+        """Owe what the curve has added in a pause."""
+        if self._is_paused:
+            self._is_paused = False
+            local_us = time_us - self._offset_us
+            self.debt = _fine(self.curve.piece(local_us), local_us) - self.fine(time_us)
 
     def _follow(self, time_us: int) -> None:
         self._version += 1

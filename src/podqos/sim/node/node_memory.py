@@ -29,6 +29,11 @@ from podqos.sim.node.pods import SimContainer
 LEAST_BATCH_BYTES = 1 << 20
 """A cgroup at its limit gives back at least so much at a time, if it has it, or a sixteenth of all it can give."""
 
+_THRASHING_BYTES = 1 << 16
+"""Page cache of which less than this is all that could be taken has no room: it is dropped as fast as it is read."""
+_THRASHING_US = SECOND_US
+"""How long such a cache is left at nothing before it may try again; each byte of it would be an event otherwise."""
+
 RETRY_US = 60 * SECOND_US
 """How often the kubelet writes the cgroups of the classes again (periodicQOSCgroupUpdateInterval)."""
 
@@ -185,7 +190,14 @@ class NodeMemory:
         memory = self._laid_out(time_us)
         gainable = reclaimable_bytes(memory, group.path)
         batch = max(LEAST_BATCH_BYTES, gainable // 16)
-        return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
+        taken = reclaim(memory, group.path, lacking_bytes + batch)
+        gained = self._take(taken, time_us)
+        if gained < _THRASHING_BYTES:
+            for each in taken:
+                allocation = None if each.kind is Kind.ANON else self._want(each)
+                if allocation is not None:
+                    allocation.pause(time_us, _THRASHING_US)
+        return gained
 
     def _kswapd(self, time_us: int) -> None:
         """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
