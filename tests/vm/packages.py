@@ -5,6 +5,7 @@ What the system has is used; the rest is unpacked into the project's cache (``de
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from vm import images
 PACKAGES = Packages("vm")
 CACHE = PACKAGES.folder
 KERNEL_FOLDER = CACHE / "kernel"
+ASKED_FOR = "PODQOS_TEST_VM"
 FIRMWARE = ("usr/share/qemu", "usr/share/seabios")
 
 
@@ -59,6 +61,8 @@ def parts() -> Parts:
     architecture = ARCHITECTURES.get(platform.machine())
     if architecture is None:
         raise Missing(f"there is none for {platform.machine()}, only for {' and '.join(ARCHITECTURES)}")
+    if platform.machine() != "x86_64" and not os.environ.get(ASKED_FOR):
+        raise Missing(f"on {platform.machine()} its emulation takes many minutes: set {ASKED_FOR}=1 to run it")
     try:
         return _parts(architecture)
     except (OSError, subprocess.SubprocessError) as error:
