@@ -30,17 +30,22 @@ _HOW = "kind: KubeletConfiguration, kubeletconfig (of /configz) or kubeletArgume
 class Notation(Enum):
     """How a kubelet's settings are written; the value is the way from the document to them."""
 
-    CONFIGURATION = ()
-    CONFIGZ = ("kubeletconfig",)
-    KUBELET_CONFIG = ("spec", "kubeletConfig")
-    ARGUMENTS = ("kubeletArguments",)
+    CONFIGURATION = ""
+    CONFIGZ = "kubeletconfig"
+    KUBELET_CONFIG = "spec.kubeletConfig"
+    ARGUMENTS = "kubeletArguments"
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The way from the document to the settings, step by step."""
+        return tuple(self.value.split(".")) if self.value else ()
 
     def place(self, field: str) -> str:
         """Return where a field of the configuration stands in a document of this notation."""
         path: FieldPath = parse_path(field.replace('"', ""))
         if self is Notation.ARGUMENTS:
             path = (flag_of(str(path[0])) or "",) if path else ()
-        return format_path(step for step in (*self.value, *path) if step != "")
+        return format_path(step for step in (*self.path, *path) if step != "")
 
 
 class KubeletSettings(Struct, frozen=True):
@@ -110,7 +115,7 @@ def _notation(value: Mapping[str, Plain]) -> Notation | None:
 
 def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
     value: Plain = document
-    for step in notation.value:
+    for step in notation.path:
         value = value.get(step) if isinstance(value, dict) else None
     arguments = None
     if notation is Notation.ARGUMENTS:
@@ -120,7 +125,7 @@ def _read(document: dict[str, Plain], notation: Notation) -> KubeletSettings:
     elif isinstance(value, dict) or value is None:
         fields, other_flags = dict(value or {}), ()
     else:
-        raise InvalidConfiguration("must be a mapping", where=format_path(notation.value), fix="write its fields below")
+        raise InvalidConfiguration("must be a mapping", where=format_path(notation.path), fix="write its fields below")
     # Only the kubelet's own file says what it is.
     identity = {} if notation is Notation.CONFIGURATION else {"apiVersion": API_VERSION, "kind": KIND}
     try:
@@ -136,7 +141,7 @@ def _from_arguments(value: Plain) -> tuple[dict[str, object], tuple[str, ...]]:
     try:
         given = fields_from_arguments(_arguments(value))
     except InvalidConfiguration as error:
-        path = (*Notation.ARGUMENTS.value, *filter(None, (error.where,)))
+        path = (*Notation.ARGUMENTS.path, *filter(None, (error.where,)))
         raise InvalidConfiguration(error.what, where=format_path(path), fix=error.fix) from None
     return given.fields, given.ignored
 

@@ -17,4 +17,4 @@ def ignored_problems(
     """Yield the one warning about settings that were accepted, if there is anything to tell."""
     words = ignored_words(settings.ignored_by(reader))
     if words:
-        yield Problem(source, *place, Severity.WARNING, format_path(settings.notation.value), words)
+        yield Problem(source, *place, Severity.WARNING, format_path(settings.notation.path), words)

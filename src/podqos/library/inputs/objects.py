@@ -309,7 +309,7 @@ class Objects:
                 self.note(found.source.problem(other.place, error.where, error.what, error.fix))
                 continue
             assert settings is not None
-            at = found.source.lookup.locate(other.place, settings.notation.value)
+            at = found.source.lookup.locate(other.place, settings.notation.path)
             self.note(*ignored_problems(settings, found.source.path, at))
             yield KubeletObject(settings, found)
 
