@@ -61,7 +61,7 @@ class FlagFile(Struct, frozen=True):
             assert index is not None
             old = self.arguments[flag][index]
             new = ",".join(self._rewritten(flag, part, entries) for part in old.split(","))
-            yield FieldEdit(format_path((*Notation.ARGUMENTS.value, flag, index)), new, old)
+            yield FieldEdit(format_path((*Notation.ARGUMENTS.path, flag, index)), new, old)
 
     def _whole_edit(self, field: str, value: object) -> FieldEdit:
         flag = flag_of(field)
