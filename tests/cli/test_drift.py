@@ -360,3 +360,17 @@ def test_the_published_schema_is_the_one_of_the_output(capsys):
     main(["drift", "--schema"])
     published = ROOT / "docs" / "schema" / "drift.json"
     assert json.loads(capsys.readouterr().out) == json.loads(published.read_text())
+
+
+def test_a_change_of_resources_says_how_running_pods_get_it(tmp_path, capsys):
+    text = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
+        "  - {name: app, image: a, resources: {requests: {memory: 1Gi}, limits: {memory: %s}}}\n"
+    )
+    (tmp_path / "old.yaml").write_text(text % "4Gi")
+    (tmp_path / "new.yaml").write_text(text % "2Gi")
+    command = ["drift", str(tmp_path / "old.yaml"), str(tmp_path / "new.yaml")]
+    assert main(command) == 0
+    assert "running pods can be resized in place, without a restart" in capsys.readouterr().out
+    assert main([*command, "--kubernetes-version", "1.33"]) == 0
+    assert "needs new pods: the API server refuses a resize" in capsys.readouterr().out

@@ -56,6 +56,13 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
         return bool(self.uid or self.resource_version or self.creation_timestamp or self.managed_fields)
 
 
+class ContainerResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
+    """What an in-place resize of one resource does to the container."""
+
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
 class Container(Struct, frozen=True, gc=False, rename="camel"):
     """A container of any kind; which kind is decided by the list it stands in."""
 
@@ -64,6 +71,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     resources: ResourceRequirements = NO_RESOURCES
     restart_policy: str = ""
     ports: tuple[ContainerPort, ...] = ()
+    resize_policy: tuple[ContainerResizePolicy, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:

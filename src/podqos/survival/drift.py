@@ -27,6 +27,7 @@ from podqos.qos.oom import oom_scores, pod_qos_class
 from podqos.survival.differences import Difference, differences
 from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
 from podqos.survival.outlook import outlook
+from podqos.survival.resizing import ResizeVerdict, resizing
 
 _PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
@@ -147,6 +148,8 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
     """Where it goes first now."""
     moved_back: tuple[Overtaking, ...]
     """Where others go first now."""
+    resize: ResizeVerdict | None = None
+    """What it takes to give running pods the new resources; null where none changed."""
 
     @property
     def identity(self) -> Identity:
@@ -207,6 +210,9 @@ def drift(
             differences=changed.get(identity, ()),
             moved_ahead=tuple(ahead.get(identity, ())),
             moved_back=tuple(back.get(identity, ())),
+            resize=resizing(before.pods[identity].pod, after.pods[identity].pod, ranking.profile)
+            if changed.get(identity)
+            else None,
         )
         for identity in sorted({*before.pods, *after.pods})
     )

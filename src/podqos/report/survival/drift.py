@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from podqos.model.assumption import Assumption
 from podqos.survival.differences import Difference, DifferenceKind
 from podqos.survival.drift import DriftStatus, Order, Overtaking, WorkloadDrift
+from podqos.survival.resizing import ResizeVerdict, Resizing
 
 
 class DriftReport(Struct, frozen=True, rename="camel"):
@@ -64,6 +65,7 @@ def worded(drift: WorkloadDrift) -> WorkloadDrift:
         differences=tuple(replace(each, text=difference_words(each)) for each in drift.differences),
         moved_ahead=worded_moves(drift.moved_ahead, drift.workload),
         moved_back=worded_moves(drift.moved_back, drift.workload),
+        resize=None if drift.resize is None else replace(drift.resize, text=resize_words(drift.resize)),
     )
 
 
@@ -87,6 +89,17 @@ def difference_words(difference: Difference) -> str:
             return f"priority {difference.before} → {difference.after}"
         case _:
             return f"{where}: {difference.field} {difference.before or 'none'} → {difference.after or 'none'}"
+
+
+def resize_words(verdict: ResizeVerdict) -> str:
+    """Return what it takes to give running pods their new resources, in words."""
+    match verdict.outcome:
+        case Resizing.IN_PLACE:
+            return "running pods can be resized in place, without a restart"
+        case Resizing.RESTART:
+            return f"running pods can be resized in place; restarts: {', '.join(verdict.restarts)} (resizePolicy)"
+        case Resizing.REFUSED:
+            return f"needs new pods: the API server refuses a resize ({'; '.join(verdict.reasons)})"
 
 
 _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}

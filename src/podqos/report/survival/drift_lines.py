@@ -52,6 +52,8 @@ def movers(report: DriftReport) -> list[WorkloadDrift]:
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     """Yield what changed in a workload, and what follows from it for others."""
     yield from (difference.text for difference in workload.differences)
+    if workload.resize is not None:
+        yield workload.resize.text
     for moves in (workload.moved_ahead, workload.moved_back):
         yield from (move.text for move in moves[:_TOLD])
         if len(moves) > _TOLD:

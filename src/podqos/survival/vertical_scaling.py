@@ -1,0 +1,126 @@
+"""What a VerticalPodAutoscaler may make of a pod: its class and oom scores at the bounds of the autoscaler.
+
+The autoscaler's admission webhook replaces the requests of the containers (not of init containers) by its
+recommendation, kept between ``minAllowed`` and ``maxAllowed``. A limit keeps its proportion to the request, unless only
+requests are controlled: then it stays, and the request does not exceed it. What is recommended in between depends on
+usage and is not judged here.
+
+Source: kubernetes/autoscaler vertical-pod-autoscaler/pkg/utils/vpa (capping.go, limit_and_request_scaling.go).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from podqos.model.autoscaling import ContainerResourcePolicy, VerticalPodAutoscaler
+from podqos.model.pod import Container, Pod, QOSClass, Workload
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList
+from podqos.survival.decision import ExplainSettings, decide
+
+_OFF = "Off"
+# The least that the recommender recommends for a pod unless its flags say otherwise.
+_FLOOR = {CPU: Quantity.parse("25m"), MEMORY: Quantity.parse("250Mi")}
+
+
+class ScaledContainer(Struct, frozen=True, rename="camel"):
+    """A container at one bound."""
+
+    container: str
+    oom_score_adj: int | None
+    """Null where the autoscaler has no such bound for memory, and the score depends on it."""
+
+
+class ScaledPod(Struct, frozen=True, rename="camel"):
+    """A pod at one bound of its autoscaler."""
+
+    qos_class: QOSClass
+    containers: tuple[ScaledContainer, ...]
+
+
+class VerticalScaling(Struct, frozen=True, rename="camel"):
+    """What an autoscaler may make of the pods of a workload."""
+
+    autoscaler: str
+    update_mode: str
+    at_min_allowed: ScaledPod
+    at_max_allowed: ScaledPod
+
+
+def autoscaler_of(workload: Workload, autoscalers: Iterable[VerticalPodAutoscaler]) -> VerticalPodAutoscaler | None:
+    """Return the autoscaler that changes the pods of a workload; in mode ``Off`` it only recommends."""
+    metadata = workload.metadata
+    for autoscaler in autoscalers:
+        target = autoscaler.spec.target_ref
+        is_same = (target.kind, target.name) == (workload.kind, metadata.name)
+        namespace = autoscaler.metadata.namespace or "default"
+        if is_same and namespace == (metadata.namespace or "default") and autoscaler.mode != _OFF:
+            return autoscaler
+    return None
+
+
+def vertical_scaling(pod: Pod, autoscaler: VerticalPodAutoscaler, settings: ExplainSettings) -> VerticalScaling:
+    """Return what a stored pod is at both bounds."""
+    policies = {each.name: autoscaler.policy_for(each.name) for each in pod.spec.containers}
+    lowest = {name: policy.min_allowed for name, policy in policies.items()}
+    highest = {name: policy.max_allowed for name, policy in policies.items()}
+    return VerticalScaling(
+        autoscaler.metadata.name,
+        autoscaler.mode,
+        _at(pod, policies, lowest, settings),
+        _at(pod, policies, highest, settings),
+    )
+
+
+def _at(
+    pod: Pod,
+    policies: dict[str, ContainerResourcePolicy],
+    bounds: dict[str, ResourceList],
+    settings: ExplainSettings,
+) -> ScaledPod:
+    containers = tuple(_scaled(each, policies[each.name], bounds[each.name]) for each in pod.spec.containers)
+    scaled = replace(pod, spec=replace(pod.spec, containers=containers), status=replace(pod.status, qos_class=None))
+    decision = decide(scaled, settings)
+    is_open = {
+        name
+        for name, policy in policies.items()
+        if policy.mode != _OFF and MEMORY in policy.resources and MEMORY not in bounds[name]
+    }
+    depends = decision.qos_class is QOSClass.BURSTABLE
+    return ScaledPod(
+        decision.qos_class,
+        tuple(
+            ScaledContainer(score.container, None if depends and score.container in is_open else score.value)
+            for score in decision.oom_scores
+            if score.container in policies
+        ),
+    )
+
+
+def _scaled(container: Container, policy: ContainerResourcePolicy, bound: ResourceList) -> Container:
+    """Return a container with the amounts of a bound; where there is none, with some amount."""
+    if policy.mode == _OFF:
+        return container
+    stated = container.resources
+    requests, limits = dict(stated.requests), dict(stated.limits)
+    for resource in QOS_RESOURCES:
+        if resource not in policy.resources:
+            continue
+        was, limit = stated.requests.get(resource), stated.limits.get(resource)
+        amount = bound.get(resource) or was or _FLOOR[resource]
+        if policy.controlled_values == "RequestsOnly":
+            amount = amount if limit is None else min(amount, limit)
+        elif limit is not None:
+            limits[resource] = _in_proportion(limit, was, amount)
+        requests[resource] = amount
+    return replace(container, resources=replace(stated, requests=requests, limits=limits))
+
+
+def _in_proportion(limit: Quantity, request: Quantity | None, amount: Quantity) -> Quantity:
+    """Return the limit that is to ``amount`` as it was to the request; without a request it is the amount itself."""
+    if request is None or limit == request or not request.milli_value:
+        return amount
+    return Quantity.of_milli(limit.milli_value * amount.milli_value // request.milli_value, amount.format)
