@@ -268,3 +268,12 @@ def test_page_cache_grows_again_once_there_is_room():
     simulate(scenario(workload(pod("a", limits="memory=150Mi"), cached)), recorder=recorder)
     (last,) = recorder.nodes["n"].moments[-1].pods.values()
     assert 29 * MI <= last.active_file_bytes <= 30 * MI
+
+
+def test_page_cache_that_kswapd_takes_at_once_costs_an_event_now_and_then():
+    """Ten bytes are left above the low watermark, and seven more are read every microsecond."""
+    spec = node(watermarks=Watermarks(50 * MI, 60 * MI, 70 * MI))
+    demand = using(940 * MI - 10, inactive_file_bytes=ramp(0, 400 * MI, 60))
+    done = run(workload("a", demand), spec=spec)
+    assert done.tallies.events < 1000
+    assert kills(done) == []

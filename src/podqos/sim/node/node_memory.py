@@ -189,8 +189,11 @@ class NodeMemory:
     def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
         memory = self._laid_out(time_us)
         gainable = reclaimable_bytes(memory, group.path)
-        batch = max(LEAST_BATCH_BYTES, gainable // 16)
-        taken = reclaim(memory, group.path, lacking_bytes + batch)
+        return self._gain(memory, group.path, time_us, lacking_bytes + max(LEAST_BATCH_BYTES, gainable // 16))
+
+    def _gain(self, memory: Memory, path: str, time_us: int, wanted_bytes: int) -> int:
+        """Take back what there is of so much, and return how much that was."""
+        taken = reclaim(memory, path, wanted_bytes)
         gained = self._take(taken, time_us)
         if gained < _THRASHING_BYTES:
             for each in taken:
@@ -206,7 +209,7 @@ class NodeMemory:
         marks = self.machine.watermarks
         memory = self._laid_out(time_us)
         wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
-        self._take(reclaim(memory, ROOT, wanted), time_us)
+        self._gain(memory, ROOT, time_us, wanted)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
 
