@@ -17,8 +17,6 @@ from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from podqos.library.inputs.kubelet_node import Kubelet
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
@@ -171,19 +169,6 @@ def cores_option(text: str, option: str = "--cores") -> int:
     if not text.isdecimal() or not int(text):
         raise InvalidOption(f"{text!r} is no number of cores", where=option, fix="a whole number, for example 16")
     return int(text)
-
-
-def fraction_option(text: str, option: str, what: str, example: str, most: int | None = None) -> Fraction:
-    """Read a number above zero that need not be whole; ``what`` it is, in an error."""
-    from fractions import Fraction
-
-    try:
-        number = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        number = Fraction(0)
-    if number <= 0 or (most is not None and number > most):
-        raise InvalidOption(f"{text!r} is no {what}", where=option, fix=f"for example {example}")
-    return number
 
 
 def duration_option(text: str, option: str, least_us: int = 1) -> int:

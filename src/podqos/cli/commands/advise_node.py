@@ -8,7 +8,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.advice.sizing.node_settings import NodeNeeds
-from podqos.cli.options import add_value_option, amount_option, fraction_option, milli_option
+from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_value, say_assumptions
 from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
@@ -26,7 +26,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     add_value_option(node, "--system-cpu", milli_option, "cpu measured outside all pods, for example 300m", "CPU")
     about = "memory growth per second to hold against (default: full in ten minutes)"
     add_value_option(node, "--growth", amount_option, about)
-    share = partial(fraction_option, what="probability", example="0.95", most=1)
+    share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
     node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
     node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")

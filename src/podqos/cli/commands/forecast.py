@@ -16,8 +16,8 @@ from functools import partial
 from podqos.cli import options
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
-from podqos.errors import InvalidOption
 from podqos.library.forecast import forecast
+from podqos.library.numbers import positive_number
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
 from podqos.report.survival.forecast import csv_table, table
@@ -84,10 +84,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _share(text: str, option: str) -> Fraction:
-    try:
-        share = Fraction(text.removesuffix("%")) / 100
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
-        raise InvalidOption(f"{text!r} is no percentage above 0 up to 100", where=option, fix="for example 99")
-    return share
+    return positive_number(text.removesuffix("%"), option, "percentage above 0 up to 100", "99", most=100) / 100

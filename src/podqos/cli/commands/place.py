@@ -20,6 +20,7 @@ from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.files import find_files
+from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
@@ -54,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for resource, budget in DEFAULT_BUDGETS.items():
         default = f"{float(budget):g}"
         about = f"how much the {resource} limits of a node may add up to, in times its allocatable"
-        read = partial(options.fraction_option, what="ratio", example="1.5")
+        read = partial(positive_number, what="ratio", example="1.5")
         options.add_value_option(parser, f"--{resource}-budget", read, about, "RATIO", default=default)
     options.add_version_option(parser)
 
