@@ -13,6 +13,7 @@ from podqos.cli.output import print_documents, print_value, say_assumptions
 from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
 from podqos.library.inputs.assumptions import node_memory
+from podqos.library.numbers import positive_number
 from podqos.model.profile import Profile
 
 
