@@ -128,12 +128,7 @@ def _overcommit(nodes: Sequence[Node], sketches: Sequence[Sketch], resource: str
 
 
 def _of(sketch: Sketch, resource: str) -> tuple[int, int]:
-    demand = sketch.demand
-    if demand is None:
-        return 0, 0
-    if resource == CPU:
-        return demand.cpu_milli, demand.cpu_limit_milli
-    return demand.memory_bytes, demand.memory_limit_bytes
+    return (0, 0) if sketch.demand is None else sketch.demand[resource]
 
 
 def _largest(sketches: Sequence[Sketch], resource: str) -> tuple[str, ...]:

@@ -106,12 +106,10 @@ def _has_limits(container: Container) -> bool:
 
 def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
     """Return the pod as Guaranteed. Which amounts are chosen changes nothing about the class, and little otherwise."""
-    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
+    chosen = [
+        edit if edit.value is not None else replace(edit, value=_SMALL[edit.path.rpartition(".")[2]]) for edit in edits
+    ]
     return with_edits(pod, chosen)
-
-
-def _resource(edit: Edit) -> str:
-    return edit.path.rpartition(".")[2]
 
 
 def _is_complete(resources: ResourceRequirements) -> bool:
