@@ -69,4 +69,4 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     figures = (arguments.usage, arguments.stats, arguments.snapshot, arguments.files, arguments.config)
     if any(figures):
         raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config exclude each other")
-    return blast(scenario_argument(arguments.scenario), *rates, policy=policy, progress=told), 0
+    return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0

@@ -15,7 +15,7 @@ import sys
 from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError
 from podqos.library.written_files import write_file
 from podqos.report.simulation.rehearsal import table
 
@@ -45,14 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
-    if arguments.scenario is None:
-        raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
+    scenario = scenario_argument(arguments.scenario, "rehearse")
     try:
         from podqos.library.rehearsal import rehearse
     except ModuleNotFoundError as error:
         raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
     done = rehearse(
-        scenario_argument(arguments.scenario),
+        scenario,
         scale=arguments.scale,
         speed=arguments.speed,
         until_us=arguments.until,

@@ -58,13 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print, and return the exit code."""
-    if arguments.scenario is None:
-        raise InvalidOption("nothing to simulate", fix="name a scenario; `podqos scenario list` shows those at hand")
     # What is missing for a picture is said before a long run and not after it.
     if arguments.html is not None:
         built_viewer()
     renderer = None if arguments.png is None else _renderer()
-    scenario = scenario_argument(arguments.scenario, Variation(seed=arguments.seed))
+    scenario = scenario_argument(arguments.scenario, "simulate", Variation(seed=arguments.seed))
     if arguments.until is not None:
         scenario = replace(scenario, duration_us=arguments.until)
     is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))

@@ -47,15 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep, print, and return the exit code."""
-    if arguments.scenario is None:
-        raise InvalidOption(
-            "nothing to sweep", fix="name a scenario, for example: podqos sweep race --vary phase=0s,5s"
-        )
+    # Said once here; all runs are read from the same files.
+    scenario_argument(arguments.scenario, "sweep")
     if not arguments.seeds.isdecimal():
         what = f"{arguments.seeds!r} is no number of seeds"
         raise InvalidOption(what, where="--seeds", fix="a whole number, for example 20")
-    # Said once here; all runs are read from the same files.
-    scenario_argument(arguments.scenario)
     found = sweep(
         arguments.scenario,
         arguments.vary,
