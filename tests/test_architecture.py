@@ -24,9 +24,14 @@ def test_public_names_exist_and_say_what_they_are(name):
     assert isinstance(value, str) or value.__doc__
 
 
-def test_the_public_names_are_those_of_the_table_and_no_others():
-    assert set(podqos.__all__) == {"__version__", *podqos._PUBLIC}
-    assert set(dir(podqos)) == set(podqos.__all__)
+def test_the_public_names_are_those_that_type_checkers_see_and_no_others():
+    stub = ast.parse((ROOT / "src/podqos/__init__.pyi").read_text())
+    names = [alias.asname for line in stub.body if isinstance(line, ast.ImportFrom) for alias in line.names]
+    assert podqos.__all__ == sorted(names)
+    assert dir(podqos) == podqos.__all__
+    everything: dict[str, object] = {}
+    exec("from podqos import *", everything)  # noqa: S102 - what a reader would write
+    assert everything.keys() - {"__builtins__"} == set(names)
     with pytest.raises(AttributeError, match="no attribute 'pod'"):
         podqos.pod  # noqa: B018 - asking is the test
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
-from podqos.advice.checks.bundle import Bundle, CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
+from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
 from podqos.advice.checks.check import Check
-from podqos.advice.checks.checking import check
+from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
+from podqos.advice.checks.view import Context
 from podqos.library.inputs.assumptions import node_memory
 from podqos.library.inputs.objects import in_namespace
 from podqos.manifest.decode import convert
@@ -26,6 +28,23 @@ from podqos.model.service import Service
 
 _NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
 _MODELS = {"Service": Service, "Node": Node, "PodDisruptionBudget": PodDisruptionBudget}
+
+
+class Bundle(Struct, frozen=True):
+    """All that is checked together."""
+
+    workloads: tuple[LocatedWorkload, ...] = ()
+    surroundings: ClusterObjects = ClusterObjects()
+    resizes: tuple[Resize, ...] = ()
+
+
+def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
+    """Return everything that is found: both phases, one after the other."""
+    options = options or CheckOptions()
+    context = Context(bundle.surroundings, options, bundle.resizes)
+    keep_pods = len(bundle.workloads) <= options.compare_up_to
+    results = [check_workload(found, context, keep_pod=keep_pods) for found in bundle.workloads]
+    return check_bundle(results, context)
 
 
 def plain_objects(text: str):

@@ -8,11 +8,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from advice.bundles import bundle_of, check_example, check_text, plain_objects
+from advice.bundles import Bundle, bundle_of, check, check_example, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.checks.bundle import Bundle, CheckOptions
+from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.catalogue import CHECKS
-from podqos.advice.checks.checking import check, check_bundle, check_workload
+from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import SuppressedBy, Suppression
 from podqos.advice.checks.view import Context
 from podqos.model.pod import PodSpec

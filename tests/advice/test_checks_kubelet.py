@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advice.bundles import apply_patch, bundle_of, check_text, plain_objects
+from advice.bundles import apply_patch, bundle_of, check, check_text, plain_objects
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.checking import check
 
 HEAD = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 RESERVED = "kubeReserved: {memory: 1Gi}\nsystemReserved: {memory: 3Gi}\n"

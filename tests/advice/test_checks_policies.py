@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from advice.bundles import apply_patch, bundle_of, check_text, plain_objects
+from advice.bundles import apply_patch, bundle_of, check, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.checking import check
 from podqos.advice.checks.finding import Choice
 from podqos.model.pod import QOSClass
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advice.bundles import bundle_of, check_text, plain_objects
+from advice.bundles import bundle_of, check, check_text, plain_objects
 from advice.test_checks_class import BURST, FULL, pod
-from podqos.advice.checks.checking import check
 from podqos.advice.checks.comparison import _usage
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from hypothesis import assume, given, settings
 from msgspec.structs import replace
 
+from advice.bundles import Bundle, check
 from manifest.fix_styles import manifests
-from podqos.advice.checks.bundle import Bundle, LocatedWorkload
-from podqos.advice.checks.checking import check
+from podqos.advice.checks.bundle import LocatedWorkload
 from podqos.advice.checks.finding import CheckedObject, FieldEdit, Finding, Patch, SuppressedBy, Suppression
 from podqos.advice.fixes.fixing import Fixes, fix
 from podqos.manifest.edits.apply import Reason

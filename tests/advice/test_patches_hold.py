@@ -7,9 +7,8 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advice.bundles import apply_patch, bundle_of
+from advice.bundles import apply_patch, bundle_of, check
 from podqos.advice.checks.bundle import CheckOptions
-from podqos.advice.checks.checking import check
 from podqos.model.kubelet_flags import flag_of, flag_values
 
 CPU = st.sampled_from(["0", "100m", "1", "1500m", "2", "2000"])

@@ -82,7 +82,7 @@ BAD = {
     "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is no rate"),
     "too slow": (["--growing", "log-collector", "--rate", "10/h"], "less than a byte per second"),
     "no percentage": (["--growing", "log-collector", "--win", "110"], "--win: '110' is no percentage"),
-    "no time": (["--growing", "log-collector", "--interval", "0s"], "--interval: '0s' is no time"),
+    "no time": (["--growing", "log-collector", "--interval", "0s"], "--interval: 0s is not positive"),
 }
 
 

@@ -253,7 +253,10 @@ def test_a_job_has_as_many_pods_as_may_run_at_a_time(place):
     [
         ([], "there are no nodes to place pods on (add Node manifests with -f, or --nodes 10"),
         (["--nodes", "2"], "--nodes: what do the nodes have?"),
-        (["--node-capacity", "cpu=1"], "--node-capacity: how many nodes have this capacity? (add --nodes N)"),
+        (
+            ["--node-capacity", "cpu=1,memory=1Gi"],
+            "--node-capacity: how many nodes have this capacity? (add --nodes N)",
+        ),
         (["--nodes", "-1", "--node-capacity", "cpu=1,memory=1Gi"], "--nodes: -1 is no number of nodes"),
         (["--nodes", "1", "--node-capacity", "cpu=many"], "--node-capacity: 'cpu=many': "),
         (["--nodes", "1", "--node-capacity", "cpu=4"], "--node-capacity: no memory (write cpu=16,memory=64Gi)"),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from podqos.cli.progress import progress_line
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.profile import Profile
-from podqos.survival.pods import NodePod
 
 
 def read_objects(files: Sequence[str], namespace: str = "default") -> Objects:
@@ -23,14 +21,3 @@ def print_problems(problems: Iterable[Problem]) -> int:
     for problem in ordered:
         print(problem, file=sys.stderr)
     return sum(problem.severity is Severity.ERROR for problem in ordered)
-
-
-def read_node_pods(
-    files: Sequence[str], *, profile: Profile, node: str | None = None, named: Collection[str] = ()
-) -> tuple[list[NodePod], int]:
-    """Return the pods of one node (see ``node_pods``), and how many errors were printed on the way."""
-    from podqos.library.inputs.node_pods import node_pods
-
-    objects = read_objects(files)
-    pods = node_pods(objects, profile=profile, node=node, named=named)
-    return pods, print_problems(objects.problems)

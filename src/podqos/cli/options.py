@@ -1,16 +1,32 @@
-"""Options that several commands share, spelled and explained the same everywhere."""
+"""Options that several commands share, spelled and explained the same everywhere, and how their texts are read.
+
+An option that holds a value is read while the command line is parsed (``add_value_option``): a command sees the value.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
 
+if TYPE_CHECKING:
+    from podqos.library.inputs.kubelet_node import Kubelet
 
-def add_filename_option(parser: argparse.ArgumentParser) -> None:
+Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
+_NEWEST = ".".join(map(str, NEWEST))
+_PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+
+# ---- declared ----------------------------------------------------------------------------------------------------
+
+
+def add_filename_option(parser: Parser) -> None:
     """Declare ``-f``, spelled as kubectl spells it."""
     parser.add_argument(
         "-f",
@@ -22,29 +38,35 @@ def add_filename_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_version_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--kubernetes-version``."""
-    newest = ".".join(map(str, NEWEST))
-    parser.add_argument(
-        "--kubernetes-version", metavar="X.Y", default=newest, help=f"whose rules to use (default: {newest})"
-    )
+def add_version_option(parser: Parser, default: str | None = _NEWEST) -> None:
+    """Declare ``--kubernetes-version``; ``default`` is what a command sees where it is not given."""
+    about = f"whose rules to use (default: {_NEWEST})"
+    parser.add_argument("--kubernetes-version", metavar="X.Y", default=default, help=about)
 
 
-def add_layout_option(parser: argparse._ActionsContainer) -> None:
+def add_layout_option(parser: Parser) -> None:
     """Declare ``--layout``."""
     from podqos.eviction.signals import Layout
 
-    parser.add_argument(
-        "--layout",
-        choices=list(Layout),
-        default=Layout.SINGLE.value,
-        help="which filesystems are apart: of images and containers (dedicated), of images (split) (default: single)",
-    )
+    about = "which filesystems are apart: of images and containers (dedicated), of images (split)"
+    add_choice_option(parser, "--layout", Layout, about, Layout.SINGLE)
 
 
-def add_kubelet_option(
-    parser: argparse._ActionsContainer, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE"
-) -> None:
+def add_cgroup_option(parser: Parser) -> None:
+    """Declare ``--cgroup``."""
+    from podqos.qos.cgroup_settings import CgroupVersion
+
+    add_choice_option(parser, "--cgroup", CgroupVersion, "cgroup version", CgroupVersion.V2)
+
+
+def add_policy_option(parser: Parser, about: str = "how the kubelet ranks") -> None:
+    """Declare ``--policy``."""
+    from podqos.eviction.ranking import Policy
+
+    add_choice_option(parser, "--policy", Policy, f"{about} (default: that of the Kubernetes version)")
+
+
+def add_kubelet_option(parser: Parser, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE") -> None:
     """Declare ``--kubelet-config``; ``other_names`` are spellings that a command has besides."""
     parser.add_argument(
         *other_names,
@@ -56,37 +78,85 @@ def add_kubelet_option(
     )
 
 
-def add_schema_option(parser: argparse.ArgumentParser) -> None:
+def add_node_memory_option(
+    parser: Parser, about: str = "memory of the node", default: str = "of the smallest Node in the files, or 64Gi"
+) -> None:
+    """Declare ``--node-memory``; see ``library.inputs.assumptions`` for where it is not given."""
+    about = f"{about} (default: {default})"
+    parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
+
+
+def add_schema_option(parser: Parser) -> None:
     """Declare ``--schema``."""
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
 
 
-def amount_option(text: str, option: str, example: str = "64Gi") -> int:
-    """Read an amount above zero, such as of memory."""
+def add_scenario_argument(parser: Parser) -> None:
+    """Declare the scenario that a command is about."""
+    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
+
+
+def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
+    """Declare an option that may be repeated."""
+    parser.add_argument(name, metavar=metavar, action="append", default=[], help=f"{about}; may be repeated")
+
+
+def add_choice_option(
+    parser: Parser, name: str, kind: type[StrEnum], about: str, default: StrEnum | None = None
+) -> None:
+    """Declare an option that is one of an enumeration; a command sees the member."""
+    choices = [each.value for each in kind]
+
+    def read(text: str) -> StrEnum | str:
+        return kind(text) if text in choices else text
+
+    parser.add_argument(name, choices=choices, type=read, default=default, help=_with_default(about, default))
+
+
+def add_value_option(
+    parser: Parser,
+    name: str,
+    read: Callable[[str, str], object],
+    about: str,
+    metavar: str = "QUANTITY",
+    *,
+    default: str | None = None,
+) -> None:
+    """Declare an option whose value ``read`` makes of its text and the option's name."""
+    described = _with_default(about, default)
+    parser.add_argument(name, metavar=metavar, type=lambda text: read(text, name), default=default, help=described)
+
+
+def _with_default(about: str, default: str | None) -> str:
+    return about if default is None else f"{about} (default: {default})"
+
+
+# ---- read --------------------------------------------------------------------------------------------------------
+
+
+def cpu_option(text: str, option: str, example: str = "16") -> Quantity:
+    """Read an amount above zero, such as of cores: ``16`` or ``3500m``."""
     try:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
         raise InvalidOption(f"{text!r}: {error}", where=option, fix=f"for example {example}") from error
-    if amount.value <= 0:
+    if amount.sign <= 0:
         raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix=f"for example {example}")
-    return amount.value
+    return amount
 
 
-def cpu_option(text: str, option: str) -> Quantity:
-    """Read a number of cores above zero: ``16`` or ``3500m``."""
-    try:
-        cores = Quantity.parse(text)
-    except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r}: {error}", where=option, fix="for example 16") from error
-    if cores.sign <= 0:
-        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix="for example 16")
-    return cores
+def amount_option(text: str, option: str, example: str = "64Gi") -> int:
+    """Read an amount above zero, such as of memory, in whole units."""
+    return cpu_option(text, option, example).value
 
 
-def stated_node_memory(text: str | None) -> int | None:
-    """Return the node's memory where it is stated; see ``library.inputs.assumptions`` for where it is not."""
-    if text is None:
-        return None
+def milli_option(text: str, option: str) -> int:
+    """Read a number of cores above zero, in thousandths."""
+    return cpu_option(text, option, "16 or 500m").milli_value
+
+
+def stated_node_memory(text: str) -> int:
+    """Read the memory of a node."""
     given = amount_option(text, "--node-memory")
     if given < LEAST_NODE_BYTES:
         what = f"{given} bytes are not the memory of a node"
@@ -94,17 +164,14 @@ def stated_node_memory(text: str | None) -> int | None:
     return given
 
 
-def cores_option(text: str) -> int:
+def cores_option(text: str, option: str = "--cores") -> int:
     """Read a number of cores."""
     if not text.isdecimal() or not int(text):
-        raise InvalidOption(f"{text!r} is no number of cores", where="--cores", fix="a whole number, for example 16")
+        raise InvalidOption(f"{text!r} is no number of cores", where=option, fix="a whole number, for example 16")
     return int(text)
 
 
-_PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
-
-
-def duration_option(text: str, option: str) -> int:
+def duration_option(text: str, option: str, least_us: int = 1) -> int:
     """Return a time above zero in microseconds."""
     from podqos.sim.scenario_format.shape_text import parse_duration_us
 
@@ -112,8 +179,8 @@ def duration_option(text: str, option: str) -> int:
         duration_us = parse_duration_us(text)
     except InputError as error:
         raise InvalidOption(error.what, where=option, fix=error.fix) from error
-    if duration_us <= 0:
-        raise InvalidOption(f"{text} is no time at all", where=option, fix="for example 90s or 2h")
+    if duration_us < least_us:
+        raise InvalidOption(f"{text} is not positive", where=option, fix="for example 90s or 2h")
     return duration_us
 
 
@@ -126,3 +193,16 @@ def rate_option(text: str, option: str) -> int:
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
     return rate
+
+
+def kubelet_option(path: str | None) -> Kubelet | None:
+    """Return the kubelet that a file describes; print what of it changes no answer."""
+    if path is None:
+        return None
+    # What reads a configuration takes longer to load than a pod to explain.
+    from podqos.library.inputs.kubelet_node import load_kubelet
+
+    kubelet = load_kubelet(path)
+    for problem in kubelet.problems:
+        print(problem, file=sys.stderr)
+    return kubelet

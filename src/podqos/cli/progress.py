@@ -5,34 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Self
-
-_EVERY_SECONDS = 0.2
-
-
-class Progress:
-    """A line on standard error that is rewritten, and gone when the work is done."""
-
-    def __init__(self, what: str, total: int | None = None) -> None:
-        self._what = what
-        self._total = total
-        self._shown_at = 0.0
-        self._is_watched = sys.stderr.isatty()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_watched:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-
-    def at(self, done: int) -> None:
-        """Say how much is done."""
-        now = time.monotonic()
-        if self._is_watched and now - self._shown_at >= _EVERY_SECONDS:
-            self._shown_at = now
-            of = f" of {self._total:,}" if self._total is not None else ""
-            print(f"\r\x1b[K{done:,}{of} {self._what}", end="", file=sys.stderr, flush=True)
 
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:

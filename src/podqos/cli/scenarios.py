@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from podqos.errors import InputError
+from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.scenario_files import InvalidScenario, read_scenario
 
 if TYPE_CHECKING:
@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from podqos.sim.variation import Variation
 
 
-def scenario_argument(path: str, variation: Variation | None = None) -> Scenario:
+def scenario_argument(path: str | None, verb: str, variation: Variation | None = None) -> Scenario:
     """Return the scenario of a file or name; print everything wrong with it, and raise if it cannot be run."""
+    if path is None:
+        raise InvalidOption(f"nothing to {verb}", fix="name a scenario; `podqos scenario list` shows those at hand")
     reading = read_scenario(path, variation)
     for problem in reading.problems:
         print(problem, file=sys.stderr)

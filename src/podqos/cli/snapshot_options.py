@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, amount_option, stated_node_memory
+from podqos.cli.options import add_filename_option, add_node_memory_option, add_value_option, amount_option
 from podqos.errors import InvalidOption
 from podqos.library.inputs.files import applied_files
 from podqos.library.node_state import NodeState, kubelet_state, node_state, read_state, usage_rows
@@ -25,14 +25,9 @@ def add_snapshot_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pods", metavar="FILE", help="the answer of the kubelet's /pods, or kubectl get pods -o json")
     parser.add_argument("--snapshot", metavar="FILE", help="node, pods and usage in one file")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where the files hold several")
-    parser.add_argument(
-        "--node-memory",
-        metavar="QUANTITY",
-        help="memory of the node (default: as in the figures, of the smallest Node in the files, or 64Gi)",
-    )
-    parser.add_argument(
-        "--system-memory", metavar="QUANTITY", help="memory used outside all pods (default: as in the figures, or none)"
-    )
+    add_node_memory_option(parser, default="as in the figures, of the smallest Node in the files, or 64Gi")
+    about = "memory used outside all pods (default: as in the figures, or none)"
+    add_value_option(parser, "--system-memory", amount_option, about)
 
 
 def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState, int]:
@@ -50,8 +45,6 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
         return read_state(arguments.snapshot), 0
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the answer of /pods")
-    memory_bytes, system = stated_node_memory(arguments.node_memory), arguments.system_memory
-    system_bytes = None if system is None else amount_option(system, "--system-memory")
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_rows(arguments.usage)
         objects = read_objects(applied_files(arguments.files, "look at"))
@@ -63,8 +56,8 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
         state = make(
             objects,
             node=arguments.node,
-            node_memory_bytes=memory_bytes,
-            system_memory_bytes=system_bytes,
+            node_memory_bytes=arguments.node_memory,
+            system_memory_bytes=arguments.system_memory,
             profile=profile,
         )
     finally:

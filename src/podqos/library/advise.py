@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -41,6 +42,7 @@ from podqos.report.advice.manifests import advised_object, patch_object, priorit
 from podqos.report.advice.value import AdviceReport, worded, worded_node
 from podqos.survival.drift import Identity, WorkloadDrift
 
+T = TypeVar("T")
 USAGE = Assumption("usage that nobody measured", "what pods request", "--usage")
 
 Describe = Callable[[str], Description]
@@ -67,7 +69,7 @@ def advise(
     are not; one that is described and is not among the objects is new. ``samples`` are what containers used.
     """
     advising = _Advising(objects, profile)
-    subjects = advising.subjects(_descriptions(descriptions), _samples(samples), describe)
+    subjects = advising.subjects(_read(descriptions, read_descriptions), _read(samples, read_samples), describe)
     results = [advising.advise(subject) for subject in subjects]
     memory_bytes, assumptions = node_memory(node_memory_bytes, objects.of(Node))
     kubelet = kubelet or DEFAULT_KUBELET
@@ -95,7 +97,7 @@ def advised_manifests(
     With ``patches`` only what changes, as strategic merge patches; a new workload is whole all the same.
     """
     found = {str(identity_of(each)): each for each in objects.latest(warn=False)}
-    new = {str(identity_of(each.found)): each for each in map(_created, _descriptions(descriptions))}
+    new = {str(identity_of(each.found)): each for each in map(_created, _read(descriptions, read_descriptions))}
     manifests = [priority_class_object(each) for each in report.priority_classes]
     for advice in report.workloads:
         own = found.get(advice.workload)
@@ -129,15 +131,11 @@ def identity_of(found: FoundWorkload) -> Identity:
     return Identity(namespace, found.workload.kind, name)
 
 
-def _samples(given: SamplesOf) -> Sequence[ContainerSamples]:
+def _read(given: str | os.PathLike[str] | Sequence[T], reader: Callable[[str, bytes], Sequence[T]]) -> Sequence[T]:
+    """Return what a file holds, or what was read from one already."""
     if isinstance(given, (str, os.PathLike)):
-        return read_samples(os.fspath(given), read_bytes(os.fspath(given)))
-    return given
-
-
-def _descriptions(given: DescriptionsOf) -> Sequence[DescribedWorkload]:
-    if isinstance(given, (str, os.PathLike)):
-        return read_descriptions(os.fspath(given), read_bytes(os.fspath(given)))
+        path = os.fspath(given)
+        return reader(path, read_bytes(path))
     return given
 
 

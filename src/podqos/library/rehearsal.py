@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from podqos.agent.journal import Entry, decode
 from podqos.agent.state import Resting
-from podqos.errors import HostError, InputError, InvalidOption
+from podqos.errors import HostError, InputError
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.host.linux import load
 from podqos.host.linux.capabilities import find_mounts, open_cgroups
@@ -34,6 +34,7 @@ from podqos.host.node.node import Node
 from podqos.host.node.settings import HostSettings
 from podqos.host.runtimes.process import ProcessRuntime
 from podqos.kernel.memory import machine
+from podqos.library.numbers import positive_number
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Container, Pod
 from podqos.model.quantity import Quantity
@@ -85,7 +86,8 @@ def rehearse(
     """
     left_out = unrehearsable(scenario)
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    small = scaled(scenario, Scale(_scale(scale), min(Fraction(1), cores), 1 / _speed(speed)))
+    part = positive_number(scale, "--scale", "part of one", "1/32", most=1)
+    small = scaled(scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, "--speed", "speed", "10")))
     if until_us is not None:
         small = replace(small, duration_us=until_us)
     memory_bytes = small.nodes[0].spec.memory_bytes
@@ -106,27 +108,6 @@ def rehearse(
         notes=notes,
     )
     return Rehearsed(report, journal)
-
-
-def _scale(text: str) -> Fraction:
-    scale = _fraction(text)
-    if not 0 < scale <= 1:
-        raise InvalidOption(f"{text!r} is no part of one", where="--scale", fix="for example 1/32")
-    return scale
-
-
-def _speed(text: str) -> Fraction:
-    speed = _fraction(text)
-    if speed <= 0:
-        raise InvalidOption(f"{text!r} is no speed", where="--speed", fix="for example 10")
-    return speed
-
-
-def _fraction(text: str) -> Fraction:
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        return Fraction(0)
 
 
 def _refuse_too_large(memory_bytes: int) -> None:

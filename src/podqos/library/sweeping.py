@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Self
 
 import msgspec
 from msgspec import Struct
 
+from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.engines.engines import carry_out
-from podqos.library.engines.sweep_worker import result_of
 from podqos.library.inputs.scenario_files import load_scenario
+from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
-from podqos.sim.sweep import Point, RunResult, Sweep, combinations, plan, run_key
+from podqos.sim.summary import run_summary, workload_of
+from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinations, plan, run_key
 from podqos.sim.variation import Variation, Varied, parse_varied
 
 _MOST_SEEDS = 100_000
@@ -68,8 +71,30 @@ def sweep(
 
 
 def _run(task: _Task) -> RunResult:
-    """Run a scenario and keep what a sweep needs of it. It is called in workers."""
-    return result_of(task.scenario, task.key, task.point)
+    """Run a scenario and return what a sweep keeps of it. It is called in workers."""
+    run = simulate(task.scenario)
+    summary = run_summary(run)
+    names = [row.workload for row in summary.workloads]
+    ran = {entry.pod for entry in run.entries if entry.kind is Kind.STARTED}
+    others = {entry.pod for entry in run.entries if entry.pod is not None} - ran
+    never_ran = Counter(workload_of(pod, names) for pod in others)
+    first = next((entry for entry in run.entries if entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}), None)
+    return RunResult(
+        key=task.key,
+        values=task.point.values,
+        seed=task.point.seed,
+        workloads={
+            row.workload: msgspec.convert(
+                {**msgspec.to_builtins(row), "neverRan": never_ran[row.workload]}, WorkloadResult
+            )
+            for row in summary.workloads
+        },
+        oom_kills=summary.oom_kills,
+        evictions=summary.evictions,
+        first_us=None if first is None else first.time_us,
+        first_workload=None if first is None or first.pod is None else workload_of(first.pod, names),
+        first_by=None if first is None or first.by is None else first.by.value,
+    )
 
 
 class _Results:

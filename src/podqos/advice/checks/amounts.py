@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
@@ -63,11 +63,11 @@ def refused_amounts(view: View) -> bool:
         field = format_path((*parse_path(path), "requests", resource))
         facts = RequestAboveLimit(resource, str(request), str(limit))
         patch = Patch.write(view.edit(field, limit, request))
-        view.report(REQUEST_ABOVE_LIMIT, field, facts, patch, container=container.name)
+        view.report(request_above_limit, field, facts, patch, container=container.name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
         field = format_path(parse_path(error.path))
         refused = RefusedByServer("Validation", error.words)
-        view.report(REFUSED_RESOURCES, field, refused, view.choose(Choice.AMOUNT, field))
+        view.report(refused_resources, field, refused, view.choose(Choice.AMOUNT, field))
     return bool(errors)
 
 
@@ -92,38 +92,33 @@ def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[Fie
             yield error
 
 
-REQUEST_ABOVE_LIMIT = Check(
-    id="PQ111",
-    name="request-above-limit",
-    severity=FindingSeverity.ERROR,
-    title="A request is larger than its limit",
-    why=(
-        "The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until "
-        "they die, and no new one ever comes."
-    ),
-    fix="Lower the request to the limit, or raise the limit.",
-    example=Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')),
-    effect=Effect.NOT_CREATED,
-    references=(VALIDATION,),
-)
+@check("PQ111", "request-above-limit", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+def request_above_limit() -> Example:
+    """PQ111: A request is larger than its limit.
 
-REFUSED_RESOURCES = Check(
-    id="PQ112",
-    name="refused-resources",
-    severity=FindingSeverity.ERROR,
-    title="The API server refuses the resources",
-    why="No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.",
-    fix="Write an amount, or a resource, that the API server takes.",
-    example=Example(
+    The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until they
+    die, and no new one ever comes.
+
+    Fix: Lower the request to the limit, or raise the limit.
+    """
+    return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
+
+
+@check("PQ112", "refused-resources", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+def refused_resources() -> Example:
+    """PQ112: The API server refuses the resources.
+
+    No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.
+
+    Fix: Write an amount, or a resource, that the API server takes.
+    """
+    return Example(
         examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, storage: 1Gi'),
         chosen={
             "spec.containers[0].resources.limits.storage": None,
             "spec.containers[0].resources.limits.ephemeral-storage": "1Gi",
         },
-    ),
-    effect=Effect.NOT_CREATED,
-    references=(VALIDATION,),
-)
+    )
 
 
 # ---- PQ116, PQ117 ------------------------------------------------------------------------------------------------
@@ -175,23 +170,19 @@ def _zeros(view: View, container: Container, path: str, name: str) -> None:
     edits = [view.edit(f"{path}.{side}.{name}", None, amount) for side, amount in sides.items()]
     side = next(iter(sides))
     patch = Patch.write(*edits)
-    view.report(ZERO_AMOUNT, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
+    view.report(zero_amount, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
 
 
-ZERO_AMOUNT = Check(
-    id="PQ116",
-    name="zero-amount",
-    severity=FindingSeverity.WARNING,
-    title="An amount of zero counts as none",
-    why=(
-        "For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container "
-        "with cpu: 0 looks careful and is as BestEffort, and as unlimited, as one that says nothing."
-    ),
-    fix="Remove the zero, or write an amount.",
-    example=Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi')),
-    references=(QOS,),
-    rule=suspicious_amounts,
-)
+@check("PQ116", "zero-amount", FindingSeverity.WARNING, QOS, rule=suspicious_amounts)
+def zero_amount() -> Example:
+    """PQ116: An amount of zero counts as none.
+
+    For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container with
+    cpu: 0 looks careful and is as BestEffort, and as unlimited, as one that says nothing.
+
+    Fix: Remove the zero, or write an amount.
+    """
+    return Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi'))
 
 
 class ImplausibleAmount(Fact, frozen=True, gc=False):
@@ -220,7 +211,7 @@ def _wrong_units(view: View, container: Container, path: str, name: str) -> None
         patch = Patch.write(*(view.edit(f"{path}.{side}.{name}", meant[side], sides[side]) for side in meant))
     side = next(iter(meant))
     facts = ImplausibleAmount(name, side, str(sides[side]), meant[side])
-    view.report(IMPLAUSIBLE_AMOUNT, f"{path}.{side}.{name}", facts, patch, container=container.name)
+    view.report(implausible_amount, f"{path}.{side}.{name}", facts, patch, container=container.name)
 
 
 def _is_suspicious(name: str, amount: Quantity) -> bool:
@@ -238,18 +229,19 @@ def _meant(name: str, amount: Quantity) -> str:
     return f"{amount.value}Mi" if amount.value < 1 << 15 else f"{amount.value}Ki"
 
 
-IMPLAUSIBLE_AMOUNT = Check(
-    id="PQ117",
-    name="implausible-unit",
-    severity=FindingSeverity.ERROR,
-    title="An amount is written in the wrong unit",
-    why=(
-        "m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first "
-        "container is killed as soon as it starts, or is evicted as one that requests nothing; the second never "
-        "finds a node."
-    ),
-    fix="Write Mi for mebibytes, m for thousandths of a core.",
-    example=Example(examples.web("cpu: 500m, memory: 512m", 'cpu: "1", memory: 512m, ephemeral-storage: 1Gi')),
-    references=("Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",),
+@check(
+    "PQ117",
+    "implausible-unit",
+    FindingSeverity.ERROR,
+    "Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",
     rule=suspicious_amounts,
 )
+def implausible_amount() -> Example:
+    """PQ117: An amount is written in the wrong unit.
+
+    m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first container is
+    killed as soon as it starts, or is evicted as one that requests nothing; the second never finds a node.
+
+    Fix: Write Mi for mebibytes, m for thousandths of a core.
+    """
+    return Example(examples.web("cpu: 500m, memory: 512m", 'cpu: "1", memory: 512m, ephemeral-storage: 1Gi'))

@@ -61,16 +61,7 @@ class Compared(Struct, frozen=True):
 
 def fingerprint(finding: Finding) -> str:
     """Return what identifies a finding from one run to the next."""
-    subject = finding.subject
-    parts = (
-        finding.check,
-        subject.kind,
-        subject.namespace,
-        subject.name,
-        finding.container or "",
-        stable_path(finding),
-    )
-    return sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS]
+    return _entry(finding).fingerprint
 
 
 def stable_path(finding: Finding) -> str:
@@ -106,13 +97,6 @@ def compare(findings: Sequence[Finding], baseline: Baseline, checked: Collection
 
 
 def _entry(finding: Finding) -> BaselineEntry:
-    subject = finding.subject
-    return BaselineEntry(
-        check=finding.check,
-        kind=subject.kind,
-        namespace=subject.namespace,
-        name=subject.name,
-        container=finding.container or "",
-        path=stable_path(finding),
-        fingerprint=fingerprint(finding),
-    )
+    subject, container = finding.subject, finding.container or ""
+    parts = (finding.check, subject.kind, subject.namespace, subject.name, container, stable_path(finding))
+    return BaselineEntry(*parts, fingerprint=sha256("\0".join(parts).encode()).hexdigest()[:_DIGITS])

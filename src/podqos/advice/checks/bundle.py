@@ -67,14 +67,6 @@ class ClusterObjects(Struct, frozen=True):
         return CheckedObject(kind, name, namespace)
 
 
-class Bundle(Struct, frozen=True):
-    """All that is checked together."""
-
-    workloads: tuple[LocatedWorkload, ...] = ()
-    surroundings: ClusterObjects = ClusterObjects()
-    resizes: tuple[Resize, ...] = ()
-
-
 class CheckOptions(Struct, frozen=True):
     """What checks go by besides the objects."""
 

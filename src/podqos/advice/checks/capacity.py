@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import Check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
 from podqos.advice.checks.sketch import Sketch
@@ -81,9 +81,9 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
 
     # Two manifests of one object are two versions of it: applying one replaces the other.
     sketches = list({(sketch.subject.kind, sketch.subject.key): sketch for sketch in sketches}.values())
-    for check, resource, budget in (
-        (CPU_OVERCOMMIT, CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
-        (MEMORY_OVERCOMMIT, MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
+    for overcommit, resource, budget in (
+        (cpu_overcommit, CPU, context.options.cpu_budget or DEFAULT_BUDGETS[CPU]),
+        (memory_overcommit, MEMORY, context.options.memory_budget or DEFAULT_BUDGETS[MEMORY]),
     ):
         total = _overcommit(nodes, sketches, resource, budget)
         if not total.allocatable:
@@ -94,11 +94,11 @@ def sums(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
         allocatable = _amount(resource, total.allocatable)
         if fullness > 1:
             full = Overfull(resource, _amount(resource, total.requests), allocatable, len(nodes))
-            yield _finding(OVERFULL, full, Choice.SMALLER_REQUESTS, context)
+            yield _finding(overfull, full, Choice.SMALLER_REQUESTS, context)
         if total.exceeds_budget:
             limits, largest = _amount(resource, total.limits), _largest(sketches, resource)
             over = Overcommitted(resource, limits, allocatable, float(ratio), float(budget), len(nodes), largest)
-            yield _finding(check, over, Choice.SMALLER_LIMITS, context)
+            yield _finding(overcommit, over, Choice.SMALLER_LIMITS, context)
 
 
 def _overcommit(nodes: Sequence[Node], sketches: Sequence[Sketch], resource: str, budget: Fraction) -> Overcommit:
@@ -128,12 +128,7 @@ def _overcommit(nodes: Sequence[Node], sketches: Sequence[Sketch], resource: str
 
 
 def _of(sketch: Sketch, resource: str) -> tuple[int, int]:
-    demand = sketch.demand
-    if demand is None:
-        return 0, 0
-    if resource == CPU:
-        return demand.cpu_milli, demand.cpu_limit_milli
-    return demand.memory_bytes, demand.memory_limit_bytes
+    return (0, 0) if sketch.demand is None else sketch.demand[resource]
 
 
 def _largest(sketches: Sequence[Sketch], resource: str) -> tuple[str, ...]:
@@ -161,63 +156,65 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
     )
 
 
-CPU_OVERCOMMIT = Check(
-    id="PQ501",
-    name="cpu-over-budget",
-    severity=FindingSeverity.WARNING,
-    title="More cpu is promised than the budget allows",
-    why=(
-        "When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down "
-        "probes and the very pods that are to free memory, and it does so to Burstable pods by their requests "
-        "alone."
-    ),
-    fix="Lower the limits of those that exceed their requests most, or add nodes.",
-    example=Example(
+@check(
+    "PQ501",
+    "cpu-over-budget",
+    FindingSeverity.WARNING,
+    "Kubernetes: pkg/kubelet/cm/helpers_linux.go",
+    "docs/place.md",
+    effect=Effect.NONE,
+    bundle_rule=sums,
+)
+def cpu_overcommit() -> Example:
+    """PQ501: More cpu is promised than the budget allows.
+
+    When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes
+    and the very pods that are to free memory, and it does so to Burstable pods by their requests alone.
+
+    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    """
+    return Example(
         _example("cpu: 500m, memory: 1Gi", 'cpu: "5", memory: 2Gi'),
         good=_example("cpu: 500m, memory: 1Gi", 'cpu: "2", memory: 2Gi'),
-    ),
-    effect=Effect.NONE,
-    references=("Kubernetes: pkg/kubelet/cm/helpers_linux.go", "docs/place.md"),
+    )
+
+
+@check(
+    "PQ502",
+    "memory-over-budget",
+    FindingSeverity.WARNING,
+    "Kubernetes: pkg/kubelet/eviction/helpers.go",
+    "docs/place.md",
+    effect=Effect.NODE,
     bundle_rule=sums,
 )
+def memory_overcommit() -> Example:
+    """PQ502: More memory is promised than the budget allows.
 
-MEMORY_OVERCOMMIT = Check(
-    id="PQ502",
-    name="memory-over-budget",
-    severity=FindingSeverity.WARNING,
-    title="More memory is promised than the budget allows",
-    why=(
-        "Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further "
-        "limits exceed what the nodes have, the fewer pods have to burst at the same time."
-    ),
-    fix="Lower the limits of those that exceed their requests most, or add nodes.",
-    example=Example(
+    Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further limits
+    exceed what the nodes have, the fewer pods have to burst at the same time.
+
+    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    """
+    return Example(
         _example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 6Gi'),
         good=_example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 4Gi'),
-    ),
-    effect=Effect.NODE,
-    references=("Kubernetes: pkg/kubelet/eviction/helpers.go", "docs/place.md"),
-    bundle_rule=sums,
-)
+    )
 
-OVERFULL = Check(
-    id="PQ503",
-    name="requests-exceed-nodes",
-    severity=FindingSeverity.ERROR,
-    title="More is requested than the nodes have",
-    why=(
-        "Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is "
-        "lost there is no room for its pods."
-    ),
-    fix="Lower requests or replicas, or add nodes.",
-    example=Example(
+
+@check("PQ503", "requests-exceed-nodes", FindingSeverity.ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
+def overfull() -> Example:
+    """PQ503: More is requested than the nodes have.
+
+    Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is lost
+    there is no room for its pods.
+
+    Fix: Lower requests or replicas, or add nodes.
+    """
+    return Example(
         _example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi", 3),
         good=_example("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi"),
-    ),
-    effect=Effect.NONE,
-    references=(_FIT,),
-    bundle_rule=sums,
-)
+    )
 
 
 # ---- PQ504 -------------------------------------------------------------------------------------------------------
@@ -237,7 +234,7 @@ class LargerThanAnyNode(Fact, frozen=True, gc=False):
         return f"the pod requests {self.request} of {self.resource}; {largest}"
 
 
-def larger_than_any_node(view: View) -> None:
+def find_larger_than_any_node(view: View) -> None:
     """Find a pod that no node could hold, however empty."""
     nodes = view.context.surroundings.nodes
     if not nodes:
@@ -251,21 +248,29 @@ def larger_than_any_node(view: View) -> None:
         room = largest.status.allocatable.get(resource)
         if room is not None and request > room:
             view.report(
-                LARGER_THAN_ANY_NODE,
+                larger_than_any_node,
                 f"spec.containers[0].resources.requests.{resource}",
                 LargerThanAnyNode(resource, str(request), str(room), largest.name),
                 Patch.choose(Choice.SMALLER_REQUESTS),
             )
 
 
-LARGER_THAN_ANY_NODE = Check(
-    id="PQ504",
-    name="larger-than-any-node",
-    severity=FindingSeverity.ERROR,
-    title="A pod fits no node, however empty",
-    why="It stays pending for ever: no preemption can make room for it.",
-    fix="Lower its requests, or add a larger node.",
-    example=Example(
+@check(
+    "PQ504",
+    "larger-than-any-node",
+    FindingSeverity.ERROR,
+    _FIT,
+    effect=Effect.NOT_CREATED,
+    rule=find_larger_than_any_node,
+)
+def larger_than_any_node() -> Example:
+    """PQ504: A pod fits no node, however empty.
+
+    It stays pending for ever: no preemption can make room for it.
+
+    Fix: Lower its requests, or add a larger node.
+    """
+    return Example(
         examples.documents(
             examples.node("worker-1"),
             examples.node("worker-2"),
@@ -278,8 +283,4 @@ LARGER_THAN_ANY_NODE = Check(
             "spec.containers[0].resources.requests.memory": "8Gi",
             "spec.containers[0].resources.limits.memory": "8Gi",
         },
-    ),
-    effect=Effect.NOT_CREATED,
-    references=(_FIT,),
-    rule=larger_than_any_node,
-)
+    )

@@ -6,20 +6,13 @@ PQ5xx what nodes can hold. A check that is given up keeps its number.
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, TypeAlias
 
-from podqos.advice.checks import (
-    amounts,
-    capacity,
-    classes,
-    kubelet,
-    policies,
-    priority,
-    resize,
-    sizes,
-    toleration,
-)
+from podqos.advice.checks import amounts, capacity, classes, kubelet, policies, priority, resize, sizes, toleration
 from podqos.advice.checks.check import Check
+from podqos.advice.checks.finding import Fact
 
 _MODULES = (amounts, capacity, classes, kubelet, policies, priority, resize, sizes, toleration)
 
@@ -32,47 +25,8 @@ CHECKS: dict[str, Check] = {
 }
 """All checks by id, in the order of their ids."""
 
-Facts: TypeAlias = (
-    classes.NearlyGuaranteed
-    | classes.NothingSet
-    | sizes.LimitFarAboveRequest
-    | sizes.RequestFollowsLimit
-    | sizes.NoMemoryLimit
-    | sizes.NoDiskLimit
-    | sizes.UnboundedVolume
-    | amounts.RequestAboveLimit
-    | amounts.RefusedByServer
-    | resize.ClassChange
-    | sizes.SmallSidecar
-    | sizes.FractionalCPU
-    | toleration.ComesBack
-    | amounts.ZeroAmount
-    | amounts.ImplausibleAmount
-    | policies.HiddenLimit
-    | policies.TwoDefaults
-    | policies.Unstated
-    | policies.OverQuota
-    | priority.NoPriority
-    | priority.PriorityContradictsClass
-    | priority.SystemPriority
-    | priority.UnknownPriorityClass
-    | priority.BudgetIsNoShield
-    | kubelet.MemoryUnwatched
-    | kubelet.SoftAfterHard
-    | kubelet.SoftWithoutGrace
-    | kubelet.KernelFirst
-    | kubelet.SoftNotCovered
-    | kubelet.NothingReserved
-    | kubelet.SwapHidesPressure
-    | kubelet.PodsNotEnforced
-    | kubelet.ReclaimsTooMuch
-    | kubelet.NoEffect
-    | kubelet.GraceCut
-    | kubelet.KubeletRefuses
-    | kubelet.OverReserved
-    | kubelet.QOSCgroupsOff
-    | capacity.Overcommitted
-    | capacity.Overfull
-    | capacity.LargerThanAnyNode
-)
-"""What a finding can be about, in the order of the checks' ids."""
+if TYPE_CHECKING:
+    Facts: TypeAlias = Fact
+else:
+    Facts = reduce(or_, sorted(Fact.__subclasses__(), key=lambda fact: fact.__name__))
+"""What a finding can be about."""

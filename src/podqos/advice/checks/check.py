@@ -1,16 +1,16 @@
 """A check: one rule, with everything that belongs to it in one value.
 
 A module of checks (``classes``, ``sizes``, ``kubelet``, …) holds, check by check: the facts of its findings with their
-sentence, the rule, and the ``Check`` that names the rule and adds severity, reasons and an example. ``catalogue`` has
-all of them by id.
+sentence, the rule, and a function under ``@check``, which makes the ``Check``: its docstring says what is wrong, why it
+matters and how to fix it, and it returns an example. ``catalogue`` has all of them by id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from podqos.advice.checks.check_identity import CheckIdentity
-from podqos.advice.checks.finding import Finding
+from podqos.advice.checks.check_identity import CheckIdentity, Example
+from podqos.advice.checks.finding import Effect, Finding, FindingSeverity
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 
@@ -26,3 +26,25 @@ class Check(CheckIdentity, frozen=True):
     rule: WorkloadRule | None = None
     """Several checks may share one rule."""
     bundle_rule: BundleRule | None = None
+
+
+def check(
+    check_id: str,
+    name: str,
+    severity: FindingSeverity,
+    *references: str,
+    effect: Effect = Effect.ORDER,
+    rule: WorkloadRule | None = None,
+    bundle_rule: BundleRule | None = None,
+) -> Callable[[Callable[[], Example]], Check]:
+    """Make a check of a function that returns its example. The docstring has title, why and ``Fix:``, a paragraph each.
+
+    ``references`` say where upstream the rule can be read.
+    """
+
+    def made(example: Callable[[], Example]) -> Check:
+        title, why, fix = (" ".join(each.split()) for each in (example.__doc__ or "\n\n\n\n").split("\n\n"))
+        words = title.removeprefix(f"{check_id}: ").removesuffix("."), why, fix.removeprefix("Fix: ")
+        return Check(check_id, name, severity, *words, example(), effect, references, rule, bundle_rule)
+
+    return made

@@ -2,7 +2,7 @@
 
 ``check_workload`` looks at one workload and at what surrounds it, by the ``rule`` of every check. It runs in parallel,
 and its result can be pickled. ``check_bundle`` looks at what needs several objects, by every ``bundle_rule``, and works
-out for every finding who dies before whom. ``check`` is both, one after the other.
+out for every finding who dies before whom.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.amounts import refused_amounts
-from podqos.advice.checks.bundle import Bundle, CheckOptions, LocatedWorkload
+from podqos.advice.checks.bundle import LocatedWorkload
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.finding import Finding, in_order
@@ -38,15 +38,6 @@ class CheckedWorkload(Struct, frozen=True, gc=False):
     findings: tuple[Finding, ...] = ()
     variants: tuple[Variant, ...] = ()
     """Pods that findings compare with others; only where pods are compared."""
-
-
-def check(bundle: Bundle, options: CheckOptions | None = None) -> tuple[Finding, ...]:
-    """Return everything that is found, in the order of ``Finding.order``."""
-    options = options or CheckOptions()
-    context = Context(bundle.surroundings, options, bundle.resizes)
-    keep_pods = len(bundle.workloads) <= options.compare_up_to
-    results = [check_workload(found, context, keep_pod=keep_pods) for found in bundle.workloads]
-    return check_bundle(results, context)
 
 
 def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) -> CheckedWorkload:

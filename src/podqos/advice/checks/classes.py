@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
@@ -68,7 +68,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
         return f"{spoilt}, while {listed(self.in_order)} {are} complete" if self.in_order else spoilt
 
 
-def accidental_burstable(view: View) -> None:
+def find_accidental_burstable(view: View) -> None:
     """Burstable though somebody took the trouble to make most of it Guaranteed."""
     if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
         return
@@ -85,7 +85,7 @@ def accidental_burstable(view: View) -> None:
     edits = edits_to_guaranteed(view.pod, view.options.profile)
     first = next(place for place, resources in places if not _is_complete(resources))
     view.report(
-        ACCIDENTAL_BURSTABLE,
+        accidental_burstable,
         f"{first.path}.resources",
         NearlyGuaranteed(in_order, spoilers),
         patch_of(edits, view, Choice.RESOURCES),
@@ -106,12 +106,10 @@ def _has_limits(container: Container) -> bool:
 
 def _repaired(pod: Pod, edits: Sequence[Edit]) -> Pod | None:
     """Return the pod as Guaranteed. Which amounts are chosen changes nothing about the class, and little otherwise."""
-    chosen = [edit if edit.value is not None else replace(edit, value=_SMALL[_resource(edit)]) for edit in edits]
+    chosen = [
+        edit if edit.value is not None else replace(edit, value=_SMALL[edit.path.rpartition(".")[2]]) for edit in edits
+    ]
     return with_edits(pod, chosen)
-
-
-def _resource(edit: Edit) -> str:
-    return edit.path.rpartition(".")[2]
 
 
 def _is_complete(resources: ResourceRequirements) -> bool:
@@ -154,19 +152,18 @@ def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoile
     )
 
 
-ACCIDENTAL_BURSTABLE = Check(
-    id="PQ101",
-    name="accidental-burstable",
-    severity=FindingSeverity.WARNING,
-    title="One container keeps the pod from being Guaranteed",
-    why=(
-        "A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to "
-        "its requests. One sidecar without limits makes the whole pod Burstable: its main container loses the "
-        "oom_score_adj of -997, and under memory pressure the pod is evicted together with the batch jobs, as soon "
-        "as it uses more than it requests."
-    ),
-    fix="Give the container limits equal to its requests.",
-    example=Example(
+@check("PQ101", "accidental-burstable", FindingSeverity.WARNING, QOS, OOM, rule=find_accidental_burstable)
+def accidental_burstable() -> Example:
+    """PQ101: One container keeps the pod from being Guaranteed.
+
+    A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to its
+    requests. One sidecar without limits makes the whole pod Burstable: its main container loses the oom_score_adj
+    of -997, and under memory pressure the pod is evicted together with the batch jobs, as soon as it uses more than
+    it requests.
+
+    Fix: Give the container limits equal to its requests.
+    """
+    return Example(
         examples.pod(
             examples.container(
                 "article-service", 'cpu: "2", memory: 4Gi', 'cpu: "2", memory: 4Gi, ephemeral-storage: 1Gi'
@@ -174,10 +171,7 @@ ACCIDENTAL_BURSTABLE = Check(
             examples.container("envoy-sidecar", "cpu: 100m, memory: 128Mi", "ephemeral-storage: 1Gi", image="envoy"),
             name="article-service",
         )
-    ),
-    references=(QOS, OOM),
-    rule=accidental_burstable,
-)
+    )
 
 
 # ---- PQ102–PQ104 -------------------------------------------------------------------------------------------------
@@ -200,17 +194,17 @@ class NothingSet(Fact, frozen=True, gc=False):
         return f"{asked}, and {self.serves} sends it traffic" if has_service else asked
 
 
-def best_effort(view: View) -> None:
+def find_best_effort(view: View) -> None:
     """BestEffort, and somebody will miss it. One of the three: who waits for it matters most."""
     if view.stored_class is not QOSClass.BEST_EFFORT:
         return
     kind = view.workload.kind
     if view.serves is not None:
-        check = USER_FACING_BEST_EFFORT
+        check = user_facing_best_effort
     else:
-        check = DAEMON_SET_BEST_EFFORT if kind == _DAEMON_SET else BEST_EFFORT
+        check = daemon_set_best_effort if kind == _DAEMON_SET else best_effort
         runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
-        if view.is_expendable or (check is BEST_EFFORT and runs_until_done):
+        if view.is_expendable or (check is best_effort and runs_until_done):
             return
     containers = view.pod.spec.containers
     view.report(
@@ -229,69 +223,65 @@ def request_paths(view: View) -> list[str]:
 _RESOURCES = "spec.containers[0].resources"
 _REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"})
 
-BEST_EFFORT = Check(
-    id="PQ102",
-    name="accidental-best-effort",
-    severity=FindingSeverity.WARNING,
-    title="A workload that keeps running asks for nothing",
-    why=(
-        "Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it "
-        "before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet "
-        "evicts it with the first; and the scheduler puts it on nodes that are full."
-    ),
-    fix=(
-        "State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so "
-        "with the annotation podqos.dev/restart-cost: none."
-    ),
-    example=Example(
+
+@check("PQ102", "accidental-best-effort", FindingSeverity.WARNING, QOS, OOM, rule=find_best_effort)
+def best_effort() -> Example:
+    """PQ102: A workload that keeps running asks for nothing.
+
+    Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it
+    before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet
+    evicts it with the first; and the scheduler puts it on nodes that are full.
+
+    Fix: State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so
+    with the annotation podqos.dev/restart-cost: none.
+    """
+    return Example(
         examples.pod(examples.container() + "      resources: {}\n"),
         chosen={f"{_RESOURCES}.requests": _REQUESTS, f"{_RESOURCES}.limits": _LIMITS},
-    ),
-    references=(QOS, OOM),
-    rule=best_effort,
-)
+    )
 
-DAEMON_SET_BEST_EFFORT = Check(
-    id="PQ103",
-    name="daemonset-best-effort",
-    severity=FindingSeverity.WARNING,
-    title="A DaemonSet asks for nothing",
-    why=(
-        "Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of "
-        "node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node "
-        "within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s, "
-        "doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when "
-        "it is needed."
-    ),
-    fix=(
-        "State what the containers need; with a memory request that covers their use the pod is not evicted before "
-        "others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none."
-    ),
-    example=Example(
+
+@check(
+    "PQ103",
+    "daemonset-best-effort",
+    FindingSeverity.WARNING,
+    QOS,
+    OOM,
+    DAEMON_TOLERATIONS,
+    DAEMON_BACKOFF,
+    rule=find_best_effort,
+)
+def daemon_set_best_effort() -> Example:
+    """PQ103: A DaemonSet asks for nothing.
+
+    Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of
+    node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node
+    within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s,
+    doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when it
+    is needed.
+
+    Fix: State what the containers need; with a memory request that covers their use the pod is not evicted before
+    others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none.
+    """
+    return Example(
         examples.daemon_set(),
         chosen={
             f"spec.template.{_RESOURCES}.requests": {"cpu": "50m", "memory": "200Mi"},
             f"spec.template.{_RESOURCES}.limits": {"memory": "200Mi", "ephemeral-storage": "1Gi"},
         },
-    ),
-    references=(QOS, OOM, DAEMON_TOLERATIONS, DAEMON_BACKOFF),
-    rule=best_effort,
-)
+    )
 
-USER_FACING_BEST_EFFORT = Check(
-    id="PQ104",
-    name="user-facing-best-effort",
-    severity=FindingSeverity.ERROR,
-    title="A workload that users wait for asks for nothing",
-    why=(
-        "A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked "
-        "for anything at all, and the kubelet evicts it with the first. Users notice before anybody else does."
-    ),
-    fix="Make it Guaranteed: limits equal to requests, for every container.",
-    example=Example(
+
+@check("PQ104", "user-facing-best-effort", FindingSeverity.ERROR, QOS, OOM, rule=find_best_effort)
+def user_facing_best_effort() -> Example:
+    """PQ104: A workload that users wait for asks for nothing.
+
+    A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked for
+    anything at all, and the kubelet evicts it with the first. Users notice before anybody else does.
+
+    Fix: Make it Guaranteed: limits equal to requests, for every container.
+    """
+    return Example(
         examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),
         chosen={f"{_RESOURCES}.requests": {"cpu": "1", "memory": "1Gi"}, f"{_RESOURCES}.limits": _LIMITS},
-    ),
-    references=(QOS, OOM),
-    rule=best_effort,
-)
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -96,46 +96,31 @@ def _written(value: EditValue) -> str:
 class Choice(StrEnum):
     """What somebody has to choose before anything can be written."""
 
-    RESOURCES = "resources"
-    """Requests and limits that fit what the containers use."""
-    MEMORY_LIMIT = "memory-limit"
-    EPHEMERAL_STORAGE_LIMIT = "ephemeral-storage-limit"
-    VOLUME_SIZE_LIMIT = "volume-size-limit"
-    PRIORITY_CLASS = "priority-class"
-    SMALLER_LIMITS = "smaller-limits"
-    SMALLER_REQUESTS = "smaller-requests"
-    ONE_DEFAULT = "one-default"
-    """Which of several LimitRanges is to give the default."""
-    RESERVATION = "reservation"
-    """What the system and the kubelet themselves use."""
-    SIDECAR_FORM = "sidecar-form"
-    """Whether a sidecar becomes an init container that restarts, or gets limits like its requests."""
-    AMOUNT = "amount"
-    """An amount that the API server takes."""
-    THRESHOLD = "threshold"
-    """A setting that the kubelet takes."""
-    INJECTOR_RESOURCES = "injector-resources"
-    """Limits for what the injector adds."""
-    QUOTA = "quota"
-    """A larger quota, or fewer or smaller pods."""
+    words: str
 
+    def __new__(cls, value: str, words: str) -> Self:
+        """Make a member: its name in JSON, and what to choose in words."""
+        member = str.__new__(cls, value)
+        member._value_, member.words = value, words
+        return member
 
-_CHOICES = {
-    Choice.RESOURCES: "choose requests and limits that fit what the containers use",
-    Choice.MEMORY_LIMIT: "choose a memory limit",
-    Choice.EPHEMERAL_STORAGE_LIMIT: "choose an ephemeral-storage limit",
-    Choice.VOLUME_SIZE_LIMIT: "choose a size limit",
-    Choice.PRIORITY_CLASS: "choose a PriorityClass",
-    Choice.SMALLER_LIMITS: "choose whose limits to lower, or add nodes",
-    Choice.SMALLER_REQUESTS: "choose whose requests to lower, or add nodes",
-    Choice.ONE_DEFAULT: "choose which LimitRange gives the default",
-    Choice.RESERVATION: "choose what to reserve, from what the daemons use",
-    Choice.SIDECAR_FORM: "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
-    Choice.AMOUNT: "choose an amount that the API server takes",
-    Choice.THRESHOLD: "choose a setting that the kubelet takes",
-    Choice.INJECTOR_RESOURCES: "choose what the injected containers request and are limited to",
-    Choice.QUOTA: "raise the quota, or ask for fewer or smaller pods",
-}
+    RESOURCES = "resources", "choose requests and limits that fit what the containers use"
+    MEMORY_LIMIT = "memory-limit", "choose a memory limit"
+    EPHEMERAL_STORAGE_LIMIT = "ephemeral-storage-limit", "choose an ephemeral-storage limit"
+    VOLUME_SIZE_LIMIT = "volume-size-limit", "choose a size limit"
+    PRIORITY_CLASS = "priority-class", "choose a PriorityClass"
+    SMALLER_LIMITS = "smaller-limits", "choose whose limits to lower, or add nodes"
+    SMALLER_REQUESTS = "smaller-requests", "choose whose requests to lower, or add nodes"
+    ONE_DEFAULT = "one-default", "choose which LimitRange gives the default"
+    RESERVATION = "reservation", "choose what to reserve, from what the daemons use"
+    SIDECAR_FORM = (
+        "sidecar-form",
+        "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
+    )
+    AMOUNT = "amount", "choose an amount that the API server takes"
+    THRESHOLD = "threshold", "choose a setting that the kubelet takes"
+    INJECTOR_RESOURCES = "injector-resources", "choose what the injected containers request and are limited to"
+    QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"
 
 
 class Patch(Struct, frozen=True, gc=False, rename="camel"):
@@ -163,7 +148,7 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
         """Return the patch that lacks a choice, which is then written at ``paths``."""
         named = f": {' or '.join(candidates)}" if candidates else ""
         where = f" ({', '.join(paths)})" if paths else ""
-        return cls(False, (), choice, candidates, f"{_CHOICES[choice]}{named}{where}", tuple(paths))
+        return cls(False, (), choice, candidates, f"{choice.words}{named}{where}", tuple(paths))
 
 
 class CheckedObject(Struct, frozen=True, gc=False):

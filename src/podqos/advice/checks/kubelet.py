@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import Check, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
 from podqos.advice.checks.flag_edits import FlagFile
@@ -107,6 +108,9 @@ def kubelets(context: Context, sketches: Sequence[Sketch]) -> Found:
         yield from _findings(_Kubelet(found, context), sketches)
 
 
+_kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
+
+
 def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     """Yield everything; settings with which the kubelet does not start are all there is to say about them."""
     config, profile = kubelet.config, kubelet.options.profile
@@ -123,7 +127,7 @@ def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield from _held_back(kubelet)
     except InvalidConfiguration as error:
         path = error.where.replace('"', "") if error.where else ""
-        yield kubelet.finding(KUBELET_REFUSES, path, KubeletRefuses(str(error)), Patch.choose(Choice.THRESHOLD))
+        yield kubelet.finding(kubelet_refuses, path, KubeletRefuses(str(error)), Patch.choose(Choice.THRESHOLD))
         return
     for warning in warnings:
         yield from _warned(kubelet, warning)
@@ -176,25 +180,26 @@ def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
     threshold = _in_mebibytes(winning_threshold_bytes(kubelet.race(0)))
     patch = Patch.write(FieldEdit(f"evictionHard[{signal}]", threshold, written.get(signal)))
     facts = MemoryUnwatched(tuple(name for name in written if name != signal))
-    return kubelet.finding(MEMORY_UNWATCHED, "evictionHard", facts, patch)
+    return kubelet.finding(memory_unwatched, "evictionHard", facts, patch)
 
 
-MEMORY_UNWATCHED = Check(
-    id="PQ401",
-    name="no-memory-threshold",
-    severity=FindingSeverity.ERROR,
-    title="The kubelet does not watch memory",
-    why=(
-        "Naming any hard threshold drops the defaults of all others. Without one for memory.available the kubelet "
-        "never evicts for memory: the node runs until the kernel kills, which knows neither priorities nor requests "
-        "nor grace periods."
-    ),
-    fix="Add memory.available to evictionHard.",
-    example=Example(examples.kubelet(f"{_RESERVED}evictionHard: {{nodefs.available: 10%}}\n")),
-    effect=Effect.NODE,
-    references=(_THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"),
-    bundle_rule=kubelets,
+@_kubelet_check(
+    "PQ401",
+    "no-memory-threshold",
+    FindingSeverity.ERROR,
+    _THRESHOLDS,
+    "Kubernetes: pkg/kubelet/eviction/defaults_linux.go",
 )
+def memory_unwatched() -> Example:
+    """PQ401: The kubelet does not watch memory.
+
+    Naming any hard threshold drops the defaults of all others. Without one for memory.available the kubelet never
+    evicts for memory: the node runs until the kernel kills, which knows neither priorities nor requests nor grace
+    periods.
+
+    Fix: Add memory.available to evictionHard.
+    """
+    return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{nodefs.available: 10%}}\n"))
 
 
 # ---- PQ402, PQ403 ------------------------------------------------------------------------------------------------
@@ -217,7 +222,7 @@ def _soft_after_hard(kubelet: _Kubelet, signal: str) -> Finding:
     hard = effective_eviction_hard(kubelet.config, kubelet.options.profile)[signal]
     path = f"evictionSoft[{signal}]"
     patch = Patch.write(FieldEdit(path, _twice(hard), soft))
-    return kubelet.finding(SOFT_AFTER_HARD, path, SoftAfterHard(signal, soft, hard), patch)
+    return kubelet.finding(soft_after_hard, path, SoftAfterHard(signal, soft, hard), patch)
 
 
 def _twice(text: str) -> str:
@@ -228,25 +233,20 @@ def _twice(text: str) -> str:
     return str(amount + amount)
 
 
-SOFT_AFTER_HARD = Check(
-    id="PQ402",
-    name="soft-after-hard",
-    severity=FindingSeverity.WARNING,
-    title="A soft threshold lies at or below the hard one",
-    why=(
-        "The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, which "
-        "was meant to end pods gently and in time, never gets its turn."
-    ),
-    fix="Set the soft threshold well above the hard one.",
-    example=Example(
+@_kubelet_check("PQ402", "soft-after-hard", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+def soft_after_hard() -> Example:
+    """PQ402: A soft threshold lies at or below the hard one.
+
+    The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, which was
+    meant to end pods gently and in time, never gets its turn.
+
+    Fix: Set the soft threshold well above the hard one.
+    """
+    return Example(
         examples.kubelet(
             f"{_MORE_RESERVED}{_HARD}evictionSoft: {{memory.available: 512Mi}}\n{_GRACE}evictionMaxPodGracePeriod: 60\n"
         )
-    ),
-    effect=Effect.NODE,
-    references=(_THRESHOLDS, _MANAGER),
-    bundle_rule=kubelets,
-)
+    )
 
 
 class SoftWithoutGrace(Fact, frozen=True, gc=False):
@@ -266,24 +266,19 @@ class SoftWithoutGrace(Fact, frozen=True, gc=False):
 def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
     written = kubelet.config.eviction_soft_grace_period.get(signal)
     patch = Patch.write(FieldEdit(f"evictionSoftGracePeriod[{signal}]", _GRACE_PERIOD, written))
-    return kubelet.finding(SOFT_WITHOUT_GRACE, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
+    return kubelet.finding(soft_without_grace, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
 
 
-SOFT_WITHOUT_GRACE = Check(
-    id="PQ403",
-    name="soft-without-grace",
-    severity=FindingSeverity.ERROR,
-    title="A soft threshold has no grace period",
-    why=(
-        "Without an entry in evictionSoftGracePeriod the kubelet does not start; with one of zero the threshold "
-        "acts at once, as a second hard one at a higher mark, and evicts pods for every short burst."
-    ),
-    fix="Add a grace period to evictionSoftGracePeriod.",
-    example=Example(examples.kubelet(f"{_MORE_RESERVED}{_HARD}{_SOFT}")),
-    effect=Effect.NODE,
-    references=(_THRESHOLDS,),
-    bundle_rule=kubelets,
-)
+@_kubelet_check("PQ403", "soft-without-grace", FindingSeverity.ERROR, _THRESHOLDS)
+def soft_without_grace() -> Example:
+    """PQ403: A soft threshold has no grace period.
+
+    Without an entry in evictionSoftGracePeriod the kubelet does not start; with one of zero the threshold acts at
+    once, as a second hard one at a higher mark, and evicts pods for every short burst.
+
+    Fix: Add a grace period to evictionSoftGracePeriod.
+    """
+    return Example(examples.kubelet(f"{_MORE_RESERVED}{_HARD}{_SOFT}"))
 
 
 # ---- PQ404 -------------------------------------------------------------------------------------------------------
@@ -338,28 +333,21 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
         float(result.kubelet_first),
         needed_bytes,
     )
-    yield kubelet.finding(KERNEL_FIRST, path, facts, Patch.write(*edits))
+    yield kubelet.finding(kernel_first, path, facts, Patch.write(*edits))
 
 
-KERNEL_FIRST = Check(
-    id="PQ404",
-    name="kernel-kills-first",
-    severity=FindingSeverity.WARNING,
-    title="Memory can run out between two looks of the kubelet",
-    why=(
-        "The kubelet looks every ten seconds. What pods can take in that time must fit between the threshold and "
-        "nothing, or the kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, "
-        "without regard to priority, and without a grace period."
-    ),
-    fix=(
-        "Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the "
-        "kubelet's notifier is a stub that never fires."
-    ),
-    example=Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi}}\n")),
-    effect=Effect.NODE,
-    references=(_MANAGER,),
-    bundle_rule=kubelets,
-)
+@_kubelet_check("PQ404", "kernel-kills-first", FindingSeverity.WARNING, _MANAGER)
+def kernel_first() -> Example:
+    """PQ404: Memory can run out between two looks of the kubelet.
+
+    The kubelet looks every ten seconds. What pods can take in that time must fit between the threshold and nothing,
+    or the kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, without regard to
+    priority, and without a grace period.
+
+    Fix: Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the
+    kubelet's notifier is a stub that never fires.
+    """
+    return Example(examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: 100Mi}}\n"))
 
 
 # ---- PQ405, PQ406, and PQ412 for too much ------------------------------------------------------------------------
@@ -409,7 +397,7 @@ def _held_back(kubelet: _Kubelet) -> Found:
     divided = node_allocatable(kubelet.capacity, config)
     for resource in divided.over_reserved:
         over = OverReserved(resource, str(divided.reservation[resource]), str(kubelet.capacity[resource]))
-        yield kubelet.finding(KUBELET_REFUSES, "systemReserved", over, Patch.choose(Choice.RESERVATION))
+        yield kubelet.finding(kubelet_refuses, "systemReserved", over, Patch.choose(Choice.RESERVATION))
     for coverage in divided.soft_coverage:
         if coverage.is_covered:
             continue
@@ -421,45 +409,42 @@ def _held_back(kubelet: _Kubelet) -> Found:
         written = config.system_reserved.get(resource)
         patch = Patch.write(FieldEdit(f"systemReserved.{resource}", _in_mebibytes(needed.value), written))
         signal = Signal.MEMORY if resource == MEMORY else Signal.NODEFS
-        finding = kubelet.finding(SOFT_NOT_COVERED, f"evictionSoft[{signal.value}]", facts, patch)
+        finding = kubelet.finding(soft_not_covered, f"evictionSoft[{signal.value}]", facts, patch)
         yield finding if resource == MEMORY else replace(finding, consequence=Consequence(Effect.NONE))
     if MEMORY not in config.reserved_for_kube and MEMORY not in config.reserved_for_system:
         patch = Patch.choose(Choice.RESERVATION, ("kubeReserved.memory", "systemReserved.memory"))
-        yield kubelet.finding(NOTHING_RESERVED, "", NothingReserved((MEMORY,)), patch)
+        yield kubelet.finding(nothing_reserved, "", NothingReserved((MEMORY,)), patch)
 
 
-SOFT_NOT_COVERED = Check(
-    id="PQ405",
-    name="soft-not-covered-by-reservation",
-    severity=FindingSeverity.WARNING,
-    title="Pods within their requests can meet the soft threshold",
-    why=(
-        "Allocatable leaves the hard threshold out, but not the soft one. On a full node pods that keep to their "
-        "requests bring it down to the soft threshold, and the kubelet evicts one of them though the scheduler was "
-        "right to put it there."
-    ),
-    fix="Add the soft threshold to systemReserved.",
-    example=Example(examples.kubelet(f"{_RESERVED}{_HARD}{_SOFT}{_GRACE}")),
-    effect=Effect.NODE,
-    references=(_ALLOCATABLE, "OKD: Handling out of resource errors"),
-    bundle_rule=kubelets,
+@_kubelet_check(
+    "PQ405",
+    "soft-not-covered-by-reservation",
+    FindingSeverity.WARNING,
+    _ALLOCATABLE,
+    "OKD: Handling out of resource errors",
 )
+def soft_not_covered() -> Example:
+    """PQ405: Pods within their requests can meet the soft threshold.
 
-NOTHING_RESERVED = Check(
-    id="PQ406",
-    name="no-memory-reserved",
-    severity=FindingSeverity.WARNING,
-    title="No memory is reserved for the system and the kubelet",
-    why=(
-        "Everything but the hard threshold is offered to pods. On a full node the daemons live from what the pods "
-        "were promised: pods within their requests are evicted or killed for memory that the system uses."
-    ),
-    fix="Set kubeReserved.memory and systemReserved.memory to what they use.",
-    example=Example(examples.kubelet(_HARD), chosen={"kubeReserved.memory": "1Gi", "systemReserved.memory": "1Gi"}),
-    effect=Effect.NODE,
-    references=(_ALLOCATABLE,),
-    bundle_rule=kubelets,
-)
+    Allocatable leaves the hard threshold out, but not the soft one. On a full node pods that keep to their requests
+    bring it down to the soft threshold, and the kubelet evicts one of them though the scheduler was right to put it
+    there.
+
+    Fix: Add the soft threshold to systemReserved.
+    """
+    return Example(examples.kubelet(f"{_RESERVED}{_HARD}{_SOFT}{_GRACE}"))
+
+
+@_kubelet_check("PQ406", "no-memory-reserved", FindingSeverity.WARNING, _ALLOCATABLE)
+def nothing_reserved() -> Example:
+    """PQ406: No memory is reserved for the system and the kubelet.
+
+    Everything but the hard threshold is offered to pods. On a full node the daemons live from what the pods were
+    promised: pods within their requests are evicted or killed for memory that the system uses.
+
+    Fix: Set kubeReserved.memory and systemReserved.memory to what they use.
+    """
+    return Example(examples.kubelet(_HARD), chosen={"kubeReserved.memory": "1Gi", "systemReserved.memory": "1Gi"})
 
 
 # ---- PQ407, PQ410 ------------------------------------------------------------------------------------------------
@@ -481,24 +466,19 @@ def _swap(kubelet: _Kubelet) -> Finding:
     edit = FieldEdit("memorySwap.swapBehavior", "NoSwap", behavior or None)
     if kubelet.flags is not None:  # there is no such flag
         edit = FieldEdit("failSwapOn", True, "false")
-    return kubelet.finding(SWAP_HIDES_PRESSURE, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
+    return kubelet.finding(swap_hides_pressure, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
 
 
-SWAP_HIDES_PRESSURE = Check(
-    id="PQ407",
-    name="swap-hides-pressure",
-    severity=FindingSeverity.WARNING,
-    title="Swap hides memory pressure from the kubelet",
-    why=(
-        "While pods swap, memory.available does not fall, so that the kubelet sees no pressure and evicts nobody. "
-        "Pods slow down instead, and when swap is full the kernel kills."
-    ),
-    fix="Set memorySwap.swapBehavior to NoSwap, or failSwapOn to true.",
-    example=Example(f"{_GOOD}failSwapOn: false\nmemorySwap: {{swapBehavior: LimitedSwap}}\n"),
-    effect=Effect.NODE,
-    references=(_TYPES, "KEP-2400: node swap"),
-    bundle_rule=kubelets,
-)
+@_kubelet_check("PQ407", "swap-hides-pressure", FindingSeverity.WARNING, _TYPES, "KEP-2400: node swap")
+def swap_hides_pressure() -> Example:
+    """PQ407: Swap hides memory pressure from the kubelet.
+
+    While pods swap, memory.available does not fall, so that the kubelet sees no pressure and evicts nobody. Pods
+    slow down instead, and when swap is full the kernel kills.
+
+    Fix: Set memorySwap.swapBehavior to NoSwap, or failSwapOn to true.
+    """
+    return Example(f"{_GOOD}failSwapOn: false\nmemorySwap: {{swapBehavior: LimitedSwap}}\n")
 
 
 class NoEffect(Fact, frozen=True, gc=False):
@@ -532,24 +512,19 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
     if "evictionSoft" in named:
         edits.append(FieldEdit(f"evictionSoftGracePeriod[{signal}]", None, grace_periods[signal]))
     facts = NoEffect(signal, named[0], warning.kind.value)
-    yield kubelet.finding(NO_EFFECT, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
+    yield kubelet.finding(no_effect, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
 
 
-NO_EFFECT = Check(
-    id="PQ410",
-    name="eviction-setting-without-effect",
-    severity=FindingSeverity.INFO,
-    title="An eviction setting does nothing",
-    why=(
-        "A grace period without its soft threshold, a threshold of containerfs (the kubelet overwrites it) or a "
-        "share of zero is read and never acts: what somebody set up to protect pods is not there."
-    ),
-    fix="Remove it, or complete it.",
-    example=Example(f"{_GOOD}evictionSoftGracePeriod: {{memory.available: 2m}}\n"),
-    effect=Effect.NONE,
-    references=(_THRESHOLDS,),
-    bundle_rule=kubelets,
-)
+@_kubelet_check("PQ410", "eviction-setting-without-effect", FindingSeverity.INFO, _THRESHOLDS, effect=Effect.NONE)
+def no_effect() -> Example:
+    """PQ410: An eviction setting does nothing.
+
+    A grace period without its soft threshold, a threshold of containerfs (the kubelet overwrites it) or a share of
+    zero is read and never acts: what somebody set up to protect pods is not there.
+
+    Fix: Remove it, or complete it.
+    """
+    return Example(f"{_GOOD}evictionSoftGracePeriod: {{memory.available: 2m}}\n")
 
 
 # ---- PQ408, PQ413 ------------------------------------------------------------------------------------------------
@@ -582,46 +557,43 @@ def _enforcement(kubelet: _Kubelet) -> Found:
             FieldEdit("cgroupsPerQOS", True, "false"),
             FieldEdit(path, ["pods"], ", ".join(named)),
         )
-        yield kubelet.finding(QOS_CGROUPS_OFF, "cgroupsPerQOS", QOSCgroupsOff(), patch)
+        yield kubelet.finding(qos_cgroups_off, "cgroupsPerQOS", QOSCgroupsOff(), patch)
     elif "pods" not in named:
         enforced = tuple(name for name in named if name != "none")
         patch = Patch.write(FieldEdit(path, ["pods", *enforced], ", ".join(named)))
-        yield kubelet.finding(PODS_NOT_ENFORCED, path, PodsNotEnforced(enforced), patch)
+        yield kubelet.finding(pods_not_enforced, path, PodsNotEnforced(enforced), patch)
 
 
-PODS_NOT_ENFORCED = Check(
-    id="PQ408",
-    name="pods-not-enforced",
-    severity=FindingSeverity.WARNING,
-    title="Pods are not held to what is allocatable",
-    why=(
-        "Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved "
-        "for the system, and when memory runs out the kernel chooses among all processes of the machine. The "
-        "threshold for allocatable memory is gone as well."
-    ),
-    fix="Add pods to enforceNodeAllocatable.",
-    example=Example(f"{_GOOD}enforceNodeAllocatable: [none]\n"),
-    effect=Effect.NODE,
-    references=(_ALLOCATABLE, _THRESHOLDS),
-    bundle_rule=kubelets,
+@_kubelet_check("PQ408", "pods-not-enforced", FindingSeverity.WARNING, _ALLOCATABLE, _THRESHOLDS)
+def pods_not_enforced() -> Example:
+    """PQ408: Pods are not held to what is allocatable.
+
+    Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved for the
+    system, and when memory runs out the kernel chooses among all processes of the machine. The threshold for
+    allocatable memory is gone as well.
+
+    Fix: Add pods to enforceNodeAllocatable.
+    """
+    return Example(f"{_GOOD}enforceNodeAllocatable: [none]\n")
+
+
+@_kubelet_check(
+    "PQ413",
+    "qos-cgroups-off",
+    FindingSeverity.WARNING,
+    _TYPES,
+    "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go",
 )
+def qos_cgroups_off() -> Example:
+    """PQ413: The classes have no cgroups.
 
-QOS_CGROUPS_OFF = Check(
-    id="PQ413",
-    name="qos-cgroups-off",
-    severity=FindingSeverity.WARNING,
-    title="The classes have no cgroups",
-    why=(
-        "Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much "
-        "cpu as a Burstable one asks for, nothing holds pods to what is allocatable, and memory of a pod is not "
-        "accounted as one."
-    ),
-    fix="Set cgroupsPerQOS to true, which is the default.",
-    example=Example(f"{_GOOD}cgroupsPerQOS: false\nenforceNodeAllocatable: []\n"),
-    effect=Effect.NODE,
-    references=(_TYPES, "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go"),
-    bundle_rule=kubelets,
-)
+    Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much cpu
+    as a Burstable one asks for, nothing holds pods to what is allocatable, and memory of a pod is not accounted as
+    one.
+
+    Fix: Set cgroupsPerQOS to true, which is the default.
+    """
+    return Example(f"{_GOOD}cgroupsPerQOS: false\nenforceNodeAllocatable: []\n")
 
 
 # ---- PQ409 -------------------------------------------------------------------------------------------------------
@@ -649,25 +621,20 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
             signal = each.signal.value
             path = f"evictionMinimumReclaim[{signal}]"
             patch = Patch.write(FieldEdit(path, str(amount), kubelet.config.eviction_minimum_reclaim[signal]))
-            yield kubelet.finding(RECLAIMS_TOO_MUCH, path, ReclaimsTooMuch(signal, str(reclaim), str(amount)), patch)
+            yield kubelet.finding(reclaims_too_much, path, ReclaimsTooMuch(signal, str(reclaim), str(amount)), patch)
             return
 
 
-RECLAIMS_TOO_MUCH = Check(
-    id="PQ409",
-    name="minimum-reclaim-too-large",
-    severity=FindingSeverity.WARNING,
-    title="Every eviction takes more pods than pressure asks for",
-    why=(
-        "Once a threshold is met the kubelet evicts until evictionMinimumReclaim more than the threshold is free. "
-        "If that is many times the threshold, one moment of pressure costs several pods."
-    ),
-    fix="Set it to about the threshold.",
-    example=Example(f"{_GOOD}evictionMinimumReclaim: {{memory.available: 16Gi}}\n"),
-    effect=Effect.NODE,
-    references=(_THRESHOLDS, _MANAGER),
-    bundle_rule=kubelets,
-)
+@_kubelet_check("PQ409", "minimum-reclaim-too-large", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+def reclaims_too_much() -> Example:
+    """PQ409: Every eviction takes more pods than pressure asks for.
+
+    Once a threshold is met the kubelet evicts until evictionMinimumReclaim more than the threshold is free. If that
+    is many times the threshold, one moment of pressure costs several pods.
+
+    Fix: Set it to about the threshold.
+    """
+    return Example(f"{_GOOD}evictionMinimumReclaim: {{memory.available: 16Gi}}\n")
 
 
 # ---- PQ411 -------------------------------------------------------------------------------------------------------
@@ -699,21 +666,20 @@ def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
     if given < stated:
         path = "evictionMaxPodGracePeriod"
         patch = Patch.write(FieldEdit(path, stated, str(most) if most else None))
-        yield kubelet.finding(GRACE_CUT, path, GraceCut(workload, stated, given), patch)
+        yield kubelet.finding(grace_cut, path, GraceCut(workload, stated, given), patch)
 
 
-GRACE_CUT = Check(
-    id="PQ411",
-    name="eviction-cuts-grace-period",
-    severity=FindingSeverity.INFO,
-    title="A soft eviction gives pods less time than they ask for",
-    why=(
-        "Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless it is "
-        "set, and its own terminationGracePeriodSeconds. What it needs longer for, such as writing its state, is "
-        "cut off. (Under a hard threshold it is always one second.)"
-    ),
-    fix="Set evictionMaxPodGracePeriod to the longest grace period on the node.",
-    example=Example(
+@_kubelet_check("PQ411", "eviction-cuts-grace-period", FindingSeverity.INFO, _MANAGER, effect=Effect.NONE)
+def grace_cut() -> Example:
+    """PQ411: A soft eviction gives pods less time than they ask for.
+
+    Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless it is set, and
+    its own terminationGracePeriodSeconds. What it needs longer for, such as writing its state, is cut off. (Under a
+    hard threshold it is always one second.)
+
+    Fix: Set evictionMaxPodGracePeriod to the longest grace period on the node.
+    """
+    return Example(
         examples.documents(
             examples.kubelet(f"{_MORE_RESERVED}{_HARD}{_SOFT}{_GRACE}"),
             examples.pod(
@@ -722,11 +688,7 @@ GRACE_CUT = Check(
                 spec="  terminationGracePeriodSeconds: 120\n",
             ),
         )
-    ),
-    effect=Effect.NONE,
-    references=(_MANAGER,),
-    bundle_rule=kubelets,
-)
+    )
 
 
 # ---- PQ412 -------------------------------------------------------------------------------------------------------
@@ -742,18 +704,15 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
         return self.message
 
 
-KUBELET_REFUSES = Check(
-    id="PQ412",
-    name="kubelet-does-not-start",
-    severity=FindingSeverity.ERROR,
-    title="The kubelet does not start with these settings",
-    why="The node drops out with the next restart of its kubelet, and all its pods are moved or lost.",
-    fix="Correct the setting.",
-    example=Example(
+@_kubelet_check("PQ412", "kubelet-does-not-start", FindingSeverity.ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
+def kubelet_refuses() -> Example:
+    """PQ412: The kubelet does not start with these settings.
+
+    The node drops out with the next restart of its kubelet, and all its pods are moved or lost.
+
+    Fix: Correct the setting.
+    """
+    return Example(
         examples.kubelet(f"{_RESERVED}evictionHard: {{memory.available: -1Gi}}\n"),
         chosen={"evictionHard[memory.available]": "1Gi"},
-    ),
-    effect=Effect.NONE,
-    references=(_THRESHOLDS, _ALLOCATABLE),
-    bundle_rule=kubelets,
-)
+    )

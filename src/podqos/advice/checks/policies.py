@@ -15,8 +15,8 @@ from podqos.admission.policies import Policies
 from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
-from podqos.advice.checks.amounts import REFUSED_RESOURCES, RefusedByServer
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.amounts import RefusedByServer, refused_resources
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
 from podqos.advice.checks.references import QOS
@@ -68,7 +68,7 @@ def _class_changed(view: View, admission: WorkloadAdmission) -> None:
     edits = [_written_out(view, change.path, change.resource, change.after) for change in changes]
     sources = tuple(dict.fromkeys(change.source or _OVERRIDE for change in changes))
     view.report(
-        LIMIT_RANGE_CHANGES_CLASS,
+        limit_range_changes_class,
         changes[0].path.rpartition(".")[0] if changes else "spec",
         ClassChange(admission.class_defaulted, admission.class_reached, sources, tuple(containers)),
         Patch.write(*edits),
@@ -84,22 +84,18 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 """,
 )
 
-LIMIT_RANGE_CHANGES_CLASS = Check(
-    id="PQ201",
-    name="limit-range-changes-class",
-    severity=FindingSeverity.WARNING,
-    title="A LimitRange gives the pod another class than its manifest shows",
-    why=(
-        "Defaults of a LimitRange are filled into every container that leaves something out. A pod that was "
-        "BestEffort on purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can "
-        "become Guaranteed, and reserve what it never asked for. Who dies before whom changes, and no line of the "
-        "manifest has."
-    ),
-    fix="Write down what the LimitRange fills in, or what was meant.",
-    example=Example(examples.documents(examples.pod(examples.container("shell"), name="debug-tools"), _DEFAULT_LIMITS)),
-    references=(_LIMIT_RANGER, QOS),
-    rule=policies,
-)
+
+@check("PQ201", "limit-range-changes-class", FindingSeverity.WARNING, _LIMIT_RANGER, QOS, rule=policies)
+def limit_range_changes_class() -> Example:
+    """PQ201: A LimitRange gives the pod another class than its manifest shows.
+
+    Defaults of a LimitRange are filled into every container that leaves something out. A pod that was BestEffort on
+    purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can become Guaranteed, and
+    reserve what it never asked for. Who dies before whom changes, and no line of the manifest has.
+
+    Fix: Write down what the LimitRange fills in, or what was meant.
+    """
+    return Example(examples.documents(examples.pod(examples.container("shell"), name="debug-tools"), _DEFAULT_LIMITS))
 
 
 class HiddenLimit(Fact, frozen=True, gc=False):
@@ -125,7 +121,7 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
         request = _written(view, change).requests.get(MEMORY)
         if request:
             view.report(
-                HIDDEN_LIMIT,
+                hidden_limit,
                 change.path.removesuffix(".limits"),
                 HiddenLimit(str(request), str(change.after), change.source),
                 Patch.write(view.edit(f"{change.path}.memory", change.after)),
@@ -133,26 +129,22 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
             )
 
 
-HIDDEN_LIMIT = Check(
-    id="PQ202",
-    name="limit-range-hidden-maximum",
-    severity=FindingSeverity.WARNING,
-    title="A LimitRange sets a memory limit that the manifest does not show",
-    why=(
-        "The container states a request and no limit, and the namespace gives it one: at that limit the kernel "
-        "kills it, however much the node has free, and nobody who reads the manifest can see why."
-    ),
-    fix="Write the limit down, at this amount or a better one.",
-    example=Example(examples.documents(examples.web("cpu: 100m, memory: 256Mi"), _DEFAULT_LIMITS)),
-    references=(_LIMIT_RANGER,),
-    rule=policies,
-)
+@check("PQ202", "limit-range-hidden-maximum", FindingSeverity.WARNING, _LIMIT_RANGER, rule=policies)
+def hidden_limit() -> Example:
+    """PQ202: A LimitRange sets a memory limit that the manifest does not show.
+
+    The container states a request and no limit, and the namespace gives it one: at that limit the kernel kills it,
+    however much the node has free, and nobody who reads the manifest can see why.
+
+    Fix: Write the limit down, at this amount or a better one.
+    """
+    return Example(examples.documents(examples.web("cpu: 100m, memory: 256Mi"), _DEFAULT_LIMITS))
 
 
 def _refused_by_limit_range(view: View, admission: WorkloadAdmission, denied: LimitRangeDenied) -> None:
     broken = denied.violations[0].subject
     view.report(
-        REFUSED_BY_LIMIT_RANGE,
+        refused_by_limit_range,
         _resource_paths(view).get(broken.container, "spec"),
         RefusedByServer(str(admission.refused_by), denied.message, broken.limit_range),
         _within_bounds(view, denied),
@@ -191,29 +183,26 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
     if edits and admission.refusal is not None:
         errors = admission.refusal.field_errors
         facts = RefusedByServer(str(admission.refused_by), "; ".join(map(str, errors)), ", ".join(sources))
-        view.report(REFUSED_BY_LIMIT_RANGE, errors[0].path, facts, Patch.write(*edits))
+        view.report(refused_by_limit_range, errors[0].path, facts, Patch.write(*edits))
 
 
-REFUSED_BY_LIMIT_RANGE = Check(
-    id="PQ203",
-    name="refused-by-limit-range",
-    severity=FindingSeverity.ERROR,
-    title="A LimitRange refuses the pod",
-    why=(
-        "Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: "
-        "a Deployment goes on with the pods it has, and nothing replaces one that is evicted or killed."
-    ),
-    fix="Keep to the bounds, or write a limit of your own.",
-    example=Example(
+@check(
+    "PQ203", "refused-by-limit-range", FindingSeverity.ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies
+)
+def refused_by_limit_range() -> Example:
+    """PQ203: A LimitRange refuses the pod.
+
+    Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: a
+    Deployment goes on with the pods it has, and nothing replaces one that is evicted or killed.
+
+    Fix: Keep to the bounds, or write a limit of your own.
+    """
+    return Example(
         examples.documents(
             examples.web('cpu: "1", memory: 4Gi', 'cpu: "1", memory: 4Gi, ephemeral-storage: 1Gi'),
             examples.limit_range("bounds", "max: {memory: 2Gi}\n"),
         )
-    ),
-    effect=Effect.NOT_CREATED,
-    references=(_LIMIT_RANGER,),
-    rule=policies,
-)
+    )
 
 
 class Unstated(Fact, frozen=True, gc=False):
@@ -244,58 +233,57 @@ class OverQuota(Fact, frozen=True, gc=False):
 def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDenied) -> None:
     if not denied.unstated:
         facts = OverQuota(denied.quota, admission.pods, admission.admitted, denied.message)
-        view.report(QUOTA_TOO_SMALL, "spec", facts, Patch.choose(Choice.QUOTA))
+        view.report(quota_too_small, "spec", facts, Patch.choose(Choice.QUOTA))
         return
     resources = tuple(name for name, _ in denied.unstated)
     containers = tuple(dict.fromkeys(name for _, names in denied.unstated for name in names))
     paths = [path for name, path in _resource_paths(view).items() if name in containers]
     unstated = Unstated(denied.quota, resources, containers)
-    view.report(QUOTA_DEMANDS, paths[0] if paths else "spec", unstated, view.choose(Choice.RESOURCES, *paths))
+    view.report(quota_demands, paths[0] if paths else "spec", unstated, view.choose(Choice.RESOURCES, *paths))
 
 
-QUOTA_DEMANDS = Check(
-    id="PQ206",
-    name="quota-demands-resources",
-    severity=FindingSeverity.ERROR,
-    title="A quota refuses pods that do not state their resources",
-    why=(
-        "A quota on cpu or memory demands that every container states it, and no LimitRange of the namespace fills "
-        "it in. The pod is refused: what dies is not replaced."
-    ),
-    fix="State the resources, or put a LimitRange with defaults beside the quota.",
-    example=Example(
+@check(
+    "PQ206",
+    "quota-demands-resources",
+    FindingSeverity.ERROR,
+    _QUOTA,
+    "Kubernetes: pkg/quota/v1/evaluator/core/pods.go",
+    effect=Effect.NOT_CREATED,
+    rule=policies,
+)
+def quota_demands() -> Example:
+    """PQ206: A quota refuses pods that do not state their resources.
+
+    A quota on cpu or memory demands that every container states it, and no LimitRange of the namespace fills it in.
+    The pod is refused: what dies is not replaced.
+
+    Fix: State the resources, or put a LimitRange with defaults beside the quota.
+    """
+    return Example(
         examples.documents(
             examples.web("cpu: 500m, memory: 512Mi", "memory: 1Gi, ephemeral-storage: 1Gi"),
             examples.quota('limits.cpu: "10"'),
         ),
         chosen={"spec.containers[0].resources.limits.cpu": "1"},
-    ),
-    effect=Effect.NOT_CREATED,
-    references=(_QUOTA, "Kubernetes: pkg/quota/v1/evaluator/core/pods.go"),
-    rule=policies,
-)
+    )
 
-QUOTA_TOO_SMALL = Check(
-    id="PQ207",
-    name="quota-too-small",
-    severity=FindingSeverity.ERROR,
-    title="The quota has no room for all pods of the workload",
-    why=(
-        "The pods beyond the quota are refused. A workload that runs with fewer replicas than it was given does so "
-        "without a word until one of them is evicted, and then there is no room to replace it either."
-    ),
-    fix="Raise the quota, or ask for less.",
-    example=Example(
+
+@check("PQ207", "quota-too-small", FindingSeverity.ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
+def quota_too_small() -> Example:
+    """PQ207: The quota has no room for all pods of the workload.
+
+    The pods beyond the quota are refused. A workload that runs with fewer replicas than it was given does so
+    without a word until one of them is evicted, and then there is no room to replace it either.
+
+    Fix: Raise the quota, or ask for less.
+    """
+    return Example(
         examples.documents(
             examples.deployment(3, "cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'),
             examples.quota("requests.memory: 1Gi"),
         ),
         chosen={"spec.replicas": 2},
-    ),
-    effect=Effect.NOT_CREATED,
-    references=(_QUOTA,),
-    rule=policies,
-)
+    )
 
 
 def _written_out(view: View, path: str, resource: str, amount: Quantity) -> FieldEdit:
@@ -349,11 +337,11 @@ class TwoDefaults(Fact, frozen=True, gc=False):
         return f"the default {self.resource} {self.side.removesuffix('s')} can be that of {' or '.join(offers)}"
 
 
-def conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
+def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
     """Yield what two LimitRanges of a namespace disagree about. It is about the LimitRanges."""
     for limit_ranges, conflict in _conflicts(context):
         owner = next(each for each in limit_ranges if each.metadata.name == conflict.limit_ranges[-1])
-        yield CONFLICTING_DEFAULTS.finding(
+        yield conflicting_defaults.finding(
             context.surroundings.subject("LimitRange", owner.metadata.name, owner.metadata.namespace),
             "spec.limits",
             TwoDefaults(conflict.side, conflict.resource, conflict.limit_ranges, tuple(map(str, conflict.amounts))),
@@ -372,27 +360,29 @@ def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], Conflicting
             yield limit_ranges, conflict
 
 
-CONFLICTING_DEFAULTS = Check(
-    id="PQ204",
-    name="conflicting-limit-ranges",
-    severity=FindingSeverity.WARNING,
-    title="Two LimitRanges default the same resource differently",
-    why=(
-        "Which of them a container gets is not defined: the API server keeps them in no order. The same manifest "
-        "can be killed at 512Mi today and at 2Gi tomorrow, and two replicas of it can have different scores."
-    ),
-    fix="Let one LimitRange of the namespace give the default.",
-    example=Example(
+@check(
+    "PQ204",
+    "conflicting-limit-ranges",
+    FindingSeverity.WARNING,
+    _LIMIT_RANGER,
+    effect=Effect.NONE,
+    bundle_rule=find_conflicting_defaults,
+)
+def conflicting_defaults() -> Example:
+    """PQ204: Two LimitRanges default the same resource differently.
+
+    Which of them a container gets is not defined: the API server keeps them in no order. The same manifest can be
+    killed at 512Mi today and at 2Gi tomorrow, and two replicas of it can have different scores.
+
+    Fix: Let one LimitRange of the namespace give the default.
+    """
+    return Example(
         examples.documents(
             examples.limit_range("small", "default: {memory: 512Mi}\ndefaultRequest: {memory: 256Mi}\n"),
             examples.limit_range("team", "default: {memory: 2Gi}\ndefaultRequest: {memory: 256Mi}\n"),
         ),
         chosen={"spec.limits[0].default": {"cpu": "1"}, "spec.limits[0].defaultRequest": {"cpu": "100m"}},
-    ),
-    effect=Effect.NONE,
-    references=(_LIMIT_RANGER,),
-    bundle_rule=conflicting_defaults,
-)
+    )
 
 
 # ---- PQ205 -------------------------------------------------------------------------------------------------------
@@ -407,7 +397,7 @@ def injected(view: View) -> None:
             injection = inject(view.pod, name)
         except InvalidManifest as error:
             refused = RefusedByServer(f"{name} injector", error.what)
-            view.report(REFUSED_RESOURCES, error.where, refused, view.choose(Choice.AMOUNT, error.where))
+            view.report(refused_resources, error.where, refused, view.choose(Choice.AMOUNT, error.where))
             continue
         if not injection.added:
             continue
@@ -416,7 +406,7 @@ def injected(view: View) -> None:
         if CLASS_RANK[qos_class] < CLASS_RANK[view.stored_class]:
             added = tuple(dict.fromkeys(each.container.name for each in injection.added))
             view.report(
-                INJECTOR_DOWNGRADE,
+                injector_downgrade,
                 "metadata.annotations",
                 ClassChange(view.stored_class, qos_class, (name,), added),
                 _injector_patch(view, injection),
@@ -439,25 +429,24 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
     return Patch.write(*(view.edit(path, amounts[at[1]], written.get(keys[at])) for at, path in paths.items()))
 
 
-INJECTOR_DOWNGRADE = Check(
-    id="PQ205",
-    name="injector-downgrade",
-    severity=FindingSeverity.WARNING,
-    title="An injected sidecar lowers the class",
-    why=(
-        "The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests "
-        "and limits differ or are missing. The main container loses its oom_score_adj of -997 to a proxy nobody "
-        "wrote down."
-    ),
-    fix="Set the injector's annotations so that its requests equal its limits.",
-    example=Example(
-        examples.web(*examples.EQUAL).replace("metadata: {name: web}", "metadata:\n  name: web"), inject=("istio",)
-    ),
-    references=(
-        QOS,
-        "istio: manifests/charts/istio-control/istio-discovery/files/injection-template.yaml",
-        "linkerd2: charts/partials/templates/_proxy.tpl",
-        "vault-k8s: agent-inject/agent/annotations.go",
-    ),
+@check(
+    "PQ205",
+    "injector-downgrade",
+    FindingSeverity.WARNING,
+    QOS,
+    "istio: manifests/charts/istio-control/istio-discovery/files/injection-template.yaml",
+    "linkerd2: charts/partials/templates/_proxy.tpl",
+    "vault-k8s: agent-inject/agent/annotations.go",
     rule=injected,
 )
+def injector_downgrade() -> Example:
+    """PQ205: An injected sidecar lowers the class.
+
+    The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and
+    limits differ or are missing. The main container loses its oom_score_adj of -997 to a proxy nobody wrote down.
+
+    Fix: Set the injector's annotations so that its requests equal its limits.
+    """
+    return Example(
+        examples.web(*examples.EQUAL).replace("metadata: {name: web}", "metadata:\n  name: web"), inject=("istio",)
+    )

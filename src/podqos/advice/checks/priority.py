@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import request_paths
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
@@ -96,10 +96,10 @@ def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator
             # A manifest that asks for nothing and has no priority is at least consistent.
             if sketch.asks_for_nothing or not (highest.priority > sketch.priority or others_have):
                 continue
-            check = NO_PRIORITY
+            check = no_priority
             facts = NoPriority(sketch.priority, highest.subject.key, highest.priority if is_known else None)
         elif sketch.qos_class is QOSClass.GUARANTEED and rival is not None and rival.priority > sketch.priority:
-            check = GUARANTEED_WITHOUT_PRIORITY
+            check = guaranteed_without_priority
             other = (rival.subject.key, rival.qos_class, rival.priority)
             facts = PriorityContradictsClass(QOSClass.GUARANTEED, sketch.priority, *other)
         else:
@@ -112,26 +112,22 @@ def _name(sketch: Sketch) -> tuple[str, str]:
     return sketch.subject.key, sketch.subject.kind
 
 
-NO_PRIORITY = Check(
-    id="PQ301",
-    name="priority-unset",
-    severity=FindingSeverity.WARNING,
-    title="A workload has no priority while others have",
-    why=(
-        "Among pods that use more than they request the kubelet evicts the one of lowest priority first. Whoever "
-        "names no class gets the default, usually zero, and dies before every batch job that was given one; the "
-        "scheduler may preempt it for any of them, too."
-    ),
-    fix="Name a PriorityClass.",
-    example=Example(
+@check("PQ301", "priority-unset", FindingSeverity.WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
+def no_priority() -> Example:
+    """PQ301: A workload has no priority while others have.
+
+    Among pods that use more than they request the kubelet evicts the one of lowest priority first. Whoever names no
+    class gets the default, usually zero, and dies before every batch job that was given one; the scheduler may
+    preempt it for any of them, too.
+
+    Fix: Name a PriorityClass.
+    """
+    return Example(
         examples.documents(
             _CLASSES, _pod("web", "", examples.USUAL), _pod("report", "batch-processing", examples.USUAL)
         ),
         chosen={_PATH: "latency-critical"},
-    ),
-    references=(_MEMORY_RANKING, _PRIORITY),
-    bundle_rule=compare_priorities,
-)
+    )
 
 
 def best_effort_with_priority(view: View) -> None:
@@ -139,21 +135,22 @@ def best_effort_with_priority(view: View) -> None:
     if view.stored_class is not QOSClass.BEST_EFFORT or view.priority <= 0 or view.stored.is_critical:
         return
     facts = PriorityContradictsClass(QOSClass.BEST_EFFORT, view.priority)
-    view.report(PRIORITY_WITHOUT_REQUESTS, _PATH, facts, view.choose(Choice.RESOURCES, *request_paths(view)))
+    view.report(priority_without_requests, _PATH, facts, view.choose(Choice.RESOURCES, *request_paths(view)))
 
 
-PRIORITY_WITHOUT_REQUESTS = Check(
-    id="PQ302",
-    name="high-priority-best-effort",
-    severity=FindingSeverity.WARNING,
-    title="A BestEffort pod has a priority",
-    why=(
-        "The kernel knows no priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet "
-        "asks first who uses more than he requested, and a pod that requests nothing always does. The priority only "
-        "helps it to preempt others when it is scheduled."
-    ),
-    fix="Give it requests, or take its priority away.",
-    example=Example(
+@check(
+    "PQ302", "high-priority-best-effort", FindingSeverity.WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority
+)
+def priority_without_requests() -> Example:
+    """PQ302: A BestEffort pod has a priority.
+
+    The kernel knows no priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet asks
+    first who uses more than he requested, and a pod that requests nothing always does. The priority only helps it
+    to preempt others when it is scheduled.
+
+    Fix: Give it requests, or take its priority away.
+    """
+    return Example(
         examples.documents(
             _CLASSES,
             """\
@@ -174,34 +171,33 @@ spec:
             "spec.template.spec.containers[0].resources.requests": {"cpu": "500m", "memory": "512Mi"},
             "spec.template.spec.containers[0].resources.limits": {"memory": "1Gi", "ephemeral-storage": "1Gi"},
         },
-    ),
-    references=(_MEMORY_RANKING, OOM),
-    rule=best_effort_with_priority,
-)
+    )
 
-GUARANTEED_WITHOUT_PRIORITY = Check(
-    id="PQ303",
-    name="low-priority-guaranteed",
-    severity=FindingSeverity.INFO,
-    title="A Guaranteed pod has a lower priority than one that is not",
-    why=(
-        "The class keeps it from the kernel and, while it stays within its request, from eviction; the scheduler "
-        "goes by priority alone. When the cluster is full it removes this pod to make room for one that was meant "
-        "to go first."
-    ),
-    fix="Give Guaranteed workloads the higher priorities.",
-    example=Example(
+
+@check(
+    "PQ303",
+    "low-priority-guaranteed",
+    FindingSeverity.INFO,
+    "Kubernetes: pkg/scheduler/framework/preemption/preemption.go",
+    effect=Effect.STANDING,
+    bundle_rule=compare_priorities,
+)
+def guaranteed_without_priority() -> Example:
+    """PQ303: A Guaranteed pod has a lower priority than one that is not.
+
+    The class keeps it from the kernel and, while it stays within its request, from eviction; the scheduler goes by
+    priority alone. When the cluster is full it removes this pod to make room for one that was meant to go first.
+
+    Fix: Give Guaranteed workloads the higher priorities.
+    """
+    return Example(
         examples.documents(
             _CLASSES,
             _pod("web", "batch-processing", examples.EQUAL),
             _pod("report", "latency-critical", examples.USUAL),
         ),
         chosen={_PATH: "latency-critical"},
-    ),
-    effect=Effect.STANDING,
-    references=("Kubernetes: pkg/scheduler/framework/preemption/preemption.go",),
-    bundle_rule=compare_priorities,
-)
+    )
 
 
 # ---- PQ304–PQ306 -------------------------------------------------------------------------------------------------
@@ -217,31 +213,33 @@ class SystemPriority(Fact, frozen=True, gc=False):
         return f"{self.class_name} is for the system's own pods"
 
 
-def system_priority(view: View) -> None:
+def find_system_priority(view: View) -> None:
     """Find a system priority outside kube-system. Pods of a DaemonSet may be part of the node."""
     name = view.pod.spec.priority_class_name
     if name not in SYSTEM_PRIORITIES or view.pod.metadata.namespace == _KUBE_SYSTEM:
         return
     if view.workload.kind != "DaemonSet":
         patch = view.choose(Choice.PRIORITY_CLASS, _PATH, candidates=user_classes(view.context))
-        view.report(SYSTEM_PRIORITY, _PATH, SystemPriority(name), patch)
+        view.report(system_priority, _PATH, SystemPriority(name), patch)
 
 
-SYSTEM_PRIORITY = Check(
-    id="PQ304",
-    name="system-priority-misuse",
-    severity=FindingSeverity.ERROR,
-    title="A workload borrows a priority of the system",
-    why=(
-        "Pods with a system priority are never evicted: however much such a pod leaks, the kubelet takes all others "
-        "first, and cluster DNS counts no more than it does. With system-node-critical the kernel spares it as "
-        "well."
-    ),
-    fix="Name a PriorityClass of your own.",
-    example=Example(_pod("web", "system-cluster-critical", examples.USUAL), chosen={_PATH: "latency-critical"}),
-    references=("Kubernetes: pkg/kubelet/types/pod_update.go (IsCriticalPod)", _PRIORITY),
-    rule=system_priority,
+@check(
+    "PQ304",
+    "system-priority-misuse",
+    FindingSeverity.ERROR,
+    "Kubernetes: pkg/kubelet/types/pod_update.go (IsCriticalPod)",
+    _PRIORITY,
+    rule=find_system_priority,
 )
+def system_priority() -> Example:
+    """PQ304: A workload borrows a priority of the system.
+
+    Pods with a system priority are never evicted: however much such a pod leaks, the kubelet takes all others
+    first, and cluster DNS counts no more than it does. With system-node-critical the kernel spares it as well.
+
+    Fix: Name a PriorityClass of your own.
+    """
+    return Example(_pod("web", "system-cluster-critical", examples.USUAL), chosen={_PATH: "latency-critical"})
 
 
 class UnknownPriorityClass(Fact, frozen=True, gc=False):
@@ -269,21 +267,20 @@ def unknown_class(view: View) -> None:
         patch = Patch.write(view.edit(_PATH, close[0], name))
     else:
         patch = view.choose(Choice.PRIORITY_CLASS, _PATH, candidates=known)
-    view.report(UNKNOWN_PRIORITY_CLASS, _PATH, UnknownPriorityClass(name, known), patch)
+    view.report(unknown_priority_class, _PATH, UnknownPriorityClass(name, known), patch)
 
 
-UNKNOWN_PRIORITY_CLASS = Check(
-    id="PQ305",
-    name="unknown-priority-class",
-    severity=FindingSeverity.ERROR,
-    title="The PriorityClass does not exist",
-    why="The API server refuses every pod that names it: what runs goes on until it dies, and is not replaced.",
-    fix="Name one of the classes that exist, or create it.",
-    example=Example(examples.documents(_CLASSES, _pod("web", "latency-critcal", examples.USUAL))),
-    effect=Effect.NOT_CREATED,
-    references=(_PRIORITY,),
-    rule=unknown_class,
+@check(
+    "PQ305", "unknown-priority-class", FindingSeverity.ERROR, _PRIORITY, effect=Effect.NOT_CREATED, rule=unknown_class
 )
+def unknown_priority_class() -> Example:
+    """PQ305: The PriorityClass does not exist.
+
+    The API server refuses every pod that names it: what runs goes on until it dies, and is not replaced.
+
+    Fix: Name one of the classes that exist, or create it.
+    """
+    return Example(examples.documents(_CLASSES, _pod("web", "latency-critcal", examples.USUAL)))
 
 
 class BudgetIsNoShield(Fact, frozen=True, gc=False):
@@ -306,21 +303,25 @@ def budget(view: View) -> None:
     for each in budgets:
         if each.metadata.namespace == metadata.namespace and selects(each.spec.selector, metadata.labels):
             facts = BudgetIsNoShield(each.metadata.name, view.stored_class)
-            view.report(BUDGET_IS_NO_SHIELD, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
+            view.report(budget_is_no_shield, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
 
 
-BUDGET_IS_NO_SHIELD = Check(
-    id="PQ306",
-    name="disruption-budget-is-no-shield",
-    severity=FindingSeverity.INFO,
-    title="A PodDisruptionBudget does not protect from node pressure",
-    why=(
-        "Budgets bind those who ask, such as kubectl drain. The kubelet does not ask: when its node runs short it "
-        "evicts pods that use more than they request, all of them if need be, and the kernel knows no budgets at "
-        "all."
-    ),
-    fix="What protects a pod on its node is its class and its request: make it Guaranteed.",
-    example=Example(
+@check(
+    "PQ306",
+    "disruption-budget-is-no-shield",
+    FindingSeverity.INFO,
+    "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (evictPod)",
+    rule=budget,
+)
+def budget_is_no_shield() -> Example:
+    """PQ306: A PodDisruptionBudget does not protect from node pressure.
+
+    Budgets bind those who ask, such as kubectl drain. The kubelet does not ask: when its node runs short it evicts
+    pods that use more than they request, all of them if need be, and the kernel knows no budgets at all.
+
+    Fix: What protects a pod on its node is its class and its request: make it Guaranteed.
+    """
+    return Example(
         examples.documents(
             examples.pod(examples.container("web", *examples.USUAL), metadata=", labels: {app: web}"),
             """\
@@ -336,7 +337,4 @@ spec:
             "spec.containers[0].resources.requests.cpu": "1",
             "spec.containers[0].resources.requests.memory": "1Gi",
         },
-    ),
-    references=("Kubernetes: pkg/kubelet/eviction/eviction_manager.go (evictPod)",),
-    rule=budget,
-)
+    )

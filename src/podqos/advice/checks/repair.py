@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from podqos.advice.checks.finding import Choice, Patch
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import parse_path
-from podqos.model.pod import Container, Pod
+from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.qos.edits import Edit
@@ -36,26 +36,14 @@ def with_edits(pod: Pod, edits: Iterable[Edit]) -> Pod | None:
 
 
 def _with_amount(pod: Pod, edit: Edit, amount: Quantity) -> Pod:
-    steps = parse_path(edit.path)
-    side, resource = str(steps[-2]), str(steps[-1])
-    spec = pod.spec
-    if steps[1] == "resources":
-        own = _changed(spec.resources or ResourceRequirements(), side, resource, amount)
-        return replace(pod, spec=replace(spec, resources=own))
-    is_regular = steps[1] == "containers"
-    containers = list(spec.containers if is_regular else spec.init_containers)
-    index = int(steps[2])
-    containers[index] = _with_resources(containers[index], side, resource, amount)
-    if is_regular:
-        return replace(pod, spec=replace(spec, containers=tuple(containers)))
-    return replace(pod, spec=replace(spec, init_containers=tuple(containers)))
+    _, at, *rest, side, resource = parse_path(edit.path)
 
+    def changed(resources: ResourceRequirements) -> ResourceRequirements:
+        return replace(resources, **{str(side): {**getattr(resources, str(side)), resource: amount}})
 
-def _with_resources(container: Container, side: str, resource: str, amount: Quantity) -> Container:
-    return replace(container, resources=_changed(container.resources, side, resource, amount))
-
-
-def _changed(resources: ResourceRequirements, side: str, resource: str, amount: Quantity) -> ResourceRequirements:
-    if side == "limits":
-        return replace(resources, limits={**resources.limits, resource: amount})
-    return replace(resources, requests={**resources.requests, resource: amount})
+    if at == "resources":
+        return replace(pod, spec=replace(pod.spec, resources=changed(pod.spec.resources or ResourceRequirements())))
+    field, index = "containers" if at == "containers" else "init_containers", int(rest[0])
+    containers = list(getattr(pod.spec, field))
+    containers[index] = replace(containers[index], resources=changed(containers[index].resources))
+    return replace(pod, spec=replace(pod.spec, **{field: tuple(containers)}))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity
 from podqos.advice.checks.references import VALIDATION
@@ -50,26 +50,28 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
         if before is not after:
             paths = [f"spec.containers[{index}].resources" for index in range(len(view.pod.spec.containers))]
             patch = view.choose(Choice.RESOURCES, *paths)
-            view.report(CLASS_CHANGING_RESIZE, "spec.containers[0].resources", ClassChange(before, after), patch)
+            view.report(class_changing_resize, "spec.containers[0].resources", ClassChange(before, after), patch)
             yield from view.findings
 
 
-CLASS_CHANGING_RESIZE = Check(
-    id="PQ113",
-    name="class-changing-resize",
-    severity=FindingSeverity.ERROR,
-    title="A resize would change the class",
-    why=(
-        "The class of a running pod is fixed: the API server refuses a resize that would make another of it. The "
-        "pod keeps its old amounts, and is killed at its old limit."
-    ),
-    fix="Resize requests and limits together, or create the pod anew.",
-    example=Example(
+@check(
+    "PQ113",
+    "class-changing-resize",
+    FindingSeverity.ERROR,
+    f"{VALIDATION} (ValidatePodResize)",
+    effect=Effect.STANDING,
+    bundle_rule=class_changing_resizes,
+)
+def class_changing_resize() -> Example:
+    """PQ113: A resize would change the class.
+
+    The class of a running pod is fixed: the API server refuses a resize that would make another of it. The pod
+    keeps its old amounts, and is killed at its old limit.
+
+    Fix: Resize requests and limits together, or create the pod anew.
+    """
+    return Example(
         examples.web('cpu: "1", memory: 1Gi', 'cpu: "1", memory: 2Gi, ephemeral-storage: 1Gi'),
         chosen={"spec.containers[0].resources.requests.memory": "2Gi"},
         replaces=examples.web(*examples.EQUAL),
-    ),
-    effect=Effect.STANDING,
-    references=(f"{VALIDATION} (ValidatePodResize)",),
-    bundle_rule=class_changing_resizes,
-)
+    )

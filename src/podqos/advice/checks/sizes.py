@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.classes import ACCIDENTAL_BURSTABLE
+from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
@@ -68,7 +68,7 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     raised = Quantity.of_units(-(-needed // _MEBIBYTE) * _MEBIBYTE, "BinarySI")
     edit = Edit(f"{path}.requests.memory", min(raised, limit), request)
     view.report(
-        LIMIT_FAR_ABOVE_REQUEST,
+        limit_far_above_request,
         edit.path,
         LimitFarAboveRequest(str(request), str(limit), limit.nanos / request.nanos, float(allowed)),
         Patch.write(view.edit(edit.path, edit.value, request)),
@@ -77,21 +77,17 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     )
 
 
-LIMIT_FAR_ABOVE_REQUEST = Check(
-    id="PQ105",
-    name="memory-request-far-below-limit",
-    severity=FindingSeverity.WARNING,
-    title="The memory limit is many times the request",
-    why=(
-        "The scheduler reserves the request, the kernel allows the limit. A pod that uses what it may stands far "
-        "above its request, which is what the kubelet ranks by: of two pods with the same priority the one further "
-        "above its request is evicted first. The small request gives it a high oom_score_adj besides."
-    ),
-    fix="Raise the request towards what the container really uses, or lower the limit.",
-    example=Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi')),
-    references=(RANKING, OOM),
-    rule=memory_amounts,
-)
+@check("PQ105", "memory-request-far-below-limit", FindingSeverity.WARNING, RANKING, OOM, rule=memory_amounts)
+def limit_far_above_request() -> Example:
+    """PQ105: The memory limit is many times the request.
+
+    The scheduler reserves the request, the kernel allows the limit. A pod that uses what it may stands far above
+    its request, which is what the kubelet ranks by: of two pods with the same priority the one further above its
+    request is evicted first. The small request gives it a high oom_score_adj besides.
+
+    Fix: Raise the request towards what the container really uses, or lower the limit.
+    """
+    return Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi'))
 
 
 class RequestFollowsLimit(Fact, frozen=True, gc=False):
@@ -106,7 +102,7 @@ class RequestFollowsLimit(Fact, frozen=True, gc=False):
 
 def _follows(view: View, container: Container, path: str, limit: Quantity) -> None:
     view.report(
-        REQUEST_FOLLOWS_LIMIT,
+        request_follows_limit,
         f"{path}.limits.memory",
         RequestFollowsLimit(str(limit)),
         Patch.write(view.edit(f"{path}.requests.memory", limit)),
@@ -114,22 +110,24 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
     )
 
 
-REQUEST_FOLLOWS_LIMIT = Check(
-    id="PQ106",
-    name="memory-limit-without-request",
-    severity=FindingSeverity.INFO,
-    title="The memory request is not written and becomes the limit",
-    why=(
-        "The API server copies a missing request from the limit. That may be meant (it is one way to be "
-        "Guaranteed), but whoever raises the limit later also raises what the pod reserves, and a pod that does not "
-        "fit any more stays pending without a line about requests in its manifest."
-    ),
-    fix="Write the request down.",
-    example=Example(examples.web("cpu: 500m", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')),
+@check(
+    "PQ106",
+    "memory-limit-without-request",
+    FindingSeverity.INFO,
+    "Kubernetes: pkg/apis/core/v1/defaults.go",
     effect=Effect.STANDING,
-    references=("Kubernetes: pkg/apis/core/v1/defaults.go",),
     rule=memory_amounts,
 )
+def request_follows_limit() -> Example:
+    """PQ106: The memory request is not written and becomes the limit.
+
+    The API server copies a missing request from the limit. That may be meant (it is one way to be Guaranteed), but
+    whoever raises the limit later also raises what the pod reserves, and a pod that does not fit any more stays
+    pending without a line about requests in its manifest.
+
+    Fix: Write the request down.
+    """
+    return Example(examples.web("cpu: 500m", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
 
 class NoMemoryLimit(Fact, frozen=True, gc=False):
@@ -143,12 +141,12 @@ class NoMemoryLimit(Fact, frozen=True, gc=False):
 
 
 def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
-    if any(finding.check == ACCIDENTAL_BURSTABLE.id for finding in view.findings):
+    if any(finding.check == accidental_burstable.id for finding in view.findings):
         return  # which gives it a limit
     if view.admission is not None and _is_limited(view.admission.first.pod, container.name):
         return  # by a LimitRange, of which PQ202 or PQ203 tells
     view.report(
-        NO_MEMORY_LIMIT,
+        no_memory_limit,
         f"{path}.requests.memory",
         NoMemoryLimit(str(request)),
         view.choose(Choice.MEMORY_LIMIT, f"{path}.limits.memory"),
@@ -161,24 +159,27 @@ def _is_limited(pod: Pod, name: str) -> bool:
     return any(each.name == name and MEMORY in each.resources.limits for each in containers)
 
 
-NO_MEMORY_LIMIT = Check(
-    id="PQ107",
-    name="memory-request-without-limit",
-    severity=FindingSeverity.WARNING,
-    title="A container may take all memory of its node",
-    why=(
-        "With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until "
-        "the node has nothing left: then the kubelet evicts, or the kernel kills, and it need not be this container "
-        "that dies."
-    ),
-    fix="Set a memory limit.",
-    example=Example(
-        examples.web("cpu: 500m, memory: 512Mi", "ephemeral-storage: 1Gi"),
-        chosen={"spec.containers[0].resources.limits.memory": "1Gi"},
-    ),
-    references=("Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)", OOM),
+@check(
+    "PQ107",
+    "memory-request-without-limit",
+    FindingSeverity.WARNING,
+    "Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)",
+    OOM,
     rule=memory_amounts,
 )
+def no_memory_limit() -> Example:
+    """PQ107: A container may take all memory of its node.
+
+    With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until the
+    node has nothing left: then the kubelet evicts, or the kernel kills, and it need not be this container that
+    dies.
+
+    Fix: Set a memory limit.
+    """
+    return Example(
+        examples.web("cpu: 500m, memory: 512Mi", "ephemeral-storage: 1Gi"),
+        chosen={"spec.containers[0].resources.limits.memory": "1Gi"},
+    )
 
 
 # ---- PQ108–PQ110 -------------------------------------------------------------------------------------------------
@@ -206,28 +207,25 @@ def disk_limits(view: View) -> None:
     if unlimited:
         paths = [f"{path}.limits.ephemeral-storage" for path in unlimited]
         patch = view.choose(Choice.EPHEMERAL_STORAGE_LIMIT, *paths)
-        view.report(NO_DISK_LIMIT, next(iter(unlimited)), NoDiskLimit(tuple(unlimited.values())), patch)
+        view.report(no_disk_limit, next(iter(unlimited)), NoDiskLimit(tuple(unlimited.values())), patch)
 
 
-NO_DISK_LIMIT = Check(
-    id="PQ108",
-    name="no-ephemeral-storage-limit",
-    severity=FindingSeverity.INFO,
-    title="Containers may fill the node's disk",
-    why=(
-        "Logs, the writable layer and emptyDir volumes share the node's disk. A container with a limit that exceeds "
-        "it is evicted alone; without one it can fill the disk until the kubelet evicts pods for DiskPressure, this "
-        "one or others."
-    ),
-    fix="Set limits.ephemeral-storage.",
-    example=Example(
+@check(
+    "PQ108", "no-ephemeral-storage-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=disk_limits
+)
+def no_disk_limit() -> Example:
+    """PQ108: Containers may fill the node's disk.
+
+    Logs, the writable layer and emptyDir volumes share the node's disk. A container with a limit that exceeds it is
+    evicted alone; without one it can fill the disk until the kubelet evicts pods for DiskPressure, this one or
+    others.
+
+    Fix: Set limits.ephemeral-storage.
+    """
+    return Example(
         examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi'),
         chosen={"spec.containers[0].resources.limits.ephemeral-storage": "1Gi"},
-    ),
-    effect=Effect.DISK,
-    references=(_LOCAL_STORAGE,),
-    rule=disk_limits,
-)
+    )
 
 
 class UnboundedVolume(Fact, frozen=True, gc=False):
@@ -251,7 +249,7 @@ def volumes(view: View) -> None:
         in_memory = directory.medium == "Memory"
         path = f"spec.volumes[{index}].emptyDir"
         view.report(
-            MEMORY_VOLUME if in_memory else DISK_VOLUME,
+            memory_volume if in_memory else disk_volume,
             path,
             UnboundedVolume(volume.name, in_memory),
             view.choose(Choice.VOLUME_SIZE_LIMIT, f"{path}.sizeLimit"),
@@ -261,40 +259,39 @@ def volumes(view: View) -> None:
 _CACHE = examples.web(*examples.USUAL) + "  volumes:\n    - name: cache\n      emptyDir: {}\n"
 _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
 
-MEMORY_VOLUME = Check(
-    id="PQ109",
-    name="memory-volume-without-size-limit",
-    severity=FindingSeverity.WARNING,
-    title="A volume in memory has no size limit",
-    why=(
-        "What is written to an emptyDir of medium Memory counts as memory of the container that writes it, and is "
-        "neither freed when that container restarts nor swapped. Without a size limit it may grow to the pod's "
-        "memory limit, and a container in which it has is killed again as soon as it starts."
-    ),
-    fix="Set emptyDir.sizeLimit, and count it in the memory limit.",
-    example=Example(
+
+@check(
+    "PQ109",
+    "memory-volume-without-size-limit",
+    FindingSeverity.WARNING,
+    "Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",
+    rule=volumes,
+)
+def memory_volume() -> Example:
+    """PQ109: A volume in memory has no size limit.
+
+    What is written to an emptyDir of medium Memory counts as memory of the container that writes it, and is neither
+    freed when that container restarts nor swapped. Without a size limit it may grow to the pod's memory limit, and
+    a container in which it has is killed again as soon as it starts.
+
+    Fix: Set emptyDir.sizeLimit, and count it in the memory limit.
+    """
+    return Example(
         _CACHE.replace("emptyDir: {}", "emptyDir: {medium: Memory}"),
         chosen={_SIZE_LIMIT: "64Mi"},
-    ),
-    references=("Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",),
-    rule=volumes,
-)
+    )
 
-DISK_VOLUME = Check(
-    id="PQ110",
-    name="volume-without-size-limit",
-    severity=FindingSeverity.INFO,
-    title="An emptyDir has no size limit",
-    why=(
-        "A volume that exceeds its size limit costs its own pod. Without one it can fill the node's disk, and the "
-        "kubelet evicts for DiskPressure whoever is furthest above his ephemeral-storage request."
-    ),
-    fix="Set emptyDir.sizeLimit.",
-    example=Example(_CACHE, chosen={_SIZE_LIMIT: "1Gi"}),
-    effect=Effect.DISK,
-    references=(_LOCAL_STORAGE,),
-    rule=volumes,
-)
+
+@check("PQ110", "volume-without-size-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=volumes)
+def disk_volume() -> Example:
+    """PQ110: An emptyDir has no size limit.
+
+    A volume that exceeds its size limit costs its own pod. Without one it can fill the node's disk, and the kubelet
+    evicts for DiskPressure whoever is furthest above his ephemeral-storage request.
+
+    Fix: Set emptyDir.sizeLimit.
+    """
+    return Example(_CACHE, chosen={_SIZE_LIMIT: "1Gi"})
 
 
 # ---- PQ114 -------------------------------------------------------------------------------------------------------
@@ -315,7 +312,7 @@ class SmallSidecar(Fact, frozen=True, gc=False):
         )
 
 
-def small_sidecar(view: View) -> None:
+def find_small_sidecar(view: View) -> None:
     """Find a container that counts as nothing in a pod that must not die.
 
     Init containers that restart are left out: their score follows that of the container they serve.
@@ -331,7 +328,7 @@ def small_sidecar(view: View) -> None:
     for index, score in enumerate(regular):
         if score.value >= _LIKE_NOTHING and score.value - main.value >= _FAR_BELOW:
             view.report(
-                SMALL_SIDECAR,
+                small_sidecar,
                 f"spec.containers[{index}].resources",
                 SmallSidecar(score.value, main.container, main.value),
                 view.choose(Choice.SIDECAR_FORM, f"spec.containers[{index}]"),
@@ -346,29 +343,31 @@ _AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY
     "      resources:", "      restartPolicy: Always\n      resources:"
 )
 
-SMALL_SIDECAR = Check(
-    id="PQ114",
-    name="small-sidecar-dies-first",
-    severity=FindingSeverity.WARNING,
-    title="A small sidecar of an important pod is killed almost first",
-    why=(
-        "The oom_score_adj of a Burstable container follows from its own memory request, not from the pod's. A "
-        "sidecar with a small one ends near 999: when the node runs out of memory the kernel kills it right after "
-        "the BestEffort pods, and a pod without its proxy serves nobody, whatever its priority."
-    ),
-    fix=(
-        "Make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always, whose score follows "
-        "the main container's."
-    ),
-    example=Example(
+
+@check(
+    "PQ114",
+    "small-sidecar-dies-first",
+    FindingSeverity.WARNING,
+    OOM,
+    "KEP-753: sidecar containers",
+    rule=find_small_sidecar,
+)
+def small_sidecar() -> Example:
+    """PQ114: A small sidecar of an important pod is killed almost first.
+
+    The oom_score_adj of a Burstable container follows from its own memory request, not from the pod's. A sidecar
+    with a small one ends near 999: when the node runs out of memory the kernel kills it right after the BestEffort
+    pods, and a pod without its proxy serves nobody, whatever its priority.
+
+    Fix: Make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always, whose score follows
+    the main container's.
+    """
+    return Example(
         examples.documents(
             examples.pod(_MAIN, examples.container("proxy", *_PROXY), metadata=_LABELS), examples.SERVICE
         ),
         good=examples.documents(examples.pod(_MAIN, metadata=_LABELS, spec=_AS_INIT_CONTAINER), examples.SERVICE),
-    ),
-    references=(OOM, "KEP-753: sidecar containers"),
-    rule=small_sidecar,
-)
+    )
 
 
 # ---- PQ115 -------------------------------------------------------------------------------------------------------
@@ -384,7 +383,7 @@ class FractionalCPU(Fact, frozen=True, gc=False):
         return f"{container} asks for {self.cpu} cpu, which is no whole number of cores"
 
 
-def fractional_cpu(view: View) -> None:
+def find_fractional_cpu(view: View) -> None:
     """Find Guaranteed containers that a static CPU manager leaves in the shared pool."""
     if view.stored_class is not QOSClass.GUARANTEED or not view.context.has_static_cpu_manager:
         return
@@ -401,21 +400,27 @@ def fractional_cpu(view: View) -> None:
         if CPU in written.requests:
             edits.append(view.edit(f"{path}.requests.cpu", whole, written.requests[CPU]))
         facts = FractionalCPU(str(limit))
-        view.report(FRACTIONAL_CPU, f"{path}.limits.cpu", facts, Patch.write(*edits), container=container.name)
+        view.report(fractional_cpu, f"{path}.limits.cpu", facts, Patch.write(*edits), container=container.name)
 
 
-FRACTIONAL_CPU = Check(
-    id="PQ115",
-    name="fractional-cpu-under-static-policy",
-    severity=FindingSeverity.INFO,
-    title="A Guaranteed container gets no cores of its own",
-    why=(
-        "Under the static CPU manager only Guaranteed containers with a whole number of cores get them to "
-        "themselves. One with 1500m shares the pool with everybody else: it survives memory pressure, and is still "
-        "slowed down by the neighbours it was meant to be safe from."
-    ),
-    fix="Ask for whole cores.",
-    example=Example(
+@check(
+    "PQ115",
+    "fractional-cpu-under-static-policy",
+    FindingSeverity.INFO,
+    "Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",
+    effect=Effect.STANDING,
+    rule=find_fractional_cpu,
+)
+def fractional_cpu() -> Example:
+    """PQ115: A Guaranteed container gets no cores of its own.
+
+    Under the static CPU manager only Guaranteed containers with a whole number of cores get them to themselves. One
+    with 1500m shares the pool with everybody else: it survives memory pressure, and is still slowed down by the
+    neighbours it was meant to be safe from.
+
+    Fix: Ask for whole cores.
+    """
+    return Example(
         examples.documents(
             examples.web("cpu: 1500m, memory: 1Gi", "cpu: 1500m, memory: 1Gi, ephemeral-storage: 1Gi"),
             examples.kubelet("""\
@@ -424,8 +429,4 @@ systemReserved: {cpu: "1", memory: 1Gi}
 evictionHard: {memory.available: 1Gi}
 """),
         )
-    ),
-    effect=Effect.STANDING,
-    references=("Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",),
-    rule=fractional_cpu,
-)
+    )

@@ -13,15 +13,8 @@ from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
 
-
-class TotalDemand(Struct, frozen=True, gc=False):
-    """What all pods of a workload ask for, in thousandths of a core and in bytes."""
-
-    pods: int
-    cpu_milli: int
-    cpu_limit_milli: int
-    memory_bytes: int
-    memory_limit_bytes: int
+Demand = dict[str, tuple[int, int]]
+"""What all pods of a workload request and may use, by resource: thousandths of a core, bytes."""
 
 
 class Sketch(Struct, frozen=True, gc=False):
@@ -39,7 +32,7 @@ class Sketch(Struct, frozen=True, gc=False):
     """Where somebody may ask for it."""
     grace_seconds: int | None = None
     """What it states as terminationGracePeriodSeconds."""
-    demand: TotalDemand | None = None
+    demand: Demand | None = None
     """Where there are nodes to hold it against."""
     pod: Pod | None = None
     """As stored; where it is to be compared with others."""
@@ -81,18 +74,16 @@ def sketch_of(view: View) -> Sketch:
     )
 
 
-def demand_of(view: View) -> TotalDemand:
+def demand_of(view: View) -> Demand:
     """Return what the pods of a workload ask for together. Of a DaemonSet every node has one."""
     workload = view.workload
     if workload.kind == "DaemonSet":
         pods = len(view.context.surroundings.nodes)
     else:
         pods = 0 if workload.kind == "PodTemplate" else 1 if workload.replicas is None else workload.replicas
-    requests, limits = pod_requests(view.stored), pod_limits(view.stored)
-    return TotalDemand(
-        pods,
-        pods * requests.get(CPU, ZERO).milli_value,
-        pods * limits.get(CPU, ZERO).milli_value,
-        pods * requests.get(MEMORY, ZERO).value,
-        pods * limits.get(MEMORY, ZERO).value,
-    )
+    sides = pod_requests(view.stored), pod_limits(view.stored)
+    (cpu, cpu_limit), (memory, memory_limit) = ([side.get(name, ZERO) for side in sides] for name in (CPU, MEMORY))
+    return {
+        CPU: (pods * cpu.milli_value, pods * cpu_limit.milli_value),
+        MEMORY: (pods * memory.value, pods * memory_limit.value),
+    }

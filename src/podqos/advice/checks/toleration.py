@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check
+from podqos.advice.checks.check import check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import DAEMON_COMES_BACK
 from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
@@ -80,7 +80,7 @@ class _Amounts(Struct, frozen=True, gc=False):
         return None if self.written == self.limit else self.limit
 
 
-def comes_back(view: View) -> None:
+def find_comes_back(view: View) -> None:
     """Find pods that may use more than they request and tolerate the taint that keeps others from the node.
 
     A DaemonSet that asks for nothing has PQ103, which says the same. What the kubelet never evicts has nothing to fear.
@@ -101,7 +101,7 @@ def comes_back(view: View) -> None:
     exceeding = [each for each in amounts if each.limit is None or each.request is None or each.request < each.limit]
     edits = [Edit(f"{each.path}.requests.memory", each.asked, each.written) for each in exceeding]
     view.report(
-        COMES_BACK,
+        comes_back,
         f"{exceeding[0].path}.requests.memory" if exceeding[0].written is not None else exceeding[0].path,
         ComesBack(
             tolerated_by,
@@ -146,24 +146,26 @@ def _text(amount: Quantity | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-COMES_BACK = Check(
-    id="PQ118",
-    name="comes-back-under-pressure",
-    severity=FindingSeverity.WARNING,
-    title="An evicted pod comes back to the node and is evicted again",
-    why=(
-        "A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. "
-        "Pods of a DaemonSet tolerate it, because the controller adds the toleration; others do if their manifest "
-        "says so. A pod that uses more than it requests is evicted first, returns to the same node within seconds, "
-        "and is evicted again. Each round frees memory for a moment only, and the kubelet, which evicts one pod at a "
-        "time, may be busy with it while memory goes on falling."
-    ),
-    fix=(
-        "Request as much memory as the containers may use: a pod within its request is not among the first to be "
-        "evicted. Or remove the toleration, where the manifest has it. Pods with the priority class system-node- "
-        "critical are never evicted, which is meant for parts of the node only."
-    ),
-    example=Example(examples.daemon_set("cpu: 50m, memory: 150Mi", "memory: 200Mi, ephemeral-storage: 1Gi")),
-    references=(RANKING, DAEMON_TOLERATIONS, DAEMON_BACKOFF),
-    rule=comes_back,
+@check(
+    "PQ118",
+    "comes-back-under-pressure",
+    FindingSeverity.WARNING,
+    RANKING,
+    DAEMON_TOLERATIONS,
+    DAEMON_BACKOFF,
+    rule=find_comes_back,
 )
+def comes_back() -> Example:
+    """PQ118: An evicted pod comes back to the node and is evicted again.
+
+    A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. Pods
+    of a DaemonSet tolerate it, because the controller adds the toleration; others do if their manifest says so. A
+    pod that uses more than it requests is evicted first, returns to the same node within seconds, and is evicted
+    again. Each round frees memory for a moment only, and the kubelet, which evicts one pod at a time, may be busy
+    with it while memory goes on falling.
+
+    Fix: Request as much memory as the containers may use: a pod within its request is not among the first to be
+    evicted. Or remove the toleration, where the manifest has it. Pods with the priority class system-node- critical
+    are never evicted, which is meant for parts of the node only.
+    """
+    return Example(examples.daemon_set("cpu: 50m, memory: 150Mi", "memory: 200Mi, ephemeral-storage: 1Gi"))

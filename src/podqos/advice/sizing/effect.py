@@ -84,11 +84,7 @@ def _version(workloads: Sequence[Advised], node_memory_bytes: int, *, is_after: 
         stored = each.after if is_after else each.before
         if stored is None:
             continue
-        pod = _identified(stored, each.identity)
+        pod = replace(stored, metadata=replace(stored.metadata, uid=str(each.identity)))
         entries.append(VersionWorkload(each.identity, pod, (pod.metadata.uid,)))
         usages.append(assumed_usage(pod, each.before, each.memory_bytes))
     return Version(tuple(entries), Snapshot(NodeUsage(node_memory_bytes), tuple(usages)))
-
-
-def _identified(pod: Pod, identity: Identity) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, uid=str(identity)))

@@ -145,7 +145,9 @@ def recommend(description: Description) -> Recommendation:
         qos_class, tier = QOSClass.BURSTABLE, INDEXING if is_costly else BATCH
     because += _more_reasons(description, cost, qos_class)
     like = next((row.service for row in MATRIX if row.description == description), "")
-    if not like and not any((row.qos_class, row.tier) == (qos_class, tier) and _is_near(row, cost) for row in MATRIX):
+    # How something bursts changes sizes, not class or priority.
+    case = (qos_class, tier, cost)
+    if not like and all((row.qos_class, row.tier, row.description.restart_cost) != case for row in MATRIX):
         because.append(Because.NEAREST_ROW)
     return Recommendation(qos_class, tier, tuple(because), like)
 
@@ -171,8 +173,3 @@ def _more_reasons(description: Description, cost: RestartCost, qos_class: QOSCla
         if description.burst_pattern is not BurstPattern.STEADY:
             reasons.append(Because.LIMITS_BOUND_BURSTS)
     return reasons
-
-
-def _is_near(row: MatrixRow, cost: RestartCost) -> bool:
-    """Whether a row is about the same restart cost; how something bursts changes sizes, not class or priority."""
-    return row.description.restart_cost is cost

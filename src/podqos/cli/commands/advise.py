@@ -19,14 +19,13 @@ from collections.abc import Iterator
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
+from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, stated_node_memory
 from podqos.cli.output import add_output_options, emit, print_documents, say_assumptions
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import applied_files, read_bytes
-from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.model.profile import parse_version
 from podqos.report.advice.lines import text
 from podqos.report.advice.value import AdviceReport
@@ -34,7 +33,7 @@ from podqos.report.advice.value import AdviceReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
-    add_filename_option(parser)
+    options.add_filename_option(parser)
     parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
     parser.add_argument("--ask", action="store_true", help="ask on the terminal about what is not described")
     parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
@@ -43,14 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="samples of cpu, where Prometheus' answer has no name (of rate(...), in cores)",
     )
-    parser.add_argument(
-        "--node-memory",
-        metavar="QUANTITY",
-        help="memory of the node (default: of the smallest Node in the files, or 64Gi)",
-    )
-    add_kubelet_option(parser)
+    options.add_node_memory_option(parser)
+    options.add_kubelet_option(parser)
     add_node_options(parser)
-    add_version_option(parser)
+    options.add_version_option(parser)
     add_output_options(
         parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.report.advice.value:AdviceReport"
     )
@@ -69,8 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
             samples=tuple(_samples(arguments)),
             descriptions=descriptions,
             describe=ask_description if arguments.ask else None,
-            node_memory_bytes=stated_node_memory(arguments.node_memory),
-            kubelet=kubelet_of(arguments.kubelet_config),
+            node_memory_bytes=arguments.node_memory,
+            kubelet=options.kubelet_option(arguments.kubelet_config),
             profile=profile,
         )
     finally:

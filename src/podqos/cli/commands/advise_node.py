@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from fractions import Fraction
+from functools import partial
 
 from msgspec.structs import replace
 
 from podqos.advice.sizing.node_settings import NodeNeeds
-from podqos.cli.options import amount_option, stated_node_memory
+from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_value, say_assumptions
-from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
 from podqos.library.inputs.assumptions import node_memory
+from podqos.library.numbers import positive_number
 from podqos.model.profile import Profile
-from podqos.model.quantity import Quantity
 
 
 def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Declare the options about a node."""
     node = parser.add_argument_group("a node's kubelet")
     node.add_argument("--node", action="store_true", help="advise the settings of a kubelet")
-    node.add_argument("--cores", metavar="CPU", help="cores of the node, for example 16")
-    node.add_argument(
-        "--nodefs-capacity", metavar="QUANTITY", help="size of its filesystem, for soft thresholds of disk"
-    )
-    node.add_argument("--system-memory", metavar="QUANTITY", help="memory measured outside all pods")
-    node.add_argument("--system-cpu", metavar="CPU", help="cpu measured outside all pods, for example 300m")
-    node.add_argument(
-        "--growth", metavar="QUANTITY", help="memory growth per second to hold against (default: full in ten minutes)"
-    )
-    node.add_argument(
-        "--probability",
-        metavar="P",
-        default="1",
-        help="with which the kubelet must come before the kernel (default: 1)",
-    )
+    add_value_option(node, "--cores", milli_option, "cores of the node, for example 16", "CPU")
+    add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
+    add_value_option(node, "--system-memory", amount_option, "memory measured outside all pods")
+    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside all pods, for example 300m", "CPU")
+    about = "memory growth per second to hold against (default: full in ten minutes)"
+    add_value_option(node, "--growth", amount_option, about)
+    share = partial(positive_number, what="probability", example="0.95", most=1)
+    add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
     node.add_argument("--soft-grace", metavar="SECONDS", type=int, default=90, help="(default: 90)")
     node.add_argument("--pod-grace", metavar="SECONDS", type=int, default=30, help="(default: 30)")
 
@@ -52,7 +45,7 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
     for option, value in given.items():
         if value:
             raise InvalidOption(f"--node and {option} exclude each other", fix="advise workloads in a run of its own")
-    memory_bytes, assumptions = node_memory(stated_node_memory(arguments.node_memory), ())
+    memory_bytes, assumptions = node_memory(arguments.node_memory, ())
     report = replace(advise_node(_needs(arguments, memory_bytes), profile), assumptions=assumptions)
     assert report.node is not None
     if arguments.output in {"json", "yaml"}:
@@ -74,39 +67,15 @@ def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
         )
     return NodeNeeds(
         memory_bytes=memory_bytes,
-        cpu_milli=_milli(arguments.cores, "--cores"),
-        nodefs_bytes=_optional(arguments.nodefs_capacity, "--nodefs-capacity"),
-        system_memory_bytes=_optional(arguments.system_memory, "--system-memory"),
-        system_cpu_milli=None if arguments.system_cpu is None else _milli(arguments.system_cpu, "--system-cpu"),
-        growth_bytes_per_second=_optional(arguments.growth, "--growth"),
-        probability=_probability(arguments.probability),
+        cpu_milli=arguments.cores,
+        nodefs_bytes=arguments.nodefs_capacity,
+        system_memory_bytes=arguments.system_memory,
+        system_cpu_milli=arguments.system_cpu,
+        growth_bytes_per_second=arguments.growth,
+        probability=arguments.probability,
         soft_grace_seconds=_seconds(arguments.soft_grace, "--soft-grace"),
         pod_grace_seconds=_seconds(arguments.pod_grace, "--pod-grace"),
     )
-
-
-def _optional(text: str | None, option: str) -> int | None:
-    return None if text is None else amount_option(text, option)
-
-
-def _milli(text: str, option: str) -> int:
-    try:
-        milli = Quantity.parse(text).milli_value
-    except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r}: {error}", where=option, fix="for example 16 or 500m") from error
-    if milli <= 0:
-        raise InvalidOption(f"{text!r} is not an amount above zero", where=option, fix="for example 16 or 500m")
-    return milli
-
-
-def _probability(text: str) -> Fraction:
-    try:
-        share = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        share = Fraction(0)
-    if not 0 < share <= 1:
-        raise InvalidOption(f"{text!r} is no probability", where="--probability", fix="for example 0.95")
-    return share
 
 
 def _seconds(value: int, option: str) -> int:

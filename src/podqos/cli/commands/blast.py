@@ -14,15 +14,14 @@ import argparse
 
 from msgspec.structs import replace
 
-from podqos.cli.options import add_kubelet_option, add_version_option, rate_option
+from podqos.cli import options
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.errors import InvalidOption
-from podqos.eviction.ranking import Policy
 from podqos.library.blast_radius import blast
-from podqos.library.inputs.kubelet_node import kubelet_of
+from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
 from podqos.report.simulation.blast import CSV_COLUMNS, csv_rows, page, table
@@ -31,14 +30,14 @@ from podqos.sim.blast import BlastRadius
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos blast``."""
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
+    options.add_scenario_argument(parser)
     add_snapshot_options(parser)
-    add_kubelet_option(parser, "--config", dest="config")
-    parser.add_argument("--slow", metavar="QUANTITY/s", default="4Mi/s", help="the slow rate (default: 4Mi/s)")
-    parser.add_argument("--fast", metavar="QUANTITY/s", default="1Gi/s", help="the fast rate (default: 1Gi/s)")
-    parser.add_argument("--policy", choices=list(Policy), help="how the kubelet ranks (default: as the version does)")
+    options.add_kubelet_option(parser, "--config", dest="config")
+    options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
+    options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
+    options.add_policy_option(parser)
     parser.add_argument("--all", action="store_true", help="list all pods that harm others, not the worst alone")
-    add_version_option(parser)
+    options.add_version_option(parser)
     parser.add_argument("--html", metavar="FILE", help="also write the list as a page")
     about = "csv: a line per pod and rate"
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.blast:BlastRadius", about)
@@ -60,16 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     """Return what leaks lead to, and how many errors were reported on the way."""
-    rates = rate_option(arguments.slow, "--slow"), rate_option(arguments.fast, "--fast")
-    policy = None if arguments.policy is None else Policy(arguments.policy)
-    told = progress_line("node")
+    rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
         profile = parse_version(arguments.kubernetes_version)
         state, errors = state_of(arguments, profile)
-        kubelet = kubelet_of(arguments.config)
+        kubelet = options.kubelet_option(arguments.config) or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
         return replace(radius, assumptions=state.resting_on(kubelet)), errors
     figures = (arguments.usage, arguments.stats, arguments.snapshot, arguments.files, arguments.config)
     if any(figures):
         raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config exclude each other")
-    return blast(scenario_argument(arguments.scenario), *rates, policy=policy, progress=told), 0
+    return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from podqos.cli.options import add_filename_option, add_kubelet_option
+from podqos.cli import options
 from podqos.cli.output import add_output_options, print_schema, print_value
 from podqos.cli.terminal import style_for
 
@@ -25,7 +25,7 @@ _SEVERITIES = ("error", "warning", "info")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos check``."""
     parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; the same as -f")
-    add_filename_option(parser)
+    options.add_filename_option(parser)
     add_output_options(
         parser,
         ("table", "json", "yaml", "sarif", "github", "junit", "html"),
@@ -55,24 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
-    from podqos.model.profile import NEWEST
-
     cluster = parser.add_argument_group("the cluster")
-    cluster.add_argument(
-        "--policies",
-        metavar="FILE|DIR",
-        action="append",
-        default=[],
-        help="policies, priority classes, Services, Nodes and kubelet configurations that the cluster has: they count, "
-        "and are not checked themselves; may be repeated",
-    )
-    cluster.add_argument(
-        "--resize",
-        metavar="FILE|DIR",
-        action="append",
-        default=[],
-        help="workloads of -f with other resources, as they are to be resized in place; may be repeated",
-    )
+    about = "policies, priority classes, Services, Nodes and kubelet configurations that the cluster has: they count, "
+    options.add_list_option(cluster, "--policies", "FILE|DIR", f"{about}and are not checked themselves")
+    about = "workloads of -f with other resources, as they are to be resized in place"
+    options.add_list_option(cluster, "--resize", "FILE|DIR", about)
     cluster.add_argument(
         "-n",
         "--namespace",
@@ -80,19 +67,11 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
         default="default",
         help="namespace of objects that name none (default: default)",
     )
-    cluster.add_argument(
-        "--inject",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="add what a sidecar injector adds to every pod: istio, linkerd or vault; may be repeated",
-    )
-    cluster.add_argument(
-        "--node-memory", metavar="QUANTITY", help="memory of a node (default: of the smallest Node, else 64Gi)"
-    )
-    add_kubelet_option(cluster)
-    newest = ".".join(map(str, NEWEST))
-    cluster.add_argument("--kubernetes-version", metavar="X.Y", help=f"whose rules to use (default: {newest})")
+    about = "add what a sidecar injector adds to every pod: istio, linkerd or vault"
+    options.add_list_option(cluster, "--inject", "NAME", about)
+    options.add_node_memory_option(cluster, "memory of a node")
+    options.add_kubelet_option(cluster)
+    options.add_version_option(cluster, default=None)
 
 
 def _add_gate_options(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,6 @@ from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli.inputs import print_problems
-from podqos.cli.options import stated_node_memory
 from podqos.cli.output import emit, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
@@ -140,7 +139,7 @@ class CheckRun:
         options = options_of(settings.options, CheckOptions())
         return replace(
             options,
-            node_memory_bytes=stated_node_memory(arguments.node_memory) or options.node_memory_bytes,
+            node_memory_bytes=arguments.node_memory or options.node_memory_bytes,
             profile=parse_version(version) if version else LATEST,
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),

@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import argparse
 
+from podqos.cli import options
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, cores_option
 from podqos.cli.output import add_output_options, emit
 from podqos.library.cpu import cpu
 from podqos.library.inputs.files import applied_files
-from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.model.profile import parse_version
-from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.cpu import CSV_COLUMNS, csv_rows, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
-    add_filename_option(parser)
-    parser.add_argument(
-        "--cores", metavar="N", help="cores for pods: the node's allocatable CPU (default: all of this machine)"
-    )
+    options.add_filename_option(parser)
+    about = "cores for pods: the node's allocatable CPU (default: all of this machine)"
+    options.add_value_option(parser, "--cores", options.cores_option, about, "N")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
-    parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
-    add_kubelet_option(parser)
-    add_version_option(parser)
+    options.add_cgroup_option(parser)
+    options.add_kubelet_option(parser)
+    options.add_version_option(parser)
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.cpu:CpuReport")
 
 
@@ -38,10 +35,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         report = cpu(
             objects,
-            cores=None if arguments.cores is None else cores_option(arguments.cores),
+            cores=arguments.cores,
             node=arguments.node,
-            kubelet=None if arguments.kubelet_config is None else kubelet_of(arguments.kubelet_config),
-            cgroup_version=CgroupVersion(arguments.cgroup),
+            kubelet=options.kubelet_option(arguments.kubelet_config),
+            cgroup_version=arguments.cgroup,
             profile=parse_version(arguments.kubernetes_version),
         )
     finally:

@@ -17,61 +17,41 @@ from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.report.text.style import Style, wrapped
 
 PAGE = "podqos-demo.html"
-_NODE = ["--node-memory", "64Gi"]
-_PLATFORM = "content-platform/platform"
-_ACCIDENTAL = "content-platform/accidental/article-service.yaml"
+_RANKED = "-f content-platform/platform --usage content-platform/usage.csv --node-memory 64Gi"
+_ACCIDENTAL = "content-platform/accidental"
 
 # The command of each chapter and what there is to see.
 CHAPTERS = {
-    """
+    "explain -f content-platform/platform -o table --node-memory 64Gi": """
     A news site on one node of 16 cores and 64Gi: three services that readers wait for, three batch jobs that fill the
     gaps, two helpers that nobody misses for an hour. Who is what, and why?
-    """: ["explain", "-f", _PLATFORM, "-o", "table", *_NODE],
-    """
+    """,
+    f"check -f {_ACCIDENTAL}/article-service.yaml --policies content-platform/platform --min-severity warning": """
     One day article-service was evicted before the batch jobs, and it took four hours to find out why. Its manifest of
     that day looks complete. What would have said so before?
-    """: ["check", "-f", _ACCIDENTAL, "--policies", _PLATFORM, "--min-severity", "warning"],
-    """
+    """,
+    "simulate accidental-burstable": """
     That day again, in a simulation that decides as the kubelet and the kernel do:
-    """: ["simulate", "accidental-burstable"],
-    """
+    """,
+    f"check -f {_ACCIDENTAL}/article-service.yaml --min-severity warning --diff": """
     The repair is two lines, and nothing else in the file is touched:
-    """: ["check", "-f", _ACCIDENTAL, "--min-severity", "warning", "--diff"],
-    """
+    """,
+    "simulate accidental-burstable-fixed": """
     With them, the same day:
-    """: ["simulate", "accidental-burstable-fixed"],
-    """
+    """,
+    f"admit -f content-platform/platform/log-collector.yaml --policies {_ACCIDENTAL}/limit-range.yaml": """
     The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
     log collector, which was to be BestEffort, the first to go:
-    """: [
-        "admit",
-        "-f",
-        f"{_PLATFORM}/log-collector.yaml",
-        "--policies",
-        "content-platform/accidental/limit-range.yaml",
-    ],
-    """
+    """,
+    f"rank {_RANKED}": """
     One busy afternoon memory runs short: whom does the kubelet evict, whom does the kernel kill, in which order?
-    """: ["rank", "-f", _PLATFORM, "--usage", "content-platform/usage.csv", *_NODE],
-    """
+    """,
+    f"forecast {_RANKED} --kubelet-config content-platform/node/kubelet.yaml --growing log-collector --rate 2Mi/s": """
     And who of the two is first? The kubelet looks every ten seconds, the kernel needs none:
-    """: [
-        "forecast",
-        "-f",
-        _PLATFORM,
-        "--usage",
-        "content-platform/usage.csv",
-        *_NODE,
-        "--kubelet-config",
-        "content-platform/node/kubelet.yaml",
-        "--growing",
-        "log-collector",
-        "--rate",
-        "2Mi/s",
-    ],
-    """
+    """,
+    f"simulate race --html {PAGE}": """
     Faster than anybody can look: memory is gone within a second. The page shows every moment of it; click a kill.
-    """: ["simulate", "race", "--html", PAGE],
+    """,
 }
 
 
@@ -86,9 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     page = os.path.join(os.getcwd(), PAGE)
     os.chdir(scenario_dir("content-platform").parent)
     has_viewer = _has_viewer()
-    for number, (story, command) in enumerate(CHAPTERS.items(), start=1):
+    for number, (command, story) in enumerate(CHAPTERS.items(), start=1):
         _print_story(number, story, command, style)
-        actual = [page if word == PAGE else word for word in command]
+        actual = [page if word == PAGE else word for word in command.split()]
         if not has_viewer and "--html" in actual:
             actual = actual[: actual.index("--html")]
             print("   (The page is not built: `make viewer`, with npm, makes it.)", end="\n\n", flush=True)
@@ -103,10 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _print_story(number: int, story: str, command: list[str], style: Style) -> None:
+def _print_story(number: int, story: str, command: str, style: Style) -> None:
     text = wrapped(" ".join(story.split()), style, "   ")
     print(style.strong(f"{number}. {text[0].strip()}"), *map(style.strong, text[1:]), sep="\n")
-    print(style.faint(f"   $ podqos {' '.join(command)}"), end="\n\n")
+    print(style.faint(f"   $ podqos {command}"), end="\n\n")
     sys.stdout.flush()
 
 

@@ -15,13 +15,12 @@ from __future__ import annotations
 import argparse
 
 from podqos.admission.injectors import INJECTORS
+from podqos.cli import options
 from podqos.cli.inputs import print_problems
-from podqos.cli.options import add_kubelet_option, add_version_option, stated_node_memory
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
 from podqos.library.inputs.injecting import read_injectors
-from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.library.inputs.versions import load_version
 from podqos.model.profile import parse_version
 from podqos.report.survival.drift import DriftReport
@@ -34,51 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos drift``."""
     parser.add_argument("old", metavar="OLD", nargs="?", help="the version before: FILE, DIR or REV:path")
     parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
-    parser.add_argument(
-        "--policies",
-        metavar="FILE|DIR",
-        action="append",
-        default=[],
-        help="policies of the cluster that count for both versions; may be repeated",
-    )
-    parser.add_argument(
-        "--beside",
-        metavar="FILE|DIR",
-        action="append",
-        default=[],
-        help="workloads and policies that both versions have beside their own, such as the rest of the cluster; may be "
-        "repeated",
-    )
-    parser.add_argument(
-        "--inject",
-        metavar="NAME|FILE",
-        action="append",
-        default=[],
-        help=f"add what a sidecar injector adds: {', '.join(INJECTORS)}, or a file with the containers and "
-        "initContainers that one adds; may be repeated",
-    )
+    options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that count for both versions")
+    about = "workloads and policies that both versions have beside their own, such as the rest of the cluster"
+    options.add_list_option(parser, "--beside", "FILE|DIR", about)
+    about = "or a file with the containers and initContainers that one adds"
+    about = f"add what a sidecar injector adds: {', '.join(INJECTORS)}, {about}"
+    options.add_list_option(parser, "--inject", "NAME|FILE", about)
     parser.add_argument(
         "--usage", metavar="FILE", help="what pods use, as for podqos rank (default: what they request)"
     )
-    parser.add_argument(
-        "--node-memory",
-        metavar="QUANTITY",
-        help="memory of the node (default: that of a Node in the manifests, or 64Gi)",
-    )
-    add_kubelet_option(parser)
-    parser.add_argument(
-        "--allow",
-        metavar="NAME",
-        action="append",
-        default=[],
-        help="a workload, as name or namespace/name, that may be worse off; may be repeated",
-    )
+    options.add_node_memory_option(parser)
+    options.add_kubelet_option(parser)
+    options.add_list_option(parser, "--allow", "NAME", "a workload, as name or namespace/name, that may be worse off")
     parser.add_argument(
         "--allow-shifted",
         action="store_true",
         help="a workload may move ahead if it was not changed itself: others became safer",
     )
-    add_version_option(parser)
+    options.add_version_option(parser)
     add_output_options(
         parser,
         ("table", "json", "yaml", "markdown"),
@@ -104,8 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.usage,
             names=(arguments.old, arguments.new),
             injectors=injectors,
-            node_memory_bytes=stated_node_memory(arguments.node_memory),
-            kubelet=kubelet_of(arguments.kubelet_config),
+            node_memory_bytes=arguments.node_memory,
+            kubelet=options.kubelet_option(arguments.kubelet_config),
             allowed=Allowed(frozenset(arguments.allow), shifted=arguments.allow_shifted),
             profile=profile,
         )

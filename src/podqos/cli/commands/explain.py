@@ -15,17 +15,11 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
-from podqos.cli.options import (
-    add_filename_option,
-    add_kubelet_option,
-    add_version_option,
-    amount_option,
-    cores_option,
-    stated_node_memory,
-)
+from podqos.cli import options
 from podqos.cli.output import add_output_options, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
@@ -35,14 +29,14 @@ from podqos.library.inputs.files import manifest_files
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
-from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime
+from podqos.qos.cgroup_settings import CgroupDriver, Runtime
 
 _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos explain``."""
-    add_filename_option(parser)
+    options.add_filename_option(parser)
     add_output_options(
         parser,
         ("text", "table", "wide", "csv", "json", "yaml"),
@@ -50,25 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
     )
-    parser.add_argument(
-        "--node-memory",
-        metavar="QUANTITY",
-        help="memory of the node, which enters Burstable's oom score (default: of the smallest Node among the "
-        "manifests, or 64Gi)",
+    options.add_node_memory_option(parser, "memory of the node, which enters Burstable's oom score")
+    options.add_value_option(
+        parser, "--node-swap", partial(options.amount_option, example="8Gi"), "swap of the node (default: none)"
     )
-    parser.add_argument("--node-swap", metavar="QUANTITY", help="swap of the node (default: none)")
-    parser.add_argument(
-        "--cores", metavar="N", help="cores of the node, for the CPU share of all pods (default: not known)"
-    )
-    add_kubelet_option(parser)
-    add_version_option(parser)
-    parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
-    parser.add_argument(
-        "--driver", choices=list(CgroupDriver), help="cgroup driver (default: that of --kubelet-config, or systemd)"
-    )
-    parser.add_argument(
-        "--runtime", choices=list(Runtime), default="containerd", help="container runtime (default: containerd)"
-    )
+    about = "cores of the node, for the CPU share of all pods (default: not known)"
+    options.add_value_option(parser, "--cores", options.cores_option, about, "N")
+    options.add_kubelet_option(parser)
+    options.add_version_option(parser)
+    options.add_cgroup_option(parser)
+    about = "cgroup driver (default: that of --kubelet-config, or systemd)"
+    options.add_choice_option(parser, "--driver", CgroupDriver, about)
+    about = "container runtime"
+    options.add_choice_option(parser, "--runtime", Runtime, about, Runtime.CONTAINERD)
     parser.add_argument(
         "--engine", choices=("docker", "podman"), default="docker", help="whose run flags to show (default: docker)"
     )
@@ -114,21 +102,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> ExplainOptions:
-    kubelet = None
-    if arguments.kubelet_config is not None:
-        # What reads a configuration takes longer to load than a pod to explain.
-        from podqos.library.inputs.kubelet_node import kubelet_of
-
-        kubelet = kubelet_of(arguments.kubelet_config)
     return ExplainOptions(
-        node_memory_bytes=stated_node_memory(arguments.node_memory),
-        node_swap_bytes=0 if arguments.node_swap is None else amount_option(arguments.node_swap, "--node-swap", "8Gi"),
-        cores=None if arguments.cores is None else cores_option(arguments.cores),
-        kubelet=kubelet,
+        node_memory_bytes=arguments.node_memory,
+        node_swap_bytes=arguments.node_swap or 0,
+        cores=arguments.cores,
+        kubelet=options.kubelet_option(arguments.kubelet_config),
         profile=parse_version(arguments.kubernetes_version),
-        cgroup_version=CgroupVersion(arguments.cgroup),
-        cgroup_driver=None if arguments.driver is None else CgroupDriver(arguments.driver),
-        runtime=Runtime(arguments.runtime),
+        cgroup_version=arguments.cgroup,
+        cgroup_driver=arguments.driver,
+        runtime=arguments.runtime,
         engine=arguments.engine,
     )
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable
-from fractions import Fraction
+from functools import partial
 from importlib.util import find_spec
 
+from podqos.cli import options
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option
 from podqos.cli.output import add_output_options, emit
+from podqos.cli.progress import progress_line
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.files import find_files
-from podqos.library.inputs.kubelet_node import kubelet_of
+from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
@@ -35,7 +35,7 @@ _LONG_WAIT = 10_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos place``."""
-    add_filename_option(parser)
+    options.add_filename_option(parser)
     add_output_options(
         parser,
         ("table", "csv", "json", "yaml"),
@@ -45,32 +45,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nodes", type=int, metavar="N", help="so many nodes of --node-capacity, besides any manifests"
     )
-    parser.add_argument("--node-capacity", metavar="cpu=16,memory=64Gi,pods=110", help="what each of --nodes has")
-    add_kubelet_option(parser)
-    parser.add_argument(
-        "--order",
-        choices=list(QueueOrder),
-        default="priority",
-        help="priority: all pods wait together, the more important first; arrival: each is placed when it comes and "
-        "may be displaced by a later one (default: priority)",
-    )
+    about = "what each of --nodes has"
+    options.add_value_option(parser, "--node-capacity", _capacity, about, "cpu=16,memory=64Gi,pods=110")
+    options.add_kubelet_option(parser)
+    about = "priority: all pods wait together, the more important first; arrival: each is placed when it comes and may "
+    about += "be displaced by a later one"
+    options.add_choice_option(parser, "--order", QueueOrder, about, QueueOrder.PRIORITY)
     parser.add_argument("--unbind", action="store_true", help="forget where pods are and place all of them anew")
     for resource, budget in DEFAULT_BUDGETS.items():
-        parser.add_argument(
-            f"--{resource}-budget",
-            metavar="RATIO",
-            default=f"{float(budget):g}",
-            help=f"how much the {resource} limits of a node may add up to, in times its allocatable "
-            f"(default: {float(budget):g})",
-        )
-    add_version_option(parser)
+        default = f"{float(budget):g}"
+        about = f"how much the {resource} limits of a node may add up to, in times its allocatable"
+        read = partial(positive_number, what="ratio", example="1.5")
+        options.add_value_option(parser, f"--{resource}-budget", read, about, "RATIO", default=default)
+    options.add_version_option(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
-    options = _options(arguments)
+    chosen = _options(arguments)
     objects = read_objects(_files(arguments))
-    placing = Placing(objects, options)
+    placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; the rest is placed", file=sys.stderr)
@@ -89,11 +83,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> PlaceOptions:
     return PlaceOptions(
         node_count=_node_count(arguments),
-        node_capacity=_capacity(arguments.node_capacity) if arguments.node_capacity else {},
-        kubelet=None if arguments.kubelet_config is None else kubelet_of(arguments.kubelet_config),
-        order=QueueOrder(arguments.order),
+        node_capacity=arguments.node_capacity or {},
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        order=arguments.order,
         unbind=arguments.unbind,
-        budgets={resource: _budget(arguments, resource) for resource in DEFAULT_BUDGETS},
+        budgets={resource: getattr(arguments, f"{resource}_budget") for resource in DEFAULT_BUDGETS},
         profile=parse_version(arguments.kubernetes_version),
     )
 
@@ -124,18 +118,7 @@ def _files(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(files))
 
 
-def _budget(arguments: argparse.Namespace, resource: str) -> Fraction:
-    text = getattr(arguments, f"{resource}_budget")
-    try:
-        budget = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        budget = Fraction(0)
-    if budget <= 0:
-        raise InvalidOption(f"{text!r} is no ratio", where=f"--{resource}-budget", fix="for example 1.5")
-    return budget
-
-
-def _capacity(text: str) -> ResourceList:
+def _capacity(text: str, option: str) -> ResourceList:
     """Read ``cpu=16,memory=64Gi``."""
     capacity: ResourceList = {}
     for part in text.split(","):
@@ -143,12 +126,10 @@ def _capacity(text: str) -> ResourceList:
         try:
             capacity[name] = Quantity.parse(amount)
         except InvalidQuantity as error:
-            raise InvalidOption(
-                f"{part!r}: {error.what}", where="--node-capacity", fix="write cpu=16,memory=64Gi"
-            ) from error
+            raise InvalidOption(f"{part!r}: {error.what}", where=option, fix="write cpu=16,memory=64Gi") from error
     missing = [name for name in (CPU, MEMORY) if not capacity.get(name)]
     if missing:
-        raise InvalidOption(f"no {' and no '.join(missing)}", where="--node-capacity", fix="write cpu=16,memory=64Gi")
+        raise InvalidOption(f"no {' and no '.join(missing)}", where=option, fix="write cpu=16,memory=64Gi")
     return capacity
 
 
@@ -162,13 +143,6 @@ def _hint(questions: int) -> None:
 
 
 def _progress(total: int) -> Callable[[int], None] | None:
-    """Return what tells a person who waits how many pods have had their turn; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        return None
-    started = time.monotonic()
-
-    def tell(done: int) -> None:
-        if time.monotonic() - started > 0.5:
-            print(f"\rplacing pod {done:,} of {total:,}\x1b[K\r", end="", file=sys.stderr)
-
-    return tell
+    """Return what tells a person who waits how many pods have had their turn."""
+    told = progress_line("placing pod")
+    return None if told is None else lambda done: told(done, total)

@@ -15,44 +15,29 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.cli.options import add_kubelet_option, add_layout_option, add_version_option, amount_option
+from podqos.cli import options
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
-from podqos.eviction.ranking import Policy
-from podqos.eviction.signals import Layout, Signal
-from podqos.library.inputs.kubelet_node import kubelet_of
+from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
 from podqos.model.profile import parse_version
-from podqos.qos.cgroup_settings import CgroupVersion
 from podqos.report.survival.rank_lines import csv_table, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rank``."""
     add_snapshot_options(parser)
-    parser.add_argument(
-        "--signal",
-        choices=list(Signal),
-        default=Signal.MEMORY.value,
-        help="what runs short (default: memory.available)",
-    )
-    parser.add_argument(
-        "--policy",
-        choices=list(Policy),
-        help="how the kubelet ranks: kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage "
-        "(up to 1.8) (default: that of the Kubernetes version)",
-    )
+    options.add_choice_option(parser, "--signal", Signal, "what runs short", Signal.MEMORY)
+    ways = "kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage (up to 1.8)"
+    options.add_policy_option(parser, f"how the kubelet ranks: {ways}")
     parser.add_argument("--soft", action="store_true", help="the threshold met is a soft one (default: a hard one)")
-    add_layout_option(parser)
-    add_kubelet_option(parser)
-    parser.add_argument(
-        "--pods-memory",
-        metavar="QUANTITY",
-        help="memory limit of the cgroup of all pods, where enforceNodeAllocatable has pods (default: what "
-        "--kubelet-config leaves to pods, or no limit)",
-    )
-    parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
-    add_version_option(parser)
+    options.add_layout_option(parser)
+    options.add_kubelet_option(parser)
+    about = "memory limit of the cgroup of all pods, where enforceNodeAllocatable has pods"
+    about = f"{about} (default: what --kubelet-config leaves to pods, or no limit)"
+    options.add_value_option(parser, "--pods-memory", options.amount_option, about)
+    options.add_cgroup_option(parser)
+    options.add_version_option(parser)
     add_output_options(
         parser,
         ("table", "json", "yaml", "csv"),
@@ -64,17 +49,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Rank, print, and return the exit code."""
     profile = parse_version(arguments.kubernetes_version)
-    pods_memory = arguments.pods_memory
     state, errors = state_of(arguments, profile)
     report = rank(
         state,
-        kubelet=kubelet_of(arguments.kubelet_config),
-        signal=Signal(arguments.signal),
-        policy=None if arguments.policy is None else Policy(arguments.policy),
+        kubelet=options.kubelet_option(arguments.kubelet_config),
+        signal=arguments.signal,
+        policy=arguments.policy,
         hard=not arguments.soft,
-        layout=Layout(arguments.layout),
-        pods_memory_bytes=None if pods_memory is None else amount_option(pods_memory, "--pods-memory"),
-        cgroup_version=CgroupVersion(arguments.cgroup),
+        layout=arguments.layout,
+        pods_memory_bytes=arguments.pods_memory,
+        cgroup_version=arguments.cgroup,
         profile=profile,
     )
     emit(report, arguments, table, csv_table)

@@ -12,17 +12,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from podqos.cli.options import duration_option
+from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.scenarios import scenario_argument
-from podqos.errors import HostError, InvalidOption
+from podqos.errors import HostError
 from podqos.library.written_files import write_file
 from podqos.report.simulation.rehearsal import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos rehearse``."""
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
+    add_scenario_argument(parser)
     parser.add_argument(
         "--scale", metavar="1/N", default="1/32", help="how much of the scenario's memory to use (default: 1/32)"
     )
@@ -32,9 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="1",
         help="let demands change N times as fast; the kubelet's own times stay as they are (default: 1)",
     )
-    parser.add_argument(
-        "--until", metavar="DURATION", help="how long to run, such as 90s (default: the scenario's time)"
-    )
+    about = "how long to run, such as 90s (default: the scenario's time)"
+    add_value_option(parser, "--until", duration_option, about, "DURATION")
     parser.add_argument(
         "--fast-path",
         action="store_true",
@@ -46,18 +45,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Rehearse, compare, print, and return the exit code: 1 where a difference is not explained."""
-    if arguments.scenario is None:
-        raise InvalidOption("nothing to rehearse", fix="name a scenario, for example: podqos rehearse race")
+    scenario = scenario_argument(arguments.scenario, "rehearse")
     try:
         from podqos.library.rehearsal import rehearse
     except ModuleNotFoundError as error:
         raise HostError(f"a rehearsal needs {error.name}: pip install 'podqos[node]'") from error
-    until_us = None if arguments.until is None else duration_option(arguments.until, "--until")
     done = rehearse(
-        scenario_argument(arguments.scenario),
+        scenario,
         scale=arguments.scale,
         speed=arguments.speed,
-        until_us=until_us,
+        until_us=arguments.until,
         fast_path=arguments.fast_path,
         say=lambda text: print(f"podqos rehearse: {text}", file=sys.stderr, flush=True),
     )

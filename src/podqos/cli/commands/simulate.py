@@ -20,7 +20,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from podqos.agent.journal import encode
-from podqos.cli.options import duration_option
+from podqos.cli.options import add_scenario_argument, add_value_option, duration_option
 from podqos.cli.output import add_output_options, emit, print_csv
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
@@ -36,11 +36,10 @@ _LINES_AT_ONCE = 10_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos simulate``."""
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
+    add_scenario_argument(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="decides random demands (default: the scenario's)")
-    parser.add_argument(
-        "--until", metavar="DURATION", help="how long to run, such as 90s or 2h (default: the scenario's)"
-    )
+    about = "how long to run, such as 90s or 2h (default: the scenario's)"
+    add_value_option(parser, "--until", duration_option, about, "DURATION")
     parser.add_argument(
         "--node",
         metavar="NAME",
@@ -59,16 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print, and return the exit code."""
-    if arguments.scenario is None:
-        raise InvalidOption("nothing to simulate", fix="name a scenario; `podqos scenario list` shows those at hand")
     # What is missing for a picture is said before a long run and not after it.
     if arguments.html is not None:
         built_viewer()
     renderer = None if arguments.png is None else _renderer()
-    until_us = None if arguments.until is None else duration_option(arguments.until, "--until")
-    scenario = scenario_argument(arguments.scenario, Variation(seed=arguments.seed))
-    if until_us is not None:
-        scenario = replace(scenario, duration_us=until_us)
+    scenario = scenario_argument(arguments.scenario, "simulate", Variation(seed=arguments.seed))
+    if arguments.until is not None:
+        scenario = replace(scenario, duration_us=arguments.until)
     is_shown = arguments.output in {"text", "json"} or any((arguments.html, arguments.svg, arguments.png))
     with _progress("simulating", scenario.duration_us) as progress:
         done = simulate(scenario, nodes=arguments.node, record=is_shown, check=arguments.check, progress=progress)

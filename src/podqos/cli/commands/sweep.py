@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from podqos.cli.options import add_list_option, add_scenario_argument
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
@@ -28,12 +29,8 @@ from podqos.report.simulation.sweep import CSV_COLUMNS, csv_rows, table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos sweep``."""
-    parser.add_argument(
-        "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of one of podqos'"
-    )
-    parser.add_argument(
-        "--vary", metavar="PARAMETER=VALUES", action="append", default=[], help="see above; may be repeated"
-    )
+    add_scenario_argument(parser)
+    add_list_option(parser, "--vary", "PARAMETER=VALUES", "see above")
     parser.add_argument("--seeds", metavar="N", default="1", help="runs under seeds 0 to N-1 each (default: 1)")
     parser.add_argument(
         "--results", metavar="FILE", help="where to keep finished runs, one JSON line each; they are not run again"
@@ -50,15 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep, print, and return the exit code."""
-    if arguments.scenario is None:
-        raise InvalidOption(
-            "nothing to sweep", fix="name a scenario, for example: podqos sweep race --vary phase=0s,5s"
-        )
+    # Said once here; all runs are read from the same files.
+    scenario_argument(arguments.scenario, "sweep")
     if not arguments.seeds.isdecimal():
         what = f"{arguments.seeds!r} is no number of seeds"
         raise InvalidOption(what, where="--seeds", fix="a whole number, for example 20")
-    # Said once here; all runs are read from the same files.
-    scenario_argument(arguments.scenario)
     found = sweep(
         arguments.scenario,
         arguments.vary,

@@ -7,19 +7,13 @@ configuration of OKD with kubeletArguments), or from the kubelet's flags. Withou
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from functools import partial
 
-from podqos.cli.options import (
-    add_kubelet_option,
-    add_layout_option,
-    add_version_option,
-    amount_option,
-    cpu_option,
-)
+from podqos.cli import options
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
-from podqos.eviction.signals import Layout, Signal
-from podqos.library.inputs.kubelet_node import Kubelet, kubelet_of
+from podqos.eviction.signals import Signal
+from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.thresholds import thresholds
 from podqos.model.profile import parse_version
@@ -50,37 +44,38 @@ _CAPACITIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
-    add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
+    options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
-    node.add_argument("--node-memory", metavar="QUANTITY", help="its memory (default: 64Gi, which is said)")
-    node.add_argument("--node-cpu", metavar="QUANTITY", help="its cores, for example 16")
+    options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi, which is said)")
+    options.add_value_option(node, "--node-cpu", options.cpu_option, "its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
-        node.add_argument(f"--{name}", metavar="QUANTITY", help=f"{what}, for example {example}")
-    add_layout_option(node)
-    add_version_option(parser)
+        read = partial(options.amount_option, example=example)
+        options.add_value_option(node, f"--{name}", read, f"{what}, for example {example}")
+    options.add_layout_option(node)
+    options.add_version_option(parser)
     parser.add_argument("--strict", action="store_true", help="exit with 1 if anything looks wrong")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.thresholds:ThresholdsReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
-    memory = arguments.node_memory
+    given = {signal: getattr(arguments, name.replace("-", "_")) for name, (signal, _, _) in _CAPACITIES.items()}
     report = thresholds(
         _kubelet(arguments),
-        node_memory_bytes=None if memory is None else amount_option(memory, "--node-memory"),
-        cpu=None if arguments.node_cpu is None else cpu_option(arguments.node_cpu, "--node-cpu"),
-        capacities=dict(_capacities(arguments)),
-        layout=Layout(arguments.layout),
+        node_memory_bytes=arguments.node_memory,
+        cpu=arguments.node_cpu,
+        capacities={signal: amount for signal, amount in given.items() if amount is not None},
+        layout=arguments.layout,
         profile=parse_version(arguments.kubernetes_version),
     )
     emit(report, arguments, table, csv_table)
     return 1 if arguments.strict and report.warnings else 0
 
 
-def _kubelet(arguments: argparse.Namespace) -> Kubelet:
+def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:
     """Return the settings of the file, or of the flags."""
     flags = {name: value for name in _FLAGS if (value := getattr(arguments, name.replace("-", "_"))) is not None}
     if arguments.file is None:
@@ -88,11 +83,4 @@ def _kubelet(arguments: argparse.Namespace) -> Kubelet:
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} exclude each other", fix=fix)
-    return kubelet_of(arguments.file)
-
-
-def _capacities(arguments: argparse.Namespace) -> Iterator[tuple[Signal, int]]:
-    for name, (signal, example, _) in _CAPACITIES.items():
-        text = getattr(arguments, name.replace("-", "_"))
-        if text is not None:
-            yield signal, amount_option(text, f"--{name}", example)
+    return options.kubelet_option(arguments.file)

@@ -10,7 +10,7 @@ from podqos.admission.chain import admit
 from podqos.admission.decoding import read_pod
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal
-from podqos.cli.eval.resources import amounts, list_of, resources_by_name
+from podqos.cli.eval.resources import list_of, plain, resources_by_name
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 
@@ -48,7 +48,7 @@ def _admitted(pod: Pod) -> dict[str, object]:
         "resources": resources_by_name(pod),
     }
     if pod.spec.overhead:
-        result["overhead"] = amounts(pod.spec.overhead)
+        result["overhead"] = plain(pod.spec.overhead)
     return result
 
 

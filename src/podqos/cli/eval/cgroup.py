@@ -107,11 +107,6 @@ def _pod(question: PodInput) -> dict[str, object]:
 
 def _settings(question: PodInput) -> CgroupSettings:
     given = question.memory_qos
-    memory_qos = (
-        MemoryQoS(given.throttling_factor, given.reservation_policy, given.node_allocatable_memory)
-        if given is not None
-        else None
-    )
     return CgroupSettings(
         node_memory_bytes=question.node_memory_capacity,
         node_swap_bytes=question.node_swap_capacity,
@@ -120,7 +115,9 @@ def _settings(question: PodInput) -> CgroupSettings:
         cpu_cfs_quota=question.enforce_cpu_limits,
         cpu_cfs_period_us=question.cpu_period,
         swap_behavior=SwapBehavior(question.swap_behavior or "NoSwap"),
-        memory_qos=memory_qos,
+        memory_qos=None
+        if given is None
+        else MemoryQoS(given.throttling_factor, given.reservation_policy, given.node_allocatable_memory),
     )
 
 
@@ -132,10 +129,7 @@ def _pod_answer(values: CgroupValues) -> dict[str, object]:
         answer["cpuPeriod"] = values.cpu_period_us
     if memory is not None and memory.because.amount is not None:
         answer["memory"] = memory.amount or 0
-    if values.hugepage_limits:
-        answer["hugePageLimit"] = {
-            str(limit.page_size_bytes): limit.limit_bytes.amount for limit in values.hugepage_limits
-        }
+    answer |= _hugepages(values)
     unified = _unified(values)
     return answer | {"unified": unified} if unified else answer
 
@@ -193,13 +187,19 @@ def _tiers(question: TierInput) -> dict[str, object]:
         qos_reserved_memory_percent=question.qos_reserved_memory_percent,
     )
     tiers = tier_values(tier_requests(pod_of(pod) for pod in question.pods), settings)
-    return {
-        "tiers": {
-            qos_class: _shares_answer(values)
-            | ({"memory": values.memory_limit_bytes.amount} if values.memory_limit_bytes is not None else {})
-            for qos_class, values in tiers.items()
-        }
-    }
+    return {"tiers": {qos_class: tier_answer(values) for qos_class, values in tiers.items()}}
+
+
+def tier_answer(values: CgroupValues) -> dict[str, object]:
+    """Return what is set for a cgroup of many pods."""
+    memory = values.memory_limit_bytes
+    answer = _shares_answer(values) | _hugepages(values)
+    return answer if memory is None else answer | {"memory": memory.amount}
+
+
+def _hugepages(values: CgroupValues) -> dict[str, object]:
+    limits = {str(limit.page_size_bytes): limit.limit_bytes.amount for limit in values.hugepage_limits}
+    return {"hugePageLimit": limits} if limits else {}
 
 
 def _conversions(question: ConvertInput) -> dict[str, object]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from podqos.cli.eval.resources import pod_of
 from podqos.cli.eval.thresholds import configured_thresholds
@@ -14,7 +15,7 @@ from podqos.eviction.commands import CleanUpNode, Command, EvictPod
 from podqos.eviction.manager import ManagerConfig, ManagerState, Pass, after_clean_up, synchronize
 from podqos.eviction.messages import PHASE, REASON
 from podqos.eviction.observation import observe
-from podqos.eviction.signals import CleanUp, NodeCondition, layout_of
+from podqos.eviction.signals import CleanUp, layout_of
 from podqos.eviction.thresholds import Threshold
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
@@ -56,7 +57,7 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
                 "thresholdsMet": sorted(map(_named, state.thresholds_met)),
                 "reclaimAttempted": result.reclaiming.resource if result.reclaiming is not None else "",
                 **_actions(commands),
-                "admission": _admission(probes, state.conditions),
+                "admission": {name: asdict(admit(pod, state.conditions)) for name, pod in probes.items()},
             }
         )
     return {"steps": answers}
@@ -107,7 +108,6 @@ def _actions(commands: Iterable[Command]) -> dict[str, object]:
 
 
 def _eviction(command: EvictPod) -> dict[str, object]:
-    condition = command.condition
     return {
         "pod": command.pod.metadata.name,
         "gracePeriodSeconds": command.grace_period_seconds,
@@ -115,13 +115,5 @@ def _eviction(command: EvictPod) -> dict[str, object]:
         "reason": REASON,
         "message": command.message,
         "eventAnnotations": command.annotations,
-        "podCondition": condition and {"type": condition.type, "status": condition.status, "reason": condition.reason},
+        "podCondition": command.condition and asdict(command.condition),
     }
-
-
-def _admission(probes: Mapping[str, Pod], conditions: tuple[NodeCondition, ...]) -> dict[str, object]:
-    answers: dict[str, object] = {}
-    for name, pod in probes.items():
-        answer = admit(pod, conditions)
-        answers[name] = {"admit": answer.admit, "reason": answer.reason, "message": answer.message}
-    return answers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podqos.admission.defaulting import defaulted
 from podqos.admission.limit_range import ANNOTATION, apply_limit_ranges, defaulted_limit_range
 from podqos.admission.limit_range_bounds import violations
-from podqos.cli.eval.resources import amounts, list_of, pod_of, resources_by_name
+from podqos.cli.eval.resources import list_of, plain, pod_of, resources_by_name
 from podqos.model.policy import LimitRange
 from podqos.qos.classes import classify
 
@@ -23,28 +23,14 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
         for limit_range in limit_ranges
     ]
     return {
-        "limitRangesAfterDefaulting": [_shown(limit_range) for limit_range in limit_ranges],
+        "limitRangesAfterDefaulting": [
+            {"name": limit_range.metadata.name, "limits": [plain(item) for item in limit_range.spec.limits]}
+            for limit_range in limit_ranges
+        ],
         "resources": resources_by_name(pod),
         "annotation": pod.metadata.annotations.get(ANNOTATION, ""),
         "validation": validation,
         "allowed": not any(entry["errors"] for entry in validation),
         "qosClassBeforeLimitRange": classify(before).qos_class,
         "qosClass": classify(pod).qos_class,
-    }
-
-
-def _shown(limit_range: LimitRange) -> dict[str, object]:
-    return {
-        "name": limit_range.metadata.name,
-        "limits": [
-            {
-                "type": item.type,
-                "max": amounts(item.max),
-                "min": amounts(item.min),
-                "default": amounts(item.default),
-                "defaultRequest": amounts(item.default_request),
-                "maxLimitRequestRatio": amounts(item.max_limit_request_ratio),
-            }
-            for item in limit_range.spec.limits
-        ],
     }

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+import msgspec
+
 from podqos.manifest.decode import convert
 from podqos.model.pod import Pod
-from podqos.model.resources import ResourceList, ResourceRequirements
+from podqos.model.quantity import Quantity
 
 T = TypeVar("T")
 
@@ -24,19 +26,14 @@ def list_of(kind: type[T], values: object) -> tuple[T, ...]:
 def resources_by_name(pod: Pod) -> dict[str, object]:
     """Return the resources of every container by name, and of the pod where it has its own."""
     result: dict[str, object] = {
-        "containers": {container.name: requirements(container.resources) for container in pod.spec.containers},
-        "initContainers": {container.name: requirements(container.resources) for container in pod.spec.init_containers},
+        "containers": {container.name: plain(container.resources) for container in pod.spec.containers},
+        "initContainers": {container.name: plain(container.resources) for container in pod.spec.init_containers},
     }
     if pod.spec.resources is not None:
-        result["pod"] = requirements(pod.spec.resources)
+        result["pod"] = plain(pod.spec.resources)
     return result
 
 
-def requirements(resources: ResourceRequirements) -> dict[str, object]:
-    """Return requests and limits with canonical amounts."""
-    return {"requests": amounts(resources.requests), "limits": amounts(resources.limits)}
-
-
-def amounts(resources: ResourceList) -> dict[str, str]:
-    """Return a resource list with canonical amounts."""
-    return {name: amount.canonical() for name, amount in sorted(resources.items())}
+def plain(value: object) -> object:
+    """Return a structure of ours as the answer that it is, with canonical amounts."""
+    return msgspec.to_builtins(value, enc_hook=Quantity.canonical)

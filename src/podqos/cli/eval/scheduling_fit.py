@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import asdict
 
 from podqos.admission.tolerations import with_daemon_set_tolerations, with_memory_pressure_toleration
-from podqos.cli.eval.resources import amounts, pod_of
+from podqos.cli.eval.resources import plain, pod_of
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.node import Node
 from podqos.model.profile import LATEST
@@ -16,7 +17,7 @@ from podqos.placement.filters import static_reasons
 from podqos.placement.fit import insufficient
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import PodView, Shape
-from podqos.placement.reasons import Insufficient, Unschedulable, UntoleratedTaint
+from podqos.placement.reasons import Unschedulable, UntoleratedTaint
 from podqos.qos.classes import classify
 from podqos.report.placement.messages import reason_text
 
@@ -46,11 +47,14 @@ def evaluate(question: dict[str, object]) -> dict[str, object]:
     against = tuple(static_reasons(view, state, LATEST))
     taints = [reason.taint for reason in against if isinstance(reason, UntoleratedTaint)]
     return {
-        "podRequests": amounts(pod_requests(pod)),
-        "podLimits": amounts(pod_limits(pod)),
-        "insufficient": [_missing(reason) for reason in sorted(missing, key=lambda reason: reason.resource)],
+        "podRequests": plain(pod_requests(pod)),
+        "podLimits": plain(pod_limits(pod)),
+        "insufficient": [
+            {**asdict(reason), "reason": reason_text(reason), "unresolvable": reason.unresolvable}
+            for reason in sorted(missing, key=lambda reason: reason.resource)
+        ],
         "resourcesFit": not missing,
-        "untoleratedTaint": _taint(taints[0].key, taints[0].value, taints[0].effect) if taints else None,
+        "untoleratedTaint": asdict(taints[0]) if taints else None,
         "unschedulableBlocks": any(isinstance(reason, Unschedulable) for reason in against),
         "schedulable": not missing and not against,
         "nodeRequested": _counted(state.requested, 0),
@@ -67,21 +71,6 @@ def _state(asked: Question) -> NodeState:
         view.key = f"{view.key}#{index}"  # Nothing in the family says that names differ.
         state.add(view)
     return state
-
-
-def _missing(reason: Insufficient) -> dict[str, object]:
-    return {
-        "resource": reason.resource,
-        "reason": reason_text(reason),
-        "requested": reason.requested,
-        "used": reason.used,
-        "capacity": reason.capacity,
-        "unresolvable": reason.unresolvable,
-    }
-
-
-def _taint(key: str, value: str, effect: str) -> dict[str, str]:
-    return {"key": key, "value": value, "effect": effect}
 
 
 def _counted(counted: Amounts, allowed_pods: int) -> dict[str, object]:

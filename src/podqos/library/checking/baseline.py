@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from podqos.advice.checks.baseline import Baseline
-from podqos.errors import HostError, InputError
+from podqos.errors import InputError
 from podqos.library.inputs.files import read_bytes
+from podqos.library.written_files import write_file
 
 
 def read_baseline(path: str) -> Baseline:
@@ -33,10 +32,4 @@ def write_baseline(path: str, baseline: Baseline) -> None:
     entries = b",\n".join(b"    " + msgspec.json.encode(entry) for entry in baseline.findings)
     head = f'{{\n  "apiVersion": "{baseline.api_version}",\n  "kind": "{baseline.kind}",\n  "findings": ['
     text = head.encode() + (b"\n" + entries + b"\n  " if entries else b"") + b"]\n}\n"
-    draft = f"{path}.tmp"
-    try:
-        with open(draft, "wb") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except OSError as error:
-        raise HostError(f"{path}: cannot be written: {error.strerror}") from error
+    write_file(path, text)

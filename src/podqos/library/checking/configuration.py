@@ -54,22 +54,15 @@ def find_configuration(checked: list[str]) -> str | None:
         folder = os.path.realpath(start)
         if not os.path.isdir(folder):
             folder = os.path.dirname(folder)
-        for each in _upwards(folder):
-            file = os.path.join(each, FILE_NAME)
+        above = ""
+        while folder != above:
+            file = os.path.join(folder, FILE_NAME)
             if os.path.isfile(file):
                 return os.path.relpath(file)
-            if os.path.exists(os.path.join(each, ".git")):
+            if os.path.exists(os.path.join(folder, ".git")):
                 break
+            above, folder = folder, os.path.dirname(folder)
     return None
-
-
-def _upwards(folder: str) -> Iterator[str]:
-    while True:
-        yield folder
-        above = os.path.dirname(folder)
-        if above == folder:
-            return
-        folder = above
 
 
 def read_configuration(path: str) -> ReadConfiguration:

@@ -37,23 +37,18 @@ def carry_out(
         yield from joblib.Parallel(return_as="generator_unordered")(calls)
 
 
-def _backend(engine: str, jobs: int) -> AbstractContextManager[None]:
+def _backend(engine: str, jobs: int) -> AbstractContextManager[object]:
+    import joblib
+
     name, _, address = engine.partition("=")
     if name == "processes" and not address:
-        return _processes(jobs)
+        here: AbstractContextManager[object] = joblib.parallel_config(backend="loky", n_jobs=jobs)
+        return here
     if name == "dask" and address:
         return _dask(address)
     if name == "ray" and address:
         return _ray(address)
     raise InvalidOption(f"there is no engine {engine!r}", where="--engine", fix=_FIX)
-
-
-@contextmanager
-def _processes(jobs: int) -> Iterator[None]:
-    from joblib import parallel_config
-
-    with parallel_config(backend="loky", n_jobs=jobs):
-        yield
 
 
 @contextmanager

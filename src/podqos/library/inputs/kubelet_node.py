@@ -10,7 +10,9 @@ from msgspec.structs import replace
 from podqos.errors import InvalidConfiguration
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_settings import divided, read_kubelet_settings
+from podqos.library.inputs.kubelet_notes import ignored_problems
+from podqos.library.inputs.kubelet_settings import divided
+from podqos.manifest.problems import Problem
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
@@ -24,6 +26,8 @@ class Kubelet(Struct, frozen=True):
 
     config: KubeletConfiguration = KubeletConfiguration()
     path: str | None = None
+    problems: tuple[Problem, ...] = ()
+    """What of the file changes no answer."""
 
     @property
     def is_stated(self) -> bool:
@@ -41,14 +45,8 @@ def load_kubelet(path: str | os.PathLike[str]) -> Kubelet:
     Raises InputError where the file cannot be read, or the kubelet would not start with it.
     """
     name = os.fspath(path)
-    return Kubelet(read_kubelet(name, read_bytes(name)).configuration, name)
-
-
-def kubelet_of(path: str | None) -> Kubelet:
-    """Return the kubelet that a file describes, or one with its defaults where no file is named."""
-    if path is None:
-        return DEFAULT_KUBELET
-    return Kubelet(read_kubelet_settings(path), path)
+    settings = read_kubelet(name, read_bytes(name))
+    return Kubelet(settings.configuration, name, tuple(ignored_problems(settings, name)))
 
 
 def cgroups_of(

@@ -1,32 +1,17 @@
-"""A kubelet's settings from a file, in any of their notations, and what they leave to pods."""
+"""A kubelet's settings from flags, and what they leave to pods."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 
 from podqos.errors import InvalidConfiguration
-from podqos.eviction.kubelet_file import check_thresholds, read_kubelet
+from podqos.eviction.kubelet_file import check_thresholds
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.manifest.kubelet import kubelet_settings
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.kubelet_ignored import Reader
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList
 from podqos.placement.allocatable import Allocatable, node_allocatable
-
-
-def read_kubelet_settings(path: str, reader: Reader = "plan") -> KubeletConfiguration:
-    """Return the settings in a file: a KubeletConfiguration, a kubelet's /configz, or one of OpenShift's files.
-
-    Settings with which the kubelet does not start are an error; what ``reader`` ignores is said on standard error.
-    """
-    settings = read_kubelet(path, read_bytes(path))
-    for problem in ignored_problems(settings, path, reader=reader):
-        print(problem, file=sys.stderr)
-    return settings.configuration
 
 
 def settings_from_flags(flags: Mapping[str, list[str]]) -> KubeletConfiguration:
