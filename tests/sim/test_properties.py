@@ -116,6 +116,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         system=SystemDemand(anon_bytes=Curve(((0, draw(st.sampled_from([0, 100 * MI]))),))),
         config=KubeletConfiguration(
             eviction_hard=hard,
+            kernel_memcg_notification=draw(st.booleans()),
             enforce_node_allocatable=draw(st.sampled_from([(), ("pods",)])),
             system_reserved=draw(st.sampled_from([{}, {"memory": "100Mi"}])),
             pod_pids_limit=draw(st.sampled_from([-1, 100])),
@@ -126,6 +127,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         ),
         loop_phase_us=draw(st.integers(0, 9)) * SECOND_US,
         statistics_age_us=draw(st.sampled_from([0, 0, 4 * SECOND_US])),
+        fast_path=draw(st.booleans()),
     )
     lost = draw(st.booleans()) and count > 1
     return Scenario(
