@@ -138,7 +138,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         happenings=(NodeLost(at_us=33 * SECOND_US, node="n-1"),) if lost else (),
         options=Options(
             container_start_us=draw(st.sampled_from([0, SECOND_US // 2])),
-            stop_us=draw(st.sampled_from([0, 3 * SECOND_US])),
+            container_stop_us=draw(st.sampled_from([0, 3 * SECOND_US])),
             clean_up_us=draw(st.sampled_from([0, 2 * SECOND_US])),
         ),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
 from podqos.sim.engine.gauge import FRACTION_BITS, Planner
@@ -35,11 +37,12 @@ class Disks:
         supply.eased(time_us)
         return size_bytes
 
-    def stats(self, which: dict[str, Supply], time_us: int) -> FsStats:
+    def stats(self, which: dict[str, Supply], time_us: int, time: datetime) -> FsStats:
         """Return the figures of one filesystem as the kubelet reports them."""
         space, inodes = which[BYTES], which[INODES]
         used, taken = space.used(time_us), inodes.used(time_us)
         return FsStats(
+            time,
             available_bytes=space.limit - used,
             capacity_bytes=space.limit,
             used_bytes=used,

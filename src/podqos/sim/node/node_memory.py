@@ -147,6 +147,10 @@ class NodeMemory:
         want = self.system.get(kind)
         return 0 if want is None else want.at(time_us)
 
+    def system_working_set_bytes(self, time_us: int) -> int:
+        """Return the working set outside of pods."""
+        return self.system_bytes(Kind.ANON, time_us) + self.system_bytes(Kind.ACTIVE_FILE, time_us)
+
     def members(self, group: MemoryGroup) -> Collection[SimContainer]:
         """Return the running containers whose memory is charged to a cgroup."""
         if group.parent is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from podqos.errors import InputError
@@ -12,15 +12,10 @@ from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
-from podqos.sim.engine.curve import ZERO, Curve
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
-from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart
-from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
-from podqos.sim.scenario_format.shape_text import Unit
-
-Report = Callable[[FieldPath, str, str], None]
-"""Takes what is wrong: where, what, how to mend it."""
+from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
+from podqos.sim.scenario_format.shape_document import Report, Setting, curves
 
 MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
@@ -36,13 +31,12 @@ class NodeReader:
         setting: Setting,
         kubelets: Mapping[str, KubeletConfiguration],
         profile: Profile,
-        report: Report,
-        warn: Report = lambda _path, _what, _fix: None,
+        warn: Report,
     ) -> None:
         self._setting = setting
         self._kubelets = kubelets
         self._profile = profile
-        self._report = report
+        self._report = setting.report
         self._warn = warn
 
     def groups(self, parts: Sequence[NodePart]) -> tuple[NodeGroup, ...]:
@@ -106,25 +100,11 @@ class NodeReader:
         return Watermarks(lowest.value, low.value, high.value, low.value, high.value)
 
     def _system(self, node: NodePart, path: FieldPath) -> SystemDemand:
-        part = node.system
-
-        def curve(shape: Shape, name: str, unit: Unit = Unit.WHOLE) -> Curve:
-            try:
-                return curves(shape, unit, self._setting, f"{node.name}/{name}", 1)[0]
-            except InputError as error:
-                self._report((*path, name), error.what, error.fix)
-                return ZERO
-
-        return SystemDemand(
-            anon_bytes=curve(part.memory, "memory"),
-            active_file_bytes=curve(part.active_file, "activeFile"),
-            inactive_file_bytes=curve(part.inactive_file, "inactiveFile"),
-            cpu_milli=curve(part.cpu, "cpu", Unit.MILLI),
-            pids=curve(part.pids, "pids"),
-            nodefs_bytes=curve(part.nodefs, "nodefs"),
-            nodefs_inodes=curve(part.nodefs_inodes, "nodefsInodes"),
-            imagefs_bytes=curve(part.imagefs, "imagefs"),
-        )
+        made = {
+            name: curves(shape, unit, self._setting, node.name, (*path, written))[0]
+            for written, name, unit, shape in demands(node.system)
+        }
+        return SystemDemand(**made)
 
     def _kubelet(self, part: NodePart, path: FieldPath) -> KubeletConfiguration:
         kubelet = part.kubelet
