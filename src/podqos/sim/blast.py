@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
+from podqos.agent.reasons import cause_of
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
@@ -22,13 +22,13 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
+from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -188,7 +188,7 @@ class BlastNode:
             node=self._pods.node.name,
             pod=leak.pod,
             container=leak.container,
-            qos_class=class_of(pod, self._profile),
+            qos_class=qos_class_of(pod, self._profile),
             priority=pod.spec.priority or 0,
             rate_bytes_per_second=leak.bytes_per_second,
             others=tuple(others),
@@ -253,21 +253,13 @@ def _still(usage: ContainerUsage) -> ContainerDemand:
 
 
 def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:
-    by, cause = entry.by or By.KUBELET, ""
-    match entry.because:
-        case OOMKill(level=level):
-            by, cause = By.KERNEL, level.value
-        case UnderPressure(signal=signal):
-            by, cause = By.KUBELET, signal.value
-        case LocalStorageExceeded(limit_kind=kind):
-            by, cause = By.KUBELET, kind.value
     return Death(
         pod=pod.key,
         container=entry.container,
-        qos_class=class_of(pod, profile),
+        qos_class=qos_class_of(pod, profile),
         priority=pod.spec.priority or 0,
         is_critical=pod.is_critical,
         after_seconds=entry.time_us / SECOND_US,
-        by=by,
-        cause=cause,
+        by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
+        cause=cause_of(entry.because) or "",
     )

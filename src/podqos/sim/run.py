@@ -78,8 +78,8 @@ class Simulation:
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
         for initial, count in fleet.initial_states():
-            for line in initial.lines:
-                kinds[line.kind.value] += count
+            for entry in initial.written:
+                kinds[entry.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
         return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 

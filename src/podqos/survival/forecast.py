@@ -31,8 +31,7 @@ from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import qos_class_of
 from podqos.survival.exhaustion import Exhaustion, WatchedThreshold
 from podqos.survival.memory_tree import first_oom, memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
@@ -152,7 +151,7 @@ def forecast(
     """Work out how a growth ends."""
     assert growth.bytes_per_second > 0
     grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
-    qos_class = pod_qos_class(grower.pod, classify(grower.pod, profile).qos_class)
+    qos_class = qos_class_of(grower.pod, profile)
     path = container_paths(grower, qos_class, settings, profile)[growth.container]
     memory = memory_tree(snapshot, settings, profile)
     room = first_oom(memory, path)

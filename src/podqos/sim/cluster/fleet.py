@@ -168,11 +168,8 @@ class Fleet:
         node.queue = queue
 
     def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:
-        workloads = self._cluster.scenario.workloads
-        for part in node.parts:
-            workload = workloads[part.workload]
-            for number in part.numbers:
-                yield pod_of(workload, number), Replica(workload, number, (part.workload, number))
+        for replica in self._initial_states.replicas(node.parts):
+            yield pod_of(replica.workload, replica.number), replica
 
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
         """Yield what an idle node has to say."""

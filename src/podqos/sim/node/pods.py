@@ -82,13 +82,6 @@ class SimContainer:
                 yield want
         yield from self.tmpfs
 
-    @property
-    def page_cache(self) -> Iterator[Allocation]:
-        """What of its memory the kernel can take back without swapping."""
-        for want in (self.active_file, self.inactive_file):
-            if want is not None:
-                yield want
-
     def process_count(self, time_us: int) -> int:
         """Return how many processes share its memory."""
         if self.fixed_processes is not None:
