@@ -252,6 +252,13 @@ def test_page_cache_without_room_costs_an_event_now_and_then_and_not_one_for_eve
     assert kills(done) == []
 
 
+def test_page_cache_above_the_low_watermark_costs_an_event_now_and_then_when_kswapd_takes_it():
+    """Ten bytes are left above the watermark; the machine is not full."""
+    done = run(workload(pod("a"), using(1000 * MI - 10, inactive_file_bytes=ramp(0, 400 * MI, 60))))
+    assert done.tallies.events < 1000
+    assert kills(done) == []
+
+
 def test_page_cache_without_room_does_not_change_when_somebody_dies():
     anon = Curve(((0, ALMOST_FULL), (30 * SECOND_US, ALMOST_FULL), (40 * SECOND_US, 200 * MI)))
     alone, cached = (

@@ -116,7 +116,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     while queue.next is not None:
         queue.step()
     found = []
-    for node in cluster.fleet.awake():
+    for node in cluster.fleet.awake.values():
         moment = moment_of(node, 0)
         system = node.settings.spec.system
         still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))

@@ -49,7 +49,7 @@ def _nothing_is_negative(node: SimNode, now_us: int) -> None:
         for want in (*container.memory, *container.disk.values()):
             assert want.fine(now_us) >= 0, f"{container.path} holds less than nothing"
             assert want.debt >= 0, f"{container.path} was given something back"
-    for filesystem in (world.disks.nodefs, world.disks.imagefs, world.disks.containerfs):
+    for filesystem in world.disks.filesystems.values():
         for supply in filesystem.values():
             assert supply.gauge.fine(now_us) >= 0, f"{supply.resource} is used less than not at all"
 

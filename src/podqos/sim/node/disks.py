@@ -25,6 +25,8 @@ class Disks:
         self.nodefs = supplies("nodefs", spec.nodefs)
         self.imagefs = self.nodefs if spec.imagefs is None else supplies("imagefs", spec.imagefs)
         self.containerfs = self.imagefs if spec.containerfs is None else supplies("containerfs", spec.containerfs)
+        self.filesystems = {"nodefs": self.nodefs, "imagefs": self.imagefs, "containerfs": self.containerfs}
+        """By name; one that is not apart is that which it is part of."""
         self._left = {CleanUp.CONTAINERS: spec.dead_container_bytes, CleanUp.IMAGES: spec.unused_image_bytes}
         for what, size_bytes in self._left.items():
             self._of(what).gauge.change(0, size_bytes << FRACTION_BITS, 0)

@@ -194,14 +194,7 @@ class NodeMemory:
         memory = self._laid_out(time_us)
         gainable = reclaimable_bytes(memory, group.path)
         batch = max(LEAST_BATCH_BYTES, gainable // 16)
-        taken = reclaim(memory, group.path, lacking_bytes + batch)
-        gained = self._take(taken, time_us)
-        if gained < _THRASHING_BYTES:
-            for each in taken:
-                allocation = None if each.kind is Kind.ANON else self._want(each)
-                if allocation is not None:
-                    allocation.pause(time_us, _THRASHING_US)
-        return gained
+        return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
 
     def _kswapd(self, time_us: int) -> None:
         """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
@@ -230,12 +223,15 @@ class NodeMemory:
         return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
 
     def _take(self, taken: Iterable[Taken], time_us: int) -> int:
-        gained = 0
-        for each in taken:
-            want = self._want(each)
-            if want is not None:
-                want.take(time_us, each.size_bytes)
-                gained += each.size_bytes
+        """Take memory back, and let page cache pause of which hardly any is left; return how many bytes that gains."""
+        found = [(each, want) for each in taken if (want := self._want(each)) is not None]
+        for each, want in found:
+            want.take(time_us, each.size_bytes)
+        gained = sum(each.size_bytes for each, _ in found)
+        if gained < _THRASHING_BYTES:
+            for each, want in found:
+                if each.kind is not Kind.ANON:
+                    want.pause(time_us, _THRASHING_US)
         return gained
 
     def _want(self, taken: Taken) -> Allocation | None:

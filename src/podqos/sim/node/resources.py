@@ -70,13 +70,9 @@ class NodeResources:
     def signals(self) -> Gauges:
         """Return everything that an eviction threshold can be about."""
         found = self._memory_gauges() | {Signal.PID: (self.pids.gauge, self.pids.limit)}
-        for space, inodes, filesystem in (
-            (Signal.NODEFS, Signal.NODEFS_INODES, self.disks.nodefs),
-            (Signal.IMAGEFS, Signal.IMAGEFS_INODES, self.disks.imagefs),
-            (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES, self.disks.containerfs),
-        ):
-            found[space] = filesystem[BYTES].gauge, filesystem[BYTES].limit
-            found[inodes] = filesystem[INODES].gauge, filesystem[INODES].limit
+        for name, filesystem in self.disks.filesystems.items():
+            for unit, what in ((BYTES, "available"), (INODES, "inodesFree")):
+                found[Signal(f"{name}.{what}")] = filesystem[unit].gauge, filesystem[unit].limit
         return found
 
     def _memory_gauges(self) -> Gauges:
