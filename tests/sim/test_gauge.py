@@ -109,6 +109,11 @@ def test_nothing_happens_after_the_end_or_in_the_past():
         queue.plan(4, 0, EventPriority.LIFE, lambda _: None)
 
 
+def _run_out(queue):
+    while queue.next is not None and queue.done < 1_000_000:
+        queue.step()
+
+
 def test_a_node_on_which_time_stands_still_is_found_out_soon():
     queue = EventQueue(10)
 
@@ -118,8 +123,7 @@ def test_a_node_on_which_time_stands_still_is_found_out_soon():
 
     queue.plan(5, 0, EventPriority.LIFE, again)
     with pytest.raises(AssertionError, match="time stands still at 5 µs"):
-        while queue.done < 1_000_000:
-            queue.step()
+        _run_out(queue)
 
 
 def test_many_nodes_may_have_much_to_do_at_one_time():
@@ -127,6 +131,5 @@ def test_many_nodes_may_have_much_to_do_at_one_time():
     for node in range(3):
         for _ in range(100_000):
             queue.plan(5, node, EventPriority.LIFE, lambda _: None)
-    while queue.next is not None:
-        queue.step()
+    _run_out(queue)
     assert queue.done == 300_000
