@@ -47,6 +47,7 @@ class KernelMoment(Struct, frozen=True, gc=False):
     """What has to become free before the killing ends."""
     withheld_bytes: Mapping[tuple[str, str], int] = {}
     """By uid and container: what it wants at once and has not got yet."""
+    now_us: int = 0
 
 
 class KernelPlace(Struct, frozen=True, gc=False):

@@ -17,7 +17,9 @@ from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import AgentState
 from podqos.eviction.observation import SignalObservation, observe
 from podqos.eviction.signals import Signal
+from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cpu import CORE_NANO
+from podqos.kernel.memcg import oom_total_pages
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
@@ -29,7 +31,9 @@ from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import left_of
 from podqos.sim.node.statistics import pod_stats, working_set_bytes
 from podqos.sim.scenario.scenario import MachineSpec
+from podqos.survival.kernel_counterfactual import KernelMoment
 from podqos.survival.kubelet_counterfactual import KubeletMoment
+from podqos.survival.orders import OOMDomain
 
 _DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
 """What is configured for these does not count: they follow other filesystems."""
@@ -71,17 +75,6 @@ class Moment(Struct, frozen=True, gc=False):
     left: dict[Signal, SignalObservation]
 
 
-class SeenByKernel(Struct, frozen=True, gc=False):
-    """A node as the kernel saw it before a kill."""
-
-    time_us: int
-    snapshot: Snapshot
-    lacking_bytes: int
-    """What had to become free."""
-    withheld_bytes: dict[tuple[str, str], int]
-    """By uid and container: what it wanted at once and had not got yet."""
-
-
 class NodeRecord(Struct):
     """A node over time."""
 
@@ -96,7 +89,7 @@ class NodeRecord(Struct):
     is_thinned: bool = False
     evictions: dict[int, KubeletMoment] = field(default_factory=dict)
     """By time: the passes in which the kubelet evicted."""
-    kills: list[SeenByKernel] = field(default_factory=list)
+    kills: list[KernelMoment] = field(default_factory=list)
     """One for each kill by the kernel, in their order."""
 
     def snapshot(self, moment: Moment) -> Snapshot:
@@ -223,7 +216,7 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     )
 
 
-def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKernel:
+def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMoment:
     """Return how the kernel sees a node whose pods, or some of them, are out of memory."""
     world, memory = node.world, node.world.memory
     lacking = cuts(memory.members(group), group, now_us)
@@ -243,7 +236,16 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKer
         for each in pod.running
         if each.path in lacking
     }
-    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us), withheld)
+    agent = node.settings.agent
+    return KernelMoment(
+        Snapshot(usage, pods),
+        agent.cgroups,
+        OOMDomain(oom_total_pages(memory.machine, group.settings) * PAGE_BYTES, group.path),
+        agent.profile,
+        group.excess_bytes(now_us),
+        withheld,
+        now_us,
+    )
 
 
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from podqos.errors import InputError
 from podqos.eviction.thresholds import parse_thresholds
@@ -65,7 +64,7 @@ class NodeReader:
             cpu_milli=self._required(part.capacity.cpu, (*path, "capacity", "cpu"), "16").milli_value,
             swap_bytes=part.capacity.swap.value,
             max_pids=DEFAULT_MAX_PIDS if part.capacity.pids is None else part.capacity.pids.value,
-            cgroup_version=_version(part.cgroup_version),
+            cgroup_version=1 if part.cgroup_version == 1 else 2,
             watermarks=self._watermarks(part.watermarks, (*path, "watermarks")),
             nodefs=_filesystem(files.nodefs),
             imagefs=None if files.imagefs is None else _filesystem(files.imagefs),
@@ -118,10 +117,6 @@ class NodeReader:
             what = "kernelMemcgNotification does nothing on cgroup v2: the kubelet's notifier there never fires"
             self._warn(path, what, "cgroupVersion: 1, or fastPath: true for podqos' own node agent")
         return config
-
-
-def _version(version: int) -> Literal[1, 2]:
-    return 1 if version == 1 else 2
 
 
 def _filesystem(part: FilesystemPart) -> Filesystem:

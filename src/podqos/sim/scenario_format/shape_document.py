@@ -179,11 +179,8 @@ def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Cu
     every_us, until_us = int(random.every), setting.duration_us
     if until_us // every_us > MOST_POINTS:
         raise InputError(f"{until_us // every_us:,} random values", fix=f"at most {MOST_POINTS:,}: raise `every`")
-    if random.step is None:
-        points = shapes.random_values(seed, low, high, every_us=every_us, until_us=until_us)
-    else:
-        step = unit.of(random.step)
-        points = shapes.random_walk(seed, low, high, step, every_us=every_us, until_us=until_us)
+    step = None if random.step is None else unit.of(random.step)
+    points = shapes.random_values(seed, low, high, step, every_us=every_us, until_us=until_us)
     return _through(points, hold=random.hold)
 
 
