@@ -111,5 +111,5 @@ def crowded(draw: st.DrawFn) -> Scenario:
         *(draw(workloads(index)) for index in range(draw(st.integers(2, 3)))),
         spec=spec,
         policy=draw(st.sampled_from((None, None, *Policy))),
-        options=Options(stop_us=draw(st.sampled_from([0, SECOND_US // 2]))),
+        options=Options(container_stop_us=draw(st.sampled_from([0, SECOND_US // 2]))),
     )

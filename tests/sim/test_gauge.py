@@ -107,3 +107,29 @@ def test_nothing_happens_after_the_end_or_in_the_past():
     queue.now_us = 5
     with pytest.raises(AssertionError, match="past"):
         queue.plan(4, 0, EventPriority.LIFE, lambda _: None)
+
+
+def _run_out(queue):
+    while queue.next is not None and queue.done < 1_000_000:
+        queue.step()
+
+
+def test_a_node_on_which_time_stands_still_is_found_out_soon():
+    queue = EventQueue(10)
+
+    def again(now_us: int) -> None:
+        queue.plan(now_us, CLUSTER, EventPriority.LIFE, lambda _: None)
+        queue.plan(now_us, 0, EventPriority.LIFE, again)
+
+    queue.plan(5, 0, EventPriority.LIFE, again)
+    with pytest.raises(AssertionError, match="time stands still at 5 µs"):
+        _run_out(queue)
+
+
+def test_many_nodes_may_have_much_to_do_at_one_time():
+    queue = EventQueue(10)
+    for node in range(3):
+        for _ in range(100_000):
+            queue.plan(5, node, EventPriority.LIFE, lambda _: None)
+    _run_out(queue)
+    assert queue.done == 300_000

@@ -25,7 +25,7 @@ from sim.worlds import GI, MI, node, ramp, scenario, using, workload
 
 def idle_nodes(made: Scenario) -> int:
     """Return how many nodes are not set up at the beginning."""
-    return len(unwatched(made).fleet.idle())
+    return len(unwatched(made).fleet.idle)
 
 
 def unwatched(made: Scenario) -> SimCluster:
@@ -189,7 +189,7 @@ def test_only_nodes_that_are_wanted_wake():
     cluster = unwatched(made)
     while cluster.queue.next is not None:
         cluster.queue.step()
-    assert [each.name for each in cluster.fleet.idle()] == ["n-0", "n-2", "n-3", "n-4"]
+    assert list(cluster.fleet.idle) == ["n-0", "n-2", "n-3", "n-4"]
 
 
 def test_nodes_that_are_watched_do_not_rest():

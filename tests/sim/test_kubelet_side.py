@@ -65,7 +65,7 @@ def test_a_soft_threshold_evicts_after_its_grace_period():
         eviction_soft_grace_period={"memory.available": "30s"},
         eviction_max_pod_grace_period=5,
     )
-    options = Options(stop_us=60 * SECOND_US)
+    options = Options(container_stop_us=60 * SECOND_US)
     done = run(workload("a", GROWS), spec=node(config=soft), seconds=200, options=options)
     assert lines(done, "Evicted", "Stopped") == [
         (130.0, "Evicted", "default/a"),

@@ -91,7 +91,7 @@ def test_the_growth_of_a_victim_is_stopped_on_the_fast_path_only():
     """It needs two seconds to end: time enough to use up what is left."""
     victim = workload(pod("victim"), using(ramp(0, 3000 * MI, 30)))
     bystander = workload(pod("bystander", "memory=800Mi"), using(300 * MI))
-    slow = Options(stop_us=2 * SECOND_US)
+    slow = Options(container_stop_us=2 * SECOND_US)
     config = {"eviction_hard": {"memory.available": "50Mi"}}
     told = run(victim, bystander, spec=kubelet(**config), options=slow, seconds=30)
     held = run(victim, bystander, spec=fast(**config), options=slow, seconds=30)
@@ -103,7 +103,7 @@ def test_the_growth_of_a_victim_is_stopped_on_the_fast_path_only():
 def test_a_victim_that_does_not_grow_has_its_time_on_the_fast_path():
     victim = workload(pod("victim"), using(500 * MI))
     guarded = workload(pod("guarded", "memory=900Mi"), using(ramp(0, 450 * MI, 45)))
-    options = Options(stop_us=SECOND_US // 2)
+    options = Options(container_stop_us=SECOND_US // 2)
     done = run(victim, guarded, spec=fast(), options=options, seconds=60)
     ((evicted, _, name), (stopped, _, _)) = lines(done, "Evicted", "Stopped")
     assert name == "default/victim"
@@ -114,7 +114,7 @@ def test_a_victim_that_begins_to_grow_while_it_winds_up_is_killed_then():
     curve = ramp(500 * MI, 900 * MI, 10, after=40.3)
     victim = workload(pod("victim"), using(curve))
     guarded = workload(pod("guarded", "memory=900Mi"), using(ramp(0, 450 * MI, 45)))
-    done = run(victim, guarded, spec=fast(), options=Options(stop_us=SECOND_US), seconds=60)
+    done = run(victim, guarded, spec=fast(), options=Options(container_stop_us=SECOND_US), seconds=60)
     ((evicted, _, _), (stopped, _, _)) = lines(done, "Evicted", "Stopped")
     assert (evicted, stopped) == (pytest.approx(40, abs=0.01), pytest.approx(40.3, abs=0.01))
 

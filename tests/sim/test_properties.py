@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 
 from admission.pods import container
 from eviction.nodes import pod_of
-from podqos.agent.journal import decode, encode
+from podqos.agent.journal import Entry, Kind, decode, encode
 from podqos.kernel.memory import Watermarks
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.curve import Clock, Curve
-from podqos.sim.node.checkers import check_journal
 from podqos.sim.node.recording import Recorder
 from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
@@ -28,6 +27,35 @@ from podqos.sim.scenario.scenario import (
 )
 
 MI = 1 << 20
+_MOST_STOPPING_US = 60 * SECOND_US
+"""Longer than a pod of the tests may take to stop."""
+
+
+def check_journal(entries: list[Entry]) -> None:
+    """Hold what must be true of a whole journal: time never goes back, nobody is killed twice, who is evicted ends."""
+    last_us = 0
+    alive: dict[tuple[str, str | None], bool] = {}
+    evicted: dict[str, int] = {}
+    for entry in entries:
+        assert entry.time_us >= last_us, f"time goes back at {entry}"
+        last_us = entry.time_us
+        if entry.pod is None:
+            continue
+        if entry.kind is Kind.OOM_KILLED and entry.because is not None:
+            key = entry.pod, entry.container
+            if getattr(entry.because, "as_group", False):
+                assert alive.get(key, True), f"killed twice: {entry}"
+                alive[key] = False
+        elif entry.kind is Kind.RESTARTED:
+            alive[entry.pod, entry.container] = True
+        elif entry.kind is Kind.EVICTED:
+            assert entry.pod not in evicted, f"evicted twice: {entry}"
+            evicted[entry.pod] = entry.time_us
+        elif entry.kind is Kind.STOPPED:
+            evicted.pop(entry.pod, None)
+    is_lost = any(entry.kind is Kind.LOST for entry in entries)
+    late = [pod for pod, time_us in evicted.items() if last_us - time_us > _MOST_STOPPING_US and not is_lost]
+    assert not late, f"evicted and never stopped: {late}"
 
 
 def curves(most: int) -> st.SearchStrategy[Curve]:
@@ -116,6 +144,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         system=SystemDemand(anon_bytes=Curve(((0, draw(st.sampled_from([0, 100 * MI]))),))),
         config=KubeletConfiguration(
             eviction_hard=hard,
+            kernel_memcg_notification=draw(st.booleans()),
             enforce_node_allocatable=draw(st.sampled_from([(), ("pods",)])),
             system_reserved=draw(st.sampled_from([{}, {"memory": "100Mi"}])),
             pod_pids_limit=draw(st.sampled_from([-1, 100])),
@@ -126,6 +155,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         ),
         loop_phase_us=draw(st.integers(0, 9)) * SECOND_US,
         statistics_age_us=draw(st.sampled_from([0, 0, 4 * SECOND_US])),
+        fast_path=draw(st.booleans()),
     )
     lost = draw(st.booleans()) and count > 1
     return Scenario(
@@ -136,7 +166,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         happenings=(NodeLost(at_us=33 * SECOND_US, node="n-1"),) if lost else (),
         options=Options(
             container_start_us=draw(st.sampled_from([0, SECOND_US // 2])),
-            stop_us=draw(st.sampled_from([0, 3 * SECOND_US])),
+            container_stop_us=draw(st.sampled_from([0, 3 * SECOND_US])),
             clean_up_us=draw(st.sampled_from([0, 2 * SECOND_US])),
         ),
     )

@@ -17,7 +17,6 @@ from podqos.sim.scenario_format.shapes import (
     raised,
     ramp,
     random_values,
-    random_walk,
     steps,
     total,
     wave,
@@ -145,7 +144,7 @@ def test_the_values_of_a_seed_are_these_on_every_machine():
 
 @given(st.text(max_size=5), st.integers(0, 50), st.integers(0, 50), st.integers(0, 10))
 def test_a_walk_stays_between_low_and_high_and_takes_no_larger_steps(seed, low, size, step):
-    values = [value for _, value in random_walk(seed, low, low + size, step, every_us=1, until_us=50)]
+    values = [value for _, value in random_values(seed, low, low + size, step, every_us=1, until_us=50)]
     assert all(low <= value <= low + size for value in values)
     assert all(abs(after - before) <= step for before, after in pairwise(values))
 

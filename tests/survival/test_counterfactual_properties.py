@@ -99,7 +99,7 @@ def passes(draw):
 
 
 def _goes(moment, signal, pods, stats):
-    """Return the uids of those who go, in either order of the node's list; nothing but public decisions is asked."""
+    """Return the uids of all pods that can go first, in any order of the node's list."""
     config = moment.config
     over = {
         each.metadata.uid
@@ -111,7 +111,7 @@ def _goes(moment, signal, pods, stats):
     if over:
         return over
     ranking = Ranking(signal, config.layout, config.policy, hard=True, profile=config.profile)
-    orders = (rank(listed, stats, ranking) for listed in (pods, tuple(reversed(pods))))
+    orders = (rank(sorted(pods, key=lambda each: each is not first), stats, ranking) for first in pods)
     firsts = (next((each for each in order if each.spared is None), None) for order in orders)
     return {each.pod.metadata.uid for each in firsts if each is not None}
 

@@ -28,7 +28,7 @@ class SimStage:
         self.reported = []
         settings = node_settings(node(), LATEST, None)
         self.cgroups = settings.agent.cgroups
-        options = Options(container_start_us=SECOND_US, stop_us=SECOND_US, clean_up_us=SECOND_US)
+        options = Options(container_start_us=SECOND_US, container_stop_us=SECOND_US, clean_up_us=SECOND_US)
         self.world = NodeWorld("n", settings, options, self)
 
     # ---- what the world asks and tells -----------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from podqos.placement.demand import counted
 from podqos.qos.cgroup import Cgroup, CgroupContent, cgroup_contents, tier_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.qos.cgroup_tiers import TierRequests, tier_requests
-from podqos.qos.classes import classify
-from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import OOMScore, oom_scores
 
 _MOST_KEPT = 10_000
 
@@ -73,7 +73,7 @@ class PodPlans:
 
     def _plan(self, pod: Pod) -> PodPlan:
         cgroups, profile = self._cgroups, self._profile
-        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        qos_class = qos_class_of(pod, profile)
         scores = oom_scores(pod, qos_class, cgroups.node_memory_bytes, profile)
         return PodPlan(
             pod,

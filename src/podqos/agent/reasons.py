@@ -271,3 +271,12 @@ Because = (
     | ReplacementFor
     | NoPlace
 )
+
+
+def cause_of(because: Because | None) -> str | None:
+    """Return what a pod was killed or evicted for: the level out of memory, the signal, or the pod's own limit."""
+    match because:
+        case OOMKill(level=cause) | UnderPressure(signal=cause) | LocalStorageExceeded(limit_kind=cause):
+            return cause.value
+        case _:
+            return None

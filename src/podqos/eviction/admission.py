@@ -18,8 +18,7 @@ from podqos.eviction.signals import NodeCondition
 from podqos.model.node import TAINT_MEMORY_PRESSURE
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import qos_class_of
 
 
 class AdmissionRule(StrEnum):
@@ -50,7 +49,7 @@ def admit(pod: Pod, conditions: Collection[NodeCondition], profile: Profile = LA
         return Admission(admit=True, rule=AdmissionRule.CRITICAL)
     rule = AdmissionRule.OTHER_PRESSURE
     if _memory_pressure_decides(conditions, profile):
-        if pod_qos_class(pod, classify(pod, profile).qos_class) is not QOSClass.BEST_EFFORT:
+        if qos_class_of(pod, profile) is not QOSClass.BEST_EFFORT:
             return Admission(admit=True, rule=AdmissionRule.NOT_BEST_EFFORT)
         if profile.memory_pressure_toleration and _tolerates_memory_pressure(pod):
             return Admission(admit=True, rule=AdmissionRule.TOLERATES_MEMORY_PRESSURE)

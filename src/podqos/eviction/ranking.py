@@ -36,8 +36,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import NANOS, ZERO, Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.stats import PodStats
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import qos_class_of
 
 
 class Policy(StrEnum):
@@ -153,7 +152,7 @@ def _measure(pod: Pod, stats: PodStats | None, ranking: Ranking, policy: Policy)
     over_request = stats is not None and usage_nanos > request.nanos
     qos_class = tier = None
     if policy is not Policy.KUBELET:
-        qos_class = pod_qos_class(pod, classify(pod, ranking.profile).qos_class)
+        qos_class = qos_class_of(pod, ranking.profile)
     if policy is Policy.QOS_TIERS:
         tier = _tier(qos_class, over_request=over_request or stats is None)
     return RankedPod(

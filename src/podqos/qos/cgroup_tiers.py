@@ -28,9 +28,8 @@ from podqos.qos.cgroup_values import (
     memory_qos,
     shares_value,
 )
-from podqos.qos.classes import classify
+from podqos.qos.classes import qos_class_of
 from podqos.qos.cpu import MIN_SHARES
-from podqos.qos.oom import pod_qos_class
 
 PIDS = "pid"
 
@@ -58,7 +57,7 @@ def tier_requests(pods: Iterable[Pod], profile: Profile = LATEST) -> TierRequest
     """Add up the effective requests of all pods on a node."""
     cpu_milli = burstable_bytes = guaranteed_bytes = 0
     for pod in pods:
-        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        qos_class = qos_class_of(pod, profile)
         if qos_class is QOSClass.BEST_EFFORT:
             continue
         requests = pod_requests(pod, pod_level=profile.pod_level_resources)

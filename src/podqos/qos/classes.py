@@ -91,6 +91,11 @@ class Classification(Struct, frozen=True, gc=False):
         return tuple(unequal for unequal in found if unequal.requests != unequal.limits)
 
 
+def qos_class_of(pod: Pod, profile: Profile = LATEST) -> QOSClass:
+    """Return the class the kubelet goes by: the one the API server recorded, if any, else the computed one."""
+    return pod.status.qos_class or classify(pod, profile).qos_class
+
+
 def classify(pod: Pod, profile: Profile = LATEST) -> Classification:
     """Return the class of ``pod`` exactly as written, with its reasons.
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
+from podqos.agent.reasons import cause_of
 from podqos.eviction.ranking import Policy
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
@@ -22,13 +22,13 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage
 from podqos.model.time_units import SECOND_US
+from podqos.qos.classes import qos_class_of
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.recording import moment_of
 from podqos.sim.node.running import grow
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import MachineSpec, NodeGroup, Scenario, ScenarioWorkload
 
 _EXTRA_US = 15 * 60 * SECOND_US
@@ -116,7 +116,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
     while queue.next is not None:
         queue.step()
     found = []
-    for node in cluster.fleet.awake():
+    for node in cluster.fleet.awake.values():
         moment = moment_of(node, 0)
         system = node.settings.spec.system
         still = replace(system, anon_bytes=constant(system.anon_bytes.at(0)))
@@ -150,7 +150,15 @@ class BlastNode:
         self._profile = profile
         until_us = _horizon_us(pods.node, slowest)
         self._queue = EventQueue(until_us)
-        self._cluster = SimCluster(_scenario(pods, until_us, profile, policy), self._queue)
+        scenario = Scenario(
+            name="blast",
+            duration_us=until_us,
+            nodes=(NodeGroup(pods.node),),
+            workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
+            profile=profile,
+            policy=policy,
+        )
+        self._cluster = SimCluster(scenario, self._queue)
         while self._queue.next is not None and self._queue.next[0] == 0:
             self._queue.step()
 
@@ -165,11 +173,24 @@ class BlastNode:
         growth = leak.bytes_per_second * until_us // SECOND_US
         grow(node.world, container, Curve(((0, held), (until_us, held + growth)), clock=Clock.CONTAINER), 0)
         others: list[Death] = []
+        end = None
         for death in self._deaths(until_us):
             if death.pod == leak.pod and death.container in {None, leak.container}:
-                return self._blast(leak, pod.pod, others, death)
+                end = death
+                break
             others.append(death)
-        return self._blast(leak, pod.pod, others, None)
+        return Blast(
+            node=self._pods.node.name,
+            pod=leak.pod,
+            container=leak.container,
+            qos_class=qos_class_of(pod.pod, self._profile),
+            priority=pod.priority,
+            rate_bytes_per_second=leak.bytes_per_second,
+            others=tuple(others),
+            takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
+            takes_critical=any(death.is_critical for death in others),
+            end=end,
+        )
 
     def _deaths(self, until_us: int) -> Iterator[Death]:
         """Go on, and yield who dies."""
@@ -182,20 +203,6 @@ class BlastNode:
                 if entry.pod is not None and entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}:
                     yield _death(entry, pods[entry.pod], self._profile)
             read = len(entries)
-
-    def _blast(self, leak: Leak, pod: Pod, others: Sequence[Death], end: Death | None) -> Blast:
-        return Blast(
-            node=self._pods.node.name,
-            pod=leak.pod,
-            container=leak.container,
-            qos_class=class_of(pod, self._profile),
-            priority=pod.spec.priority or 0,
-            rate_bytes_per_second=leak.bytes_per_second,
-            others=tuple(others),
-            takes_guaranteed=any(death.qos_class is QOSClass.GUARANTEED for death in others),
-            takes_critical=any(death.is_critical for death in others),
-            end=end,
-        )
 
 
 def radius_of(
@@ -216,17 +223,6 @@ def radius_of(
 def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
     """Return how long it takes at most until the machine is full, and the kubelet has had its say."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
-
-
-def _scenario(pods: NodePods, until_us: int, profile: Profile, policy: Policy | None) -> Scenario:
-    return Scenario(
-        name="blast",
-        duration_us=until_us,
-        nodes=(NodeGroup(pods.node),),
-        workloads=tuple(_workload(pod, containers, pods.node.name) for pod, containers in pods.pods),
-        profile=profile,
-        policy=policy,
-    )
 
 
 def _workload(pod: Pod, containers: Sequence[ContainerUsage], node: str) -> ScenarioWorkload:
@@ -253,21 +249,13 @@ def _still(usage: ContainerUsage) -> ContainerDemand:
 
 
 def _death(entry: Entry, pod: Pod, profile: Profile) -> Death:
-    by, cause = entry.by or By.KUBELET, ""
-    match entry.because:
-        case OOMKill(level=level):
-            by, cause = By.KERNEL, level.value
-        case UnderPressure(signal=signal):
-            by, cause = By.KUBELET, signal.value
-        case LocalStorageExceeded(limit_kind=kind):
-            by, cause = By.KUBELET, kind.value
     return Death(
         pod=pod.key,
         container=entry.container,
-        qos_class=class_of(pod, profile),
+        qos_class=qos_class_of(pod, profile),
         priority=pod.spec.priority or 0,
         is_critical=pod.is_critical,
         after_seconds=entry.time_us / SECOND_US,
-        by=by,
-        cause=cause,
+        by=By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET,
+        cause=cause_of(entry.because) or "",
     )

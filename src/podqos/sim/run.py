@@ -77,9 +77,10 @@ class Simulation:
         entries, fleet = self._cluster.entries, self._cluster.fleet
         entries.sort(key=lambda entry: (entry.time_us, entry.node))
         kinds = Counter(entry.kind.value for entry in entries)
-        for initial, count in fleet.initial_states():
-            for line in initial.lines:
-                kinds[line.kind.value] += count
+        initial = {id(node.initial): node.initial for node in fleet.idle.values()}
+        for which, count in Counter(id(node.initial) for node in fleet.idle.values()).items():
+            for entry in initial[which].written:
+                kinds[entry.kind.value] += count
         tallies = Tallies(queue.done, dict(sorted(kinds.items())))
         return FinishedRun(scenario, whole_journal(entries, fleet), scenario.duration_us, tallies)
 
@@ -126,7 +127,7 @@ class _Watch:
     def close(self, end_us: int) -> None:
         """Look at all nodes once more at the end: what did not change until then is drawn until then."""
         if self._recorder is not None:
-            for node in self._recorded(self._cluster.fleet.awake()):
+            for node in self._recorded(self._cluster.fleet.awake.values()):
                 self._recorder.before(node, end_us)
 
     def _recorded(self, nodes: Iterable[SimNode]) -> list[SimNode]:

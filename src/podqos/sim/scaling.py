@@ -22,6 +22,7 @@ from podqos.model.resources import CPU, MEMORY, ResourceList, ResourceRequiremen
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, SystemDemand
 from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.survival.pod_changes import each_container
 
 Demand = TypeVar("Demand", ContainerDemand, SystemDemand)
 
@@ -139,9 +140,7 @@ def _pod(pod: Pod, scale: Scale) -> Pod:
         return replace(each, resources=_resources(each.resources, scale))
 
     spec = replace(
-        pod.spec,
-        containers=tuple(map(container, pod.spec.containers)),
-        init_containers=tuple(map(container, pod.spec.init_containers)),
+        each_container(pod.spec, container),
         resources=None if pod.spec.resources is None else _resources(pod.spec.resources, scale),
         overhead=_amounts(pod.spec.overhead, scale),
     )

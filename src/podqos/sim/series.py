@@ -5,14 +5,14 @@ The numbers of a series belong to the node's moments, one each. Between two of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from podqos.agent.journal import Entry
 from podqos.agent.reasons import ConditionStatus
 from podqos.eviction.signals import NodeCondition, Signal
-from podqos.sim.node.recording import FilesystemMoment, Moment, NodeRecord, PodMoment
+from podqos.sim.node.recording import Moment, NodeRecord, PodMoment
 
 Column = tuple[int, ...]
 Gaps = tuple[int | None, ...]
@@ -49,12 +49,17 @@ class ConditionSpan(Struct, frozen=True, rename="camel"):
 def pod_series(moments: Sequence[Moment], places: Mapping[str, int]) -> Iterator[PodSeries]:
     """Yield what pods use, in the order of ``places``, which says where each is in the run's list."""
     for key, place in sorted(places.items(), key=lambda item: item[1]):
-        used = [pod if (pod := moment.pods.get(key)) is not None and pod.containers else None for moment in moments]
+        used = [moment.pods.get(key) for moment in moments]
+        yield PodSeries(place, *zip(*map(_figures, used), strict=True))
 
-        def column(field: str, used: Sequence[PodMoment | None] = used) -> Gaps:
-            return tuple(None if pod is None else getattr(pod, field) for pod in used)
 
-        yield PodSeries(place, *map(column, PodSeries.__struct_fields__[1:]))
+def _figures(pod: PodMoment | None) -> tuple[int | None, ...]:
+    """Return a pod's part of each of its series; nothing where none of its containers runs."""
+    if pod is None or not pod.containers:
+        return (None,) * 5
+    memory = ("anon_bytes", "active_file_bytes", "inactive_file_bytes")
+    sums = (sum(getattr(container, kind) for container in pod.containers) for kind in memory)
+    return *sums, pod.cpu_wanted_milli, pod.cpu_granted_milli
 
 
 def condition_spans(entries: Iterable[Entry], node: str) -> Iterator[ConditionSpan]:
@@ -72,31 +77,15 @@ def condition_spans(entries: Iterable[Entry], node: str) -> Iterator[ConditionSp
         yield ConditionSpan(condition, start_us, None)
 
 
-_LEFT: Mapping[Signal, Callable[[Moment, NodeRecord], tuple[int, int]]] = {
-    Signal.NODEFS: lambda moment, _: _bytes_left(moment.nodefs),
-    Signal.NODEFS_INODES: lambda moment, _: _inodes_left(moment.nodefs),
-    Signal.IMAGEFS: lambda moment, _: _bytes_left(moment.imagefs),
-    Signal.IMAGEFS_INODES: lambda moment, _: _inodes_left(moment.imagefs),
-    Signal.PID: lambda moment, record: (record.max_pids, record.max_pids - moment.processes),
-}
-"""Of what is counted besides memory: how much there is, and how much of it is left."""
+_IMAGEFS = (Signal.IMAGEFS, Signal.IMAGEFS_INODES)
 
 
-def _bytes_left(filesystem: FilesystemMoment) -> tuple[int, int]:
-    return filesystem.capacity_bytes, filesystem.capacity_bytes - filesystem.used_bytes
-
-
-def _inodes_left(filesystem: FilesystemMoment) -> tuple[int, int]:
-    return filesystem.inodes, filesystem.inodes - filesystem.inodes_used
-
-
-def signal_series(record: NodeRecord, *, has_imagefs: bool) -> Iterator[SignalSeries]:
+def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
     """Yield what is left of everything but memory, where that matters: it moves, and it comes near a threshold."""
-    for signal, left_at in _LEFT.items():
-        if not record.moments or (signal in {Signal.IMAGEFS, Signal.IMAGEFS_INODES} and not has_imagefs):
-            continue
-        capacity, _ = left_at(record.moments[0], record)
-        left = tuple(max(0, left_at(moment, record)[1]) for moment in record.moments)
+    imagefs = () if record.spec.imagefs is None else _IMAGEFS
+    for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *imagefs, Signal.PID) if record.moments else ():
+        capacity = record.moments[0].left[signal].capacity
+        left = tuple(max(0, moment.left[signal].available) for moment in record.moments)
         marks = [each.amount for each in record.thresholds if each.signal is signal]
         if max(left) - min(left) > capacity // 50 or any(min(left) < 2 * mark for mark in marks):
             yield SignalSeries(signal, capacity, left)

@@ -11,14 +11,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from podqos.agent.journal import Entry, Kind
-from podqos.agent.reasons import CPUThrottled, LocalStorageExceeded, OOMKill, ReplacementFor, ThrottledBy, UnderPressure
+from podqos.agent.reasons import CPUThrottled, OOMKill, ReplacementFor, ThrottledBy, cause_of
 from podqos.model.pod import QOSClass
+from podqos.qos.classes import qos_class_of
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import Scenario
 
 # So many evictions of what is the same pod to its owner are worth a line of their own.
 _REPEATED = 3
+_ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us")
 # What takes a pod, or a container of it, away against its will until something starts in its place.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
 
@@ -99,7 +100,7 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
         if owner is not None:
             found[owner].append(key)
     return {
-        key: Owner(name, class_of(workload.pod, scenario.profile), workload.pod.spec.priority or 0)
+        key: Owner(name, qos_class_of(workload.pod, scenario.profile), workload.pod.spec.priority or 0)
         for name, workload in workloads
         for key in found[name]
     }
@@ -127,23 +128,13 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
         if entry.pod is None or entry.pod not in owners:
             continue
         tallies[owners[entry.pod].workload].take(entry)
-        match entry.because:
-            case OOMKill(level=level):
-                levels[level] += 1
-            case UnderPressure(signal=signal):
-                signals[signal] += 1
-            case LocalStorageExceeded(limit_kind=kind):
-                signals[kind] += 1
+        cause = cause_of(entry.because)
+        if cause is not None:
+            (levels if isinstance(entry.because, OOMKill) else signals)[cause] += 1
     rows = tuple(tally.row(end_us) for tally in tallies.values())
     return RunSummary(
         nodes=nodes,
-        pods=sum(row.pods for row in rows),
-        untouched=sum(row.untouched for row in rows),
-        oom_kills=sum(row.oom_kills for row in rows),
-        evictions=sum(row.evictions for row in rows),
-        restarts=sum(row.restarts for row in rows),
-        rejections=sum(row.rejections for row in rows),
-        downtime_us=sum(row.downtime_us for row in rows),
+        **{name: sum(getattr(row, name) for row in rows) for name in _ADDED_UP},
         oom_kills_by_level=dict(sorted(levels.items())),
         evictions_by_signal=dict(sorted(signals.items())),
         workloads=rows,

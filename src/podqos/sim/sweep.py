@@ -7,6 +7,7 @@ made of everything it depends on, so an interrupted sweep goes on where it was. 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import product
@@ -146,17 +147,15 @@ def combinations(results: Iterable[RunResult]) -> tuple[Combination, ...]:
 
 
 def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combination:
-    fallen: dict[str, int] = {}
-    for run in runs:
-        if run.first_workload is not None:
-            fallen[run.first_workload] = fallen.get(run.first_workload, 0) + 1
+    fallen = Counter(run.first_workload for run in runs if run.first_workload is not None)
+    most_first = sorted(fallen, key=lambda name: (-fallen[name], name))
     names = dict.fromkeys(name for run in runs for name in run.workloads)
     return Combination(
         values=values,
         runs=len(runs),
         kernel_first=sum(run.first_by == "kernel" for run in runs) / len(runs),
         kubelet_first=sum(run.first_by == "kubelet" for run in runs) / len(runs),
-        first_victims={name: count / len(runs) for name, count in sorted(fallen.items(), key=_most_first)},
+        first_victims={name: fallen[name] / len(runs) for name in most_first},
         oom_kills=distribution([run.oom_kills for run in runs]),
         evictions=distribution([run.evictions for run in runs]),
         workloads=tuple(
@@ -165,14 +164,10 @@ def _combination(values: tuple[str, ...], runs: Sequence[RunResult]) -> Combinat
     )
 
 
-def _most_first(each: tuple[str, int]) -> tuple[int, str]:
-    return -each[1], each[0]
-
-
 def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
     return WorkloadSurvival(
-        workload=name,
-        survived=sum(result.survived for result in results) / len(results),
+        name,
+        sum(result.survived for result in results) / len(results),
         oom_kills=distribution([result.oom_kills for result in results]),
         evictions=distribution([result.evictions for result in results]),
         never_ran=distribution([result.never_ran for result in results]),

@@ -28,18 +28,18 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.eviction.ranking import Policy
-from podqos.manifest.plain import Plain
+from podqos.manifest.plain import Plain, parse_path
 from podqos.manifest.scalars import resolve
 from podqos.model.kubelet_config import API_VERSION, KIND, kubelet_configuration
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand
-from podqos.sim.scenario.scenario import NodeGroup, Scenario, ScenarioWorkload
+from podqos.sim.scenario.scenario import MachineSpec, Scenario, ScenarioWorkload
 from podqos.sim.scenario_format.shape_text import parse_duration_us
+from podqos.survival.pod_changes import with_priority
 
 _PARAMETER = re.compile(r"(?P<name>[^=@]+)(?:@(?P<target>[^=:]+)(?::(?P<container>[^=]+))?)?=(?P<values>.+)", re.DOTALL)
-_STEP = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
 _MAPS = (
     "evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim", "kubeReserved",
     "systemReserved", "qosReserved",
@@ -132,7 +132,7 @@ class Variation:
 
 
 def _set_line(document: dict[str, Plain], path: str, new: Plain) -> None:
-    steps = [name or index for name, index in _STEP.findall(path)]
+    steps = [str(step) for step in parse_path(path)]
     here: Plain = document
     for place, step in enumerate(steps[:-1]):
         following = _inner(here, step)
@@ -212,8 +212,6 @@ def _with_growth(scenario: Scenario, parameter: Parameter, text: str) -> Scenari
     factor = Fraction(_number(parameter, text, Fraction))
 
     def stretched(curve: Curve) -> Curve:
-        if not curve.knots:
-            return curve
         first = curve.knots[0][1]
         knots = tuple((time_us, first + int((value - first) * factor)) for time_us, value in curve.knots)
         return replace(curve, knots=knots)
@@ -237,15 +235,11 @@ def _with_replicas(scenario: Scenario, parameter: Parameter, text: str) -> Scena
 
 def _with_priority(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
     priority = int(_number(parameter, text, int))
-    return _each_target(
-        scenario,
-        parameter,
-        lambda each: replace(each, pod=replace(each.pod, spec=replace(each.pod.spec, priority=priority))),
-    )
+    return _each_target(scenario, parameter, lambda each: replace(each, pod=with_priority(each.pod, priority)))
 
 
-def _each_node(scenario: Scenario, change: Callable[[NodeGroup], NodeGroup]) -> Scenario:
-    return replace(scenario, nodes=tuple(map(change, scenario.nodes)))
+def _each_node(scenario: Scenario, change: Callable[[MachineSpec], MachineSpec]) -> Scenario:
+    return replace(scenario, nodes=tuple(replace(group, spec=change(group.spec)) for group in scenario.nodes))
 
 
 def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
@@ -253,7 +247,7 @@ def _with_phase(scenario: Scenario, parameter: Parameter, text: str) -> Scenario
         phase_us = parse_duration_us(text)
     except InputError as error:
         raise InvalidOption(error.what, where=parameter.text, fix=error.fix) from error
-    return _each_node(scenario, lambda group: replace(group, spec=replace(group.spec, loop_phase_us=phase_us)))
+    return _each_node(scenario, lambda spec: replace(spec, loop_phase_us=phase_us))
 
 
 def _with_policy(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
@@ -267,15 +261,15 @@ def _with_kubelet(scenario: Scenario, parameter: Parameter, text: str) -> Scenar
     field = parameter.name.removeprefix("kubelet.")
     outer, _, key = field.partition(".")
 
-    def changed(group: NodeGroup) -> NodeGroup:
-        settings = cast("dict[str, object]", msgspec.to_builtins(group.spec.config))
+    def changed(spec: MachineSpec) -> MachineSpec:
+        settings = cast("dict[str, object]", msgspec.to_builtins(spec.config))
         if outer in _MAPS and key:
             old = settings.get(outer)
             settings[outer] = {**(old if isinstance(old, dict) else {}), key: text}
         else:
             settings[field] = resolve(text)
         config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings}, parameter.text)
-        return replace(group, spec=replace(group.spec, config=config))
+        return replace(spec, config=config)
 
     return _each_node(scenario, changed)
 

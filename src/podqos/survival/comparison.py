@@ -11,9 +11,10 @@ from difflib import SequenceMatcher
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import LocalStorageExceeded, OOMKill, UnderPressure
+from podqos.agent.reasons import OOMKill, cause_of
 from podqos.model.time_units import SECOND_US
 
 
@@ -118,8 +119,8 @@ def compare(predicted: Iterable[Entry], real: Iterable[Entry], tolerance: Tolera
     """Match the victims of two journals."""
     tolerance = tolerance or Tolerance()
     first, second = victims(predicted), victims(real)
-    rows = list(_matched(first, second))
-    return Comparison(tuple(_explained(row, first, second, tolerance) for row in rows))
+    rows = _matched(first, second)
+    return Comparison(tuple(replace(row, explanation=_explanation(row, first, second, tolerance)) for row in rows))
 
 
 def victims(entries: Iterable[Entry]) -> tuple[Victim, ...]:
@@ -130,17 +131,12 @@ def victims(entries: Iterable[Entry]) -> tuple[Victim, ...]:
 def _victim(entry: Entry) -> Victim | None:
     if entry.kind not in {Kind.EVICTED, Kind.OOM_KILLED} or entry.pod is None:
         return None
-    because, at_seconds = entry.because, entry.time_us / SECOND_US
-    if isinstance(because, OOMKill):
-        margin, adj = because.margin_bytes, because.oom_score_adj
-        return Victim(at_seconds, By.KERNEL, entry.pod, entry.container, because.level.value, margin, adj)
+    because = entry.because
     by = By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET
-    cause: str | None = None
-    if isinstance(because, UnderPressure):
-        cause = because.signal.value
-    elif isinstance(because, LocalStorageExceeded):
-        cause = because.limit_kind.value
-    return Victim(at_seconds, by, entry.pod, entry.container, cause)
+    victim = Victim(entry.time_us / SECOND_US, by, entry.pod, entry.container, cause_of(because))
+    if isinstance(because, OOMKill):
+        return replace(victim, margin_bytes=because.margin_bytes, oom_score_adj=because.oom_score_adj)
+    return victim
 
 
 def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[ComparedVictim]:
@@ -167,19 +163,14 @@ def _matched(first: Sequence[Victim], second: Sequence[Victim]) -> Iterator[Comp
     return (row for _, row in sorted(rows, key=lambda each: each[0]))
 
 
-def _explained(
-    row: ComparedVictim, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance
-) -> ComparedVictim:
-    if row.verdict is Verdict.SAME:
-        return row
-    return ComparedVictim(row.predicted, row.real, row.verdict, _explanation(row, first, second, tolerance))
-
-
 def _explanation(
     row: ComparedVictim, first: Sequence[Victim], second: Sequence[Victim], tolerance: Tolerance
 ) -> Explanation | None:
     one, other = row.predicted, row.real
-    if one is not None and other is not None and _differ(one.oom_score_adj, other.oom_score_adj):
+    if row.verdict is Verdict.SAME:
+        return None
+    scores = {each.oom_score_adj for each in (one, other) if each is not None} - {None}
+    if len(scores) > 1:
         return Explanation.OTHER_SCORE
     if any(_is_close(each, tolerance) for each in (one, other)):
         return Explanation.CLOSE_CALL
@@ -188,10 +179,6 @@ def _explanation(
     ):
         return Explanation.CLOSE_IN_TIME
     return None
-
-
-def _differ(one: int | None, other: int | None) -> bool:
-    return one is not None and other is not None and one != other
 
 
 def _is_close(victim: Victim | None, tolerance: Tolerance) -> bool:

@@ -9,7 +9,8 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -17,11 +18,12 @@ from msgspec import Struct
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
-from podqos.model.resources import MEMORY
+from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.placement.demand import Amounts, counted
 from podqos.placement.fit import lacking
 from podqos.placement.reasons import Insufficient
 from podqos.qos.edits import Edit
+from podqos.survival.pod_changes import MIB, edits_for, guaranteed, resources_of, with_request
 
 
 class PodChange(StrEnum):
@@ -91,17 +93,98 @@ class Surroundings(Struct, frozen=True, gc=False):
 
 
 ALONE = Surroundings()
+Change = Callable[[Pod], Pod]
 
 
-def missing_room(
-    before: Iterable[Pod], after: Iterable[Pod], surroundings: Surroundings, profile: Profile
-) -> Insufficient | None:
-    """Return what a node has too little of for pods that request more than before; None if there is room."""
-    if surroundings.allocatable is None:
-        return None
-    old, new = _requested(before, profile), _requested(after, profile)
-    raised = {name: amount for name, amount in new.items() if amount > old.get(name, 0)}
-    return next(iter(lacking(raised, {}, surroundings.allocatable, 0, 1)), None)
+class Trial(ABC):
+    """A decision, to be made again with a change to one of the pods it was about."""
+
+    def __init__(self, pod: Pod, pods: Sequence[Pod], surroundings: Surroundings, profile: Profile) -> None:
+        self.pod = pod
+        self.uid = pod.metadata.uid
+        self.own = surroundings.alike | {self.uid}
+        self.profile = profile
+        self._pods = pods
+        self._allocatable = surroundings.allocatable
+
+    @abstractmethod
+    def writing(self, change: Change) -> tuple[SecondDecision, int | None]:
+        """Decide again with another manifest; return also the oom_score_adj that follows from it, if that counts."""
+
+    def written(self, change: Change) -> tuple[Pod, ...]:
+        """Return the pods with another manifest."""
+        return tuple(change(pod) if pod.metadata.uid in self.own else pod for pod in self._pods)
+
+    def counterfactual(
+        self,
+        kind: PodChange,
+        change: Change,
+        amount: int | None = None,
+        resource: str = MEMORY,
+        container: str | None = None,
+        *,
+        edits: tuple[Edit, ...] = (),
+        over_limit_bytes: int | None = None,
+    ) -> Counterfactual:
+        """Return what follows from a change of the manifest."""
+        decision, score = self.writing(change)
+        return Counterfactual(
+            kind,
+            decision,
+            amount,
+            resource,
+            container,
+            oom_score_adj=score,
+            edits=edits,
+            over_limit_bytes=over_limit_bytes,
+            lacks=self._missing_room(change),
+            pod=change(self.pod),
+        )
+
+    def requesting(self, name: str | None, resource: str, most: int) -> Iterator[Counterfactual]:
+        """Yield the smallest request, in whole mebibytes, with which another pod goes first."""
+        stated = resources_of(self.pod, name)
+        limit, request = stated.limits.get(resource), stated.requests.get(resource)
+
+        def change(amount: int) -> Change:
+            return lambda pod: with_request(pod, name, resource, amount)
+
+        found = least(
+            1 if request is None else request.value + 1,
+            most if limit is None else limit.value,
+            MIB,
+            lambda amount: self.writing(change(amount))[0].spared,
+        )
+        if found is not None:
+            container = name if len(self.pod.running_containers) > 1 else None
+            yield self.counterfactual(PodChange.REQUEST, change(found), found, resource, container)
+
+    def guaranteeing(
+        self, used: Mapping[str, int], over_limit_bytes: Callable[[Pod], int | None]
+    ) -> Iterator[Counterfactual]:
+        """Yield the pod made Guaranteed; ``used`` are bytes by container, and how far it is over its limits then."""
+        edits = edits_for(self.pod, used, self.profile)
+        if edits and used:
+            over = over_limit_bytes(guaranteed(self.pod, used))
+            yield self.counterfactual(
+                PodChange.GUARANTEED, lambda pod: guaranteed(pod, used), edits=edits, over_limit_bytes=over
+            )
+
+    def _missing_room(self, change: Change) -> Insufficient | None:
+        """Return what the node has too little of for another manifest; None if there is room."""
+        if self._allocatable is None:
+            return None
+        old, new = _requested(self._pods, self.profile), _requested(self.written(change), self.profile)
+        raised = {name: amount for name, amount in new.items() if amount > old.get(name, 0)}
+        return next(iter(lacking(raised, {}, self._allocatable, 0, 1)), None)
+
+
+def using_less(decide: Callable[[int], SecondDecision], usage: int, resource: str = MEMORY) -> Iterator[Counterfactual]:
+    """Yield by how much less it would have had to use; ``decide`` decides again with so much less."""
+    step = MIB if resource in {MEMORY, EPHEMERAL_STORAGE} else 1
+    found = least(step, usage, step, lambda amount: decide(amount).spared)
+    if found is not None:
+        yield Counterfactual(PodChange.LESS, decide(found), found, resource)
 
 
 def _requested(pods: Iterable[Pod], profile: Profile) -> Amounts:

@@ -23,9 +23,8 @@ from podqos.model.resources import CPU
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.qos.cgroup_tiers import TierRequests, tier_values
 from podqos.qos.cgroup_values import CpuValues, Value, container_cpu, exclusive_cpus, pod_cpu
-from podqos.qos.classes import classify
+from podqos.qos.classes import qos_class_of
 from podqos.qos.cpu import WeightConversion, weight_from_shares
-from podqos.qos.oom import pod_qos_class
 
 
 class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
@@ -116,7 +115,7 @@ def burst(
     pods = tuple(pods)
     shared_cores = cores - _exclusive_cores(pods, cores, settings, profile)
     for index, pod in enumerate(pods):
-        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        qos_class = qos_class_of(pod, profile)
         requests = pod_requests(pod, pod_level=profile.pod_level_resources)
         if qos_class is QOSClass.BURSTABLE:
             burstable_milli += requests.get(CPU, ZERO).milli_value
@@ -182,7 +181,7 @@ def _exclusive(pod: Pod, qos_class: QOSClass, settings: CgroupSettings, profile:
 def _exclusive_cores(pods: Iterable[Pod], cores: int, settings: CgroupSettings, profile: Profile) -> int:
     if not settings.static_cpu_manager:
         return 0
-    classes = ((pod, pod_qos_class(pod, classify(pod, profile).qos_class)) for pod in pods)
+    classes = ((pod, qos_class_of(pod, profile)) for pod in pods)
     total = sum(sum(_exclusive(pod, qos_class, settings, profile)) for pod, qos_class in classes)
     if total > cores:
         what = f"containers are to have {total} CPUs of their own (cpuManagerPolicy: static), and pods have {cores}"

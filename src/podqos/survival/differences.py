@@ -70,21 +70,17 @@ def _differences(before: Pod, after: Pod, injected: Mapping[str, str]) -> Iterat
 
 
 def _difference(
-    kind: DifferenceKind,
-    container: str,
-    field: str = "",
-    before: str | None = None,
-    after: str | None = None,
-    *,
-    injected_by: str = "",
+    kind: DifferenceKind, container: str, field: str = "", *values: str | None, injected_by: str = ""
 ) -> Difference:
+    before, after = values or (None, None)
     return Difference(kind, container, field, before, after, injected_by, text="")
 
 
 def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
     was, became = before.spec.resources, after.spec.resources
     if (was is None) != (became is None):
-        yield _difference(DifferenceKind.POD_RESOURCES, "", "resources", *_presence(was, became))
+        states = (None if each is None else "set" for each in (was, became))
+        yield _difference(DifferenceKind.POD_RESOURCES, "", "resources", *states)
     yield from _amounts(was or NO_RESOURCES, became or NO_RESOURCES, "")
     for resource in QOS_RESOURCES:
         yield from _changed(
@@ -97,10 +93,6 @@ def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
     if (before.spec.priority or 0) != (after.spec.priority or 0):
         old, new = str(before.spec.priority or 0), str(after.spec.priority or 0)
         yield _difference(DifferenceKind.PRIORITY, "", "priority", old, new)
-
-
-def _presence(was: ResourceRequirements | None, became: ResourceRequirements | None) -> tuple[str | None, str | None]:
-    return None if was is None else "set", None if became is None else "set"
 
 
 def _containers(pod: Pod) -> dict[str, Container]:
@@ -119,8 +111,4 @@ def _changed(
     kind: DifferenceKind, container: str, field: str, before: Quantity | None, after: Quantity | None
 ) -> Iterator[Difference]:
     if before != after:
-        yield _difference(kind, container, field, _text(before), _text(after))
-
-
-def _text(amount: Quantity | None) -> str | None:
-    return None if amount is None else str(amount)
+        yield _difference(kind, container, field, *(None if each is None else str(each) for each in (before, after)))

@@ -22,8 +22,8 @@ from podqos.eviction.signals import RankKey
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import classify
-from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import oom_scores
 from podqos.survival.differences import Difference, differences
 from podqos.survival.orders import KilledContainer, KillKey, Orders, both_orders, killed_by
 from podqos.survival.outlook import outlook
@@ -269,7 +269,7 @@ class _Judged:
         if workload is None:
             return None
         pod, profile = workload.pod, self.ranking.profile
-        qos_class = pod_qos_class(pod, classify(pod, profile).qos_class)
+        qos_class = qos_class_of(pod, profile)
         running = {container.name for container in pod.running_containers}
         scores = oom_scores(pod, qos_class, self._memory_bytes, profile)
         return Standing(

@@ -28,11 +28,11 @@ from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.charge import Room
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
+from podqos.model.stats import MemoryStats
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_paths import node_path
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import qos_class_of
 from podqos.survival.exhaustion import Exhaustion, WatchedThreshold
 from podqos.survival.memory_tree import first_oom, memory_tree
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
@@ -152,7 +152,7 @@ def forecast(
     """Work out how a growth ends."""
     assert growth.bytes_per_second > 0
     grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
-    qos_class = pod_qos_class(grower.pod, classify(grower.pod, profile).qos_class)
+    qos_class = qos_class_of(grower.pod, profile)
     path = container_paths(grower, qos_class, settings, profile)[growth.container]
     memory = memory_tree(snapshot, settings, profile)
     room = first_oom(memory, path)
@@ -188,20 +188,20 @@ def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
             return entry
         stats = entry.stats
         if stats is not None and stats.memory is not None and stats.memory.working_set_bytes is not None:
-            used = stats.memory.working_set_bytes + by_bytes
-            stats = replace(stats, memory=replace(stats.memory, working_set_bytes=used))
             measured = (
-                replace(each, memory=replace(each.memory, working_set_bytes=each.memory.working_set_bytes + by_bytes))
-                if each.name == growth.container
-                and each.memory is not None
-                and each.memory.working_set_bytes is not None
-                else each
+                replace(each, memory=_more(each.memory, by_bytes)) if each.name == growth.container else each
                 for each in stats.containers or ()
             )
-            stats = replace(stats, containers=tuple(measured))
+            stats = replace(stats, memory=_more(stats.memory, by_bytes), containers=tuple(measured))
         return PodUsage(entry.pod, stats, tuple(map(container, entry.containers)))
 
     return replace(snapshot, pods=tuple(map(pod, snapshot.pods)))
+
+
+def _more(memory: MemoryStats | None, by_bytes: int) -> MemoryStats | None:
+    if memory is None or memory.working_set_bytes is None:
+        return memory
+    return replace(memory, working_set_bytes=memory.working_set_bytes + by_bytes)
 
 
 # ---- when thresholds are crossed ----------------------------------------------------------------------------------
@@ -292,8 +292,7 @@ def _outcomes(field: _Field, crossings: Sequence[_Crossing]) -> Iterator[Forecas
     lost = interval
     for piece in _pieces(crossings, field.watch):
         latest = field.oom_us - field.watch.reaction_us - piece.offset_us
-        end = min(piece.until_us, latest)
-        for begin, finish, victim in _victims(field, piece, piece.from_us, end):
+        for begin, finish, victim in _victims(field, piece, min(piece.until_us, latest)):
             lost -= finish - begin
             outcome = ForecastOutcome(
                 by=By.KUBELET,
@@ -312,16 +311,14 @@ def _outcomes(field: _Field, crossings: Sequence[_Crossing]) -> Iterator[Forecas
     yield from sorted(found.values(), key=lambda outcome: (outcome.earliest_seconds, outcome.latest_seconds))
     if lost:
         killed = field.killed()
-        same = killed.pod.metadata.uid == field.growth.uid and killed.usage.name == field.growth.container
-        oom_seconds = field.oom_us / SECOND_US
         yield ForecastOutcome(
             by=By.KERNEL,
             pod=killed.pod.key,
             container=killed.usage.name,
             probability=lost / interval,
-            earliest_seconds=oom_seconds,
-            latest_seconds=oom_seconds,
-            ends_growth=same,
+            earliest_seconds=field.oom_us / SECOND_US,
+            latest_seconds=field.oom_us / SECOND_US,
+            ends_growth=(killed.pod.metadata.uid, killed.usage.name) == (field.growth.uid, field.growth.container),
             text="",
             oom_score_adj=killed.score.value,
         )
@@ -344,13 +341,12 @@ def _pieces(crossings: Sequence[_Crossing], watch: Watch) -> Iterator[_Piece]:
         yield _Piece(begin, finish, crossings[place].threshold, Fraction(offset))
 
 
-def _victims(
-    field: _Field, piece: _Piece, begin: Fraction, end: Fraction
-) -> Iterator[tuple[Fraction, Fraction, RankedPod]]:
+def _victims(field: _Field, piece: _Piece, end: Fraction) -> Iterator[tuple[Fraction, Fraction, RankedPod]]:
     """Yield who is evicted from which phase to which.
 
     Only the growing pod moves in the ranking, and only forwards: there is at most one change, found by halving.
     """
+    begin = piece.from_us
     if begin >= end:
         return
     first = field.evicted(piece.threshold, begin + piece.offset_us)

@@ -7,7 +7,7 @@ itself is taken first, because that is chance. Between two kills it takes what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,19 +18,18 @@ from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage, Snapshot
-from podqos.placement.reasons import Insufficient
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.counterfactual import (
     ALONE,
+    Change,
     Counterfactual,
-    PodChange,
     SecondDecision,
     Surroundings,
-    least,
-    missing_room,
+    Trial,
+    using_less,
 )
 from podqos.survival.orders import KilledContainer, OOMDomain, kernel_order
-from podqos.survival.pod_changes import MIB, edits_for, guaranteed, holder_of, resources_of, with_request
+from podqos.survival.pod_changes import MIB, holder_of, resources_of
 from podqos.survival.processes import ContainerProcesses, container_processes
 
 _CLOSE_PAGES = MIB // 4 // PAGE_BYTES
@@ -48,6 +47,7 @@ class KernelMoment(Struct, frozen=True, gc=False):
     """What has to become free before the killing ends."""
     withheld_bytes: Mapping[tuple[str, str], int] = {}
     """By uid and container: what it wants at once and has not got yet."""
+    now_us: int = 0
 
 
 class KernelPlace(Struct, frozen=True, gc=False):
@@ -66,12 +66,18 @@ def kernel_counterfactuals(
     None if it is not among those the kernel can choose from. A pod that is alone in the domain, as at its own limit,
     has no counterfactual here.
     """
-    trial = _Trial(moment, victim, surroundings)
-    if trial.container is None:
+    inside = f"{moment.domain.path.rstrip('/')}/"
+    containers = {
+        (each.pod.pod.metadata.uid, each.usage.name): each
+        for each in container_processes(moment.snapshot, moment.settings, moment.profile)
+        if any(f"{process.cgroup}/".startswith(inside) for process in each.processes)
+    }
+    if victim not in containers:
         return None
+    trial = _Trial(moment, victim, containers, surroundings)
     now = trial.decision(trial.containers, trial.own)
-    has_others = any(each.pod.pod.metadata.uid != trial.uid for each in trial.containers.values())
-    counterfactuals = tuple(_counterfactuals(trial, trial.container)) if has_others and not now.spared else ()
+    has_others = any(uid != trial.uid for uid, _ in containers)
+    counterfactuals = tuple(_counterfactuals(trial)) if has_others and not now.spared else ()
     return KernelPlace(now.place, now.others, counterfactuals)
 
 
@@ -79,24 +85,19 @@ _Key = tuple[str, str]
 """A container: the uid of its pod, and its name."""
 
 
-class _Trial:
+class _Trial(Trial):
     """The containers of a domain, to be tried with changes to one pod."""
 
-    def __init__(self, moment: KernelMoment, victim: _Key, surroundings: Surroundings) -> None:
+    def __init__(
+        self, moment: KernelMoment, victim: _Key, containers: Mapping[_Key, ContainerProcesses], around: Surroundings
+    ) -> None:
+        self.container = containers[victim]
+        super().__init__(self.container.pod.pod, [entry.pod for entry in moment.snapshot.pods], around, moment.profile)
         self.moment = moment
-        self.uid, self.name = self.victim = victim
-        self.own = surroundings.alike | {self.uid}
-        self._surroundings = surroundings
-        inside = f"{moment.domain.path.rstrip('/')}/"
-        self.containers: dict[_Key, ContainerProcesses] = {
-            (each.pod.pod.metadata.uid, each.usage.name): each
-            for each in container_processes(moment.snapshot, moment.settings, moment.profile)
-            if any(f"{process.cgroup}/".startswith(inside) for process in each.processes)
-        }
-        self.container = self.containers.get(victim)
-        self._pods = [entry.pod for entry in moment.snapshot.pods]
+        self.victim = victim
+        self.containers = containers
 
-    def writing(self, change: Callable[[Pod], Pod]) -> tuple[SecondDecision, int]:
+    def writing(self, change: Change) -> tuple[SecondDecision, int]:
         """Decide again with another manifest; return also the score that the container gets by it."""
         moment = self.moment
         entries = [
@@ -111,18 +112,12 @@ class _Trial:
 
     def using(self, less_bytes: int) -> SecondDecision:
         """Decide again with less in the container, evenly over its processes."""
-        assert self.container is not None
         each = -(-less_bytes // PAGE_BYTES // len(self.container.processes))
         processes = tuple(
             replace(process, rss_pages=max(0, process.rss_pages - each)) for process in self.container.processes
         )
         lighter = replace(self.container, processes=processes)
         return self.decision({**self.containers, self.victim: lighter}, frozenset({self.uid}))
-
-    def lacks(self, change: Callable[[Pod], Pod]) -> Insufficient | None:
-        """Return what the node has too little of for another manifest."""
-        changed = [change(pod) if pod.metadata.uid in self.own else pod for pod in self._pods]
-        return missing_room(self._pods, changed, self._surroundings, self.moment.profile)
 
     def decision(self, containers: Mapping[_Key, ContainerProcesses], own: frozenset[str]) -> SecondDecision:
         """Decide, and say where the container stands."""
@@ -170,69 +165,17 @@ def _with_score(container: ContainerProcesses, other: ContainerProcesses) -> Con
     return replace(container, score=other.score, processes=processes)
 
 
-def _counterfactuals(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
-    found = least(MIB, victim.usage.anon_bytes, MIB, lambda amount: trial.using(amount).spared)
-    if found is not None:
-        yield Counterfactual(PodChange.LESS, trial.using(found), found)
-    if victim.qos_class is not QOSClass.GUARANTEED:
-        yield from _request(trial, victim)
-        yield from _guaranteed(trial, victim)
-
-
-def _request(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
-    """Yield the smallest request, in whole mebibytes, with which another goes first."""
-    pod = victim.pod.pod
-    name = holder_of(pod, trial.name, MEMORY, trial.moment.profile)
-    stated = resources_of(pod, name)
-    limit, request = stated.limits.get(MEMORY), stated.requests.get(MEMORY)
-    used = victim.usage.working_set_bytes if name else sum(each.working_set_bytes for each in victim.pod.containers)
-    if request is not None and used <= request.value:
+def _counterfactuals(trial: _Trial) -> Iterator[Counterfactual]:
+    victim, moment = trial.container, trial.moment
+    yield from using_less(trial.using, victim.usage.anon_bytes)
+    if victim.qos_class is QOSClass.GUARANTEED:
         return
-
-    def requesting(amount: int) -> Callable[[Pod], Pod]:
-        return lambda each: with_request(each, name, MEMORY, amount)
-
-    found = least(
-        1 if request is None else request.value + 1,
-        trial.moment.snapshot.node.memory_bytes if limit is None else limit.value,
-        MIB,
-        lambda amount: trial.writing(requesting(amount))[0].spared,
-    )
-    if found is not None:
-        change = requesting(found)
-        decision, score = trial.writing(change)
-        yield Counterfactual(
-            PodChange.REQUEST,
-            decision,
-            found,
-            container=name if len(pod.running_containers) > 1 else None,
-            oom_score_adj=score,
-            lacks=trial.lacks(change),
-            pod=change(pod),
-        )
-
-
-def _guaranteed(trial: _Trial, victim: ContainerProcesses) -> Iterator[Counterfactual]:
-    pod = victim.pod.pod
+    name = holder_of(trial.pod, victim.usage.name, MEMORY, trial.profile)
+    request = resources_of(trial.pod, name).requests.get(MEMORY)
     used = {each.name: each.working_set_bytes for each in victim.pod.containers}
-    edits = edits_for(pod, used, trial.moment.profile)
-    if not edits:
-        return
-
-    def change(each: Pod) -> Pod:
-        return guaranteed(each, used)
-
-    decision, score = trial.writing(change)
-    changed = change(pod)
-    yield Counterfactual(
-        PodChange.GUARANTEED,
-        decision,
-        oom_score_adj=score,
-        edits=edits,
-        over_limit_bytes=_over_limit(changed, victim.pod),
-        lacks=trial.lacks(change),
-        pod=changed,
-    )
+    if request is None or (used[name] if name else sum(used.values())) > request.value:
+        yield from trial.requesting(name, MEMORY, moment.snapshot.node.memory_bytes)
+    yield from trial.guaranteeing(used, lambda changed: _over_limit(changed, victim.pod))
 
 
 def _over_limit(pod: Pod, entry: PodUsage) -> int | None:

@@ -7,6 +7,7 @@ clean-up, the ranking of every signal and its policy all have their say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TypeVar
 
@@ -25,27 +26,18 @@ from podqos.model.pod import Pod
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.model.stats import ContainerStats, FsStats, PodStats, VolumeStats
-from podqos.placement.reasons import Insufficient
 from podqos.survival.counterfactual import (
     ALONE,
+    Change,
     Counterfactual,
     PodChange,
     SecondDecision,
     Surroundings,
+    Trial,
     least,
-    missing_room,
+    using_less,
 )
-from podqos.survival.pod_changes import (
-    MIB,
-    edits_for,
-    guaranteed,
-    holder_of,
-    resources_of,
-    with_limit,
-    with_priority,
-    with_request,
-    with_size_limit,
-)
+from podqos.survival.pod_changes import MIB, holder_of, resources_of, with_limit, with_priority, with_size_limit
 
 
 class KubeletMoment(Struct, frozen=True, gc=False):
@@ -98,34 +90,23 @@ def _place(order: tuple[RankedPod, ...], uid: str) -> int | None:
     return next((at for at, each in enumerate(evictable, start=1) if each.pod.metadata.uid == uid), None)
 
 
-class _Trial:
+class _Trial(Trial):
     """A pass, to be tried with changes to one of its pods."""
 
     def __init__(self, moment: KubeletMoment, pod: Pod, surroundings: Surroundings) -> None:
+        super().__init__(pod, moment.pods, surroundings, moment.config.profile)
         self.moment = moment
-        self.pod = pod
-        self.uid = pod.metadata.uid
         self.stats = moment.observation.pods.get(self.uid)
-        self.profile = moment.config.profile
-        self.own = surroundings.alike | {self.uid}
-        self._surroundings = surroundings
 
-    def writing(self, change: Callable[[Pod], Pod]) -> SecondDecision:
-        """Decide again with another manifest."""
-        return self._verdict(replace(self.moment, pods=self._written(change)), self.own)
+    def writing(self, change: Change) -> tuple[SecondDecision, None]:
+        """Decide again with another manifest; scores do not count."""
+        return self._verdict(replace(self.moment, pods=self.written(change)), self.own), None
 
     def using(self, stats: PodStats) -> SecondDecision:
         """Decide again with other figures of this one pod; the node is as short as before."""
         seen = self.moment.observation
         observation = replace(seen, pods={**seen.pods, self.uid: stats})
         return self._verdict(replace(self.moment, observation=observation), frozenset({self.uid}))
-
-    def lacks(self, change: Callable[[Pod], Pod]) -> Insufficient | None:
-        """Return what the node has too little of for another manifest."""
-        return missing_room(self.moment.pods, self._written(change), self._surroundings, self.profile)
-
-    def _written(self, change: Callable[[Pod], Pod]) -> tuple[Pod, ...]:
-        return tuple(change(pod) if pod.metadata.uid in self.own else pod for pod in self.moment.pods)
 
     def _verdict(self, moment: KubeletMoment, own: frozenset[str]) -> SecondDecision:
         # Of equals the first in the node's list goes first, which is chance: a counterfactual must not hang on it.
@@ -152,41 +133,18 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
         def counts(use: DiskUse, name: str) -> bool:
             return use in uses and (use is not DiskUse.LOCAL_VOLUMES or name in local)
 
-        yield from _less(trial, row.resource, ranked.usage, lambda amount: _using_less(stats, row, amount, counts))
+        yield from using_less(
+            lambda amount: trial.using(_with_less(stats, row, amount, counts)), ranked.usage, row.resource
+        )
     yield from _priority(trial, ranked)
 
 
 def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
     """Yield the smallest request with which another goes first; one without room only where no other has any."""
     holders = [holder_of(trial.pod, each, row.resource, trial.profile) for each in _hungriest(trial, row)]
-    found = [counterfactual for name in dict.fromkeys(holders) for counterfactual in _request_of(trial, row, name)]
+    most = trial.moment.observation.signals[row.signal].capacity
+    found = [each for name in dict.fromkeys(holders) for each in trial.requesting(name, row.resource, most)]
     yield from sorted(found, key=lambda counterfactual: not counterfactual.saves)[:1]
-
-
-def _request_of(trial: _Trial, row: SignalRow, name: str | None) -> Iterator[Counterfactual]:
-    stated = resources_of(trial.pod, name)
-    limit, request = stated.limits.get(row.resource), stated.requests.get(row.resource)
-
-    def requesting(amount: int) -> Callable[[Pod], Pod]:
-        return lambda pod: with_request(pod, name, row.resource, amount)
-
-    found = least(
-        1 if request is None else request.value + 1,
-        trial.moment.observation.signals[row.signal].capacity if limit is None else limit.value,
-        MIB,
-        lambda amount: trial.writing(requesting(amount)).spared,
-    )
-    if found is not None:
-        change = requesting(found)
-        yield Counterfactual(
-            PodChange.REQUEST,
-            trial.writing(change),
-            found,
-            row.resource,
-            name if len(trial.pod.running_containers) > 1 else None,
-            lacks=trial.lacks(change),
-            pod=change(trial.pod),
-        )
 
 
 def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
@@ -206,45 +164,23 @@ def _hungriest(trial: _Trial, row: SignalRow) -> list[str]:
 def _guaranteed(trial: _Trial) -> Iterator[Counterfactual]:
     measured = (trial.stats.containers or ()) if trial.stats is not None else ()
     used = {each.name: memory_bytes(each.memory) for each in measured}
-    edits = edits_for(trial.pod, used, trial.profile)
-    if not edits or not used:
-        return
 
-    def change(pod: Pod) -> Pod:
-        return guaranteed(pod, used)
+    def over_limit(changed: Pod) -> int | None:
+        limits = {each.name: each.resources.limits[MEMORY].value for each in changed.running_containers}
+        over = max((held - limits[name] for name, held in used.items() if name in limits), default=0)
+        return over if over > 0 else None
 
-    changed = change(trial.pod)
-    limits = {each.name: each.resources.limits[MEMORY].value for each in changed.running_containers}
-    over = max((held - limits[name] for name, held in used.items() if name in limits), default=0)
-    yield Counterfactual(
-        PodChange.GUARANTEED,
-        trial.writing(change),
-        edits=edits,
-        over_limit_bytes=over if over > 0 else None,
-        lacks=trial.lacks(change),
-        pod=changed,
-    )
+    return trial.guaranteeing(used, over_limit)
 
 
 def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
     """Yield the smallest priority with which another goes first."""
     above = {(pod.spec.priority or 0) + 1 for pod in trial.moment.pods if pod.metadata.uid not in trial.own}
-    for priority in sorted(value for value in above if ranked.priority < value <= HIGHEST_USER_PRIORITY):
-
-        def change(pod: Pod, priority: int = priority) -> Pod:
-            return with_priority(pod, priority)
-
-        decision = trial.writing(change)
-        if decision.spared:
-            yield Counterfactual(PodChange.PRIORITY, decision, priority, pod=change(trial.pod))
-            return
-
-
-def _less(trial: _Trial, resource: str, usage: int, using: Callable[[int], PodStats]) -> Iterator[Counterfactual]:
-    step = MIB if resource in {MEMORY, EPHEMERAL_STORAGE} else 1
-    found = least(step, usage, step, lambda amount: trial.using(using(amount)).spared)
-    if found is not None:
-        yield Counterfactual(PodChange.LESS, trial.using(using(found)), found, resource)
+    tried = (
+        trial.counterfactual(PodChange.PRIORITY, partial(with_priority, priority=priority), priority)
+        for priority in sorted(value for value in above if ranked.priority < value <= HIGHEST_USER_PRIORITY)
+    )
+    yield from islice((each for each in tried if each.decision.spared), 1)
 
 
 # ---- limits of the pod's own -----------------------------------------------------------------------------------------
@@ -270,8 +206,10 @@ def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counte
             return False
         return (use is DiskUse.LOCAL_VOLUMES) == (kind is LocalStorageLimit.EMPTY_DIR) and name == excess.name
 
-    yield from _less(
-        trial, EPHEMERAL_STORAGE, excess.used_bytes, lambda amount: _less_disk(stats, amount, counts, inodes=False)
+    yield from using_less(
+        lambda amount: trial.using(_less_disk(stats, amount, counts, inodes=False)),
+        excess.used_bytes,
+        EPHEMERAL_STORAGE,
     )
 
 
@@ -279,18 +217,15 @@ def _limit_of(trial: _Trial, excess: LocalStorageExcess, name: str) -> Iterator[
     is_volume = excess.kind is LocalStorageLimit.EMPTY_DIR
     stated = excess.limit if is_volume else resources_of(trial.pod, name).limits[EPHEMERAL_STORAGE]
 
-    def limiting(amount: int) -> Callable[[Pod], Pod]:
+    def limiting(amount: int) -> Change:
         if is_volume:
             return lambda pod: with_size_limit(pod, name, amount)
         return lambda pod: with_limit(pod, name, EPHEMERAL_STORAGE, amount)
 
     most = stated.value + excess.used_bytes + MIB
-    found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount)).spared)
+    found = least(stated.value + 1, most, MIB, lambda amount: trial.writing(limiting(amount))[0].spared)
     if found is not None:
-        change = limiting(found)
-        yield Counterfactual(
-            PodChange.LIMIT, trial.writing(change), found, str(excess.kind), name, pod=change(trial.pod)
-        )
+        yield trial.counterfactual(PodChange.LIMIT, limiting(found), found, str(excess.kind), name)
 
 
 # ---- a pod that uses less --------------------------------------------------------------------------------------------
@@ -300,7 +235,7 @@ _Counts = Callable[[DiskUse, str], bool]
 """Whether a part of a pod's disk counts: what it is, and of which container, or which volume."""
 
 
-def _using_less(stats: PodStats, row: SignalRow, amount: int, counts: _Counts) -> PodStats:
+def _with_less(stats: PodStats, row: SignalRow, amount: int, counts: _Counts) -> PodStats:
     """Return the statistics of a pod that uses less of what a signal is about."""
     if row.resource == MEMORY:
         memory = stats.memory

@@ -16,8 +16,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup import Cgroup, Level, node_cgroups, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import qos_class_of
 
 
 def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LATEST) -> Memory:
@@ -28,7 +27,7 @@ def memory_tree(snapshot: Snapshot, settings: CgroupSettings, profile: Profile =
     memory.put(ROOT, Kind.ANON, node.system_bytes)
     _add(memory, node_cgroups((entry.pod for entry in snapshot.pods), settings, profile))
     for entry in snapshot.pods:
-        qos_class = pod_qos_class(entry.pod, classify(entry.pod, profile).qos_class)
+        qos_class = qos_class_of(entry.pod, profile)
         ids = {usage.name: usage.name for usage in entry.containers}
         cgroups = pod_cgroups(entry.pod, qos_class, settings, profile, ids)
         paths = {cgroup.container: cgroup.path for cgroup in cgroups if cgroup.level is Level.CONTAINER}

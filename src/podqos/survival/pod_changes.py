@@ -6,7 +6,7 @@ Nothing is decided here. Whether a change would have helped is for those who dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -40,14 +40,12 @@ def resources_of(pod: Pod, container: str | None) -> ResourceRequirements:
 
 def with_request(pod: Pod, container: str | None, resource: str, amount: int) -> Pod:
     """Return the pod with another request of a container, or with None of the pod itself."""
-    stated = {resource: Quantity.of_units(amount, "BinarySI")}
-    return _stating(pod, container, lambda old: replace(old, requests=old.requests | stated))
+    return _stating(pod, container, lambda old: replace(old, requests=old.requests | {resource: _bytes(amount)}))
 
 
 def with_limit(pod: Pod, container: str, resource: str, amount: int) -> Pod:
     """Return the pod with another limit of a container."""
-    stated = {resource: Quantity.of_units(amount, "BinarySI")}
-    return _stating(pod, container, lambda old: replace(old, limits=old.limits | stated))
+    return _stating(pod, container, lambda old: replace(old, limits=old.limits | {resource: _bytes(amount)}))
 
 
 def with_size_limit(pod: Pod, name: str, amount: int) -> Pod:
@@ -57,7 +55,7 @@ def with_size_limit(pod: Pod, name: str, amount: int) -> Pod:
         if volume.name != name:
             return volume
         directory = volume.empty_dir or EmptyDir()
-        return replace(volume, empty_dir=replace(directory, size_limit=Quantity.of_units(amount, "BinarySI")))
+        return replace(volume, empty_dir=replace(directory, size_limit=_bytes(amount)))
 
     return replace(pod, spec=replace(pod.spec, volumes=tuple(map(sized, pod.spec.volumes))))
 
@@ -83,7 +81,7 @@ def guaranteed(pod: Pod, used: Mapping[str, int]) -> Pod:
 
     spec = pod.spec
     own = None if spec.resources is None else equal(spec.resources, sum(used.values()))
-    return _of(pod, replace(_each_container(spec, container), resources=own))
+    return _of(pod, replace(each_container(spec, container), resources=own))
 
 
 def edits_for(pod: Pod, used: Mapping[str, int], profile: Profile) -> tuple[Edit, ...]:
@@ -98,11 +96,15 @@ def edits_for(pod: Pod, used: Mapping[str, int], profile: Profile) -> tuple[Edit
 
     if pod.spec.resources is not None:
         return edits_to_guaranteed(pod, profile)
-    return edits_to_guaranteed(replace(pod, spec=_each_container(pod.spec, sized)), profile)
+    return edits_to_guaranteed(replace(pod, spec=each_container(pod.spec, sized)), profile)
+
+
+def _bytes(amount: int) -> Quantity:
+    return Quantity.of_units(amount, "BinarySI")
 
 
 def _whole_mebibytes(amount: int) -> Quantity:
-    return Quantity.of_units(max(1, -(-amount // MIB)) * MIB, "BinarySI")
+    return _bytes(max(1, -(-amount // MIB)) * MIB)
 
 
 def _stating(pod: Pod, container: str | None, change: Callable[[ResourceRequirements], ResourceRequirements]) -> Pod:
@@ -114,14 +116,13 @@ def _stating(pod: Pod, container: str | None, change: Callable[[ResourceRequirem
     def stating(each: Container) -> Container:
         return replace(each, resources=change(each.resources)) if each.name == container else each
 
-    return _of(pod, _each_container(spec, stating))
+    return _of(pod, each_container(spec, stating))
 
 
-def _each_container(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
-    def changed(given: Sequence[Container]) -> tuple[Container, ...]:
-        return tuple(map(change, given))
-
-    return replace(spec, containers=changed(spec.containers), init_containers=changed(spec.init_containers))
+def each_container(spec: PodSpec, change: Callable[[Container], Container]) -> PodSpec:
+    """Return a spec with all its containers changed."""
+    containers, inits = (tuple(map(change, given)) for given in (spec.containers, spec.init_containers))
+    return replace(spec, containers=containers, init_containers=inits)
 
 
 def _of(pod: Pod, spec: PodSpec) -> Pod:

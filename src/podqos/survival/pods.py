@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from podqos.model.pod import Pod, Workload
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of
 
-_ENDED = ("Succeeded", "Failed")
+ENDED = ("Succeeded", "Failed")
 
 
 class NodePod(Struct, frozen=True, gc=False):
@@ -31,7 +31,7 @@ def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[No
     ``named`` are names of pods known from elsewhere, as ``namespace/name`` or bare names: those that belong to the
     workload say how many pods it has and how they are called. Otherwise its replicas do.
     """
-    if workload.pod.status.phase in _ENDED:
+    if workload.pod.status.phase in ENDED:
         return
     owner = workload.pod.key
     for pod in _pods(workload, named):

@@ -19,8 +19,8 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.qos.cgroup import Level, pod_cgroups
 from podqos.qos.cgroup_settings import CgroupSettings
-from podqos.qos.classes import classify
-from podqos.qos.oom import OOMScore, oom_scores, pod_qos_class
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import OOMScore, oom_scores
 
 FIRST_PID = 1000
 """Of the model: small numbers belong to the machine."""
@@ -43,7 +43,7 @@ def container_processes(
     found = []
     next_pid = FIRST_PID
     for entry in snapshot.pods:
-        qos_class = pod_qos_class(entry.pod, classify(entry.pod, profile).qos_class)
+        qos_class = qos_class_of(entry.pod, profile)
         scores = {
             score.container: score for score in oom_scores(entry.pod, qos_class, settings.node_memory_bytes, profile)
         }

@@ -46,9 +46,9 @@ class _Directory:
 
     def owners(self, row: UsageRow) -> list[NodePod]:
         """Return the pods a row is about."""
-        for names, name_of in ((self._pods, _pod_name), (self._workloads, _workload_name)):
+        for names in (self._pods, self._workloads):
             found = names.get(row.pod, [])
-            different = sorted({name_of(entry) for entry in found})
+            different = sorted({entry.pod.key if names is self._pods else entry.workload for entry in found})
             if len(different) > 1:
                 raise InputError(f"{row.pod} can be several", where=row.where, fix=f"write {' or '.join(different)}")
             if found:
@@ -56,14 +56,6 @@ class _Directory:
         close = get_close_matches(row.pod, [*self._pods, *self._workloads], 1)
         fix = f"did you mean {close[0]}?" if close else "name a pod or workload of the input"
         raise InputError(f"there is no pod {row.pod}", where=row.where, fix=fix)
-
-
-def _pod_name(entry: NodePod) -> str:
-    return entry.pod.key
-
-
-def _workload_name(entry: NodePod) -> str:
-    return entry.workload
 
 
 def _container(row: UsageRow, pod: Pod) -> str:
@@ -88,15 +80,15 @@ def pod_usage(pod: Pod, rows: Mapping[str, UsageRow]) -> PodUsage:
 
 def _from_row(name: str, row: UsageRow) -> ContainerUsage:
     memory = row.memory if row.memory is not None else row.anon
-    page_table_bytes = _bytes(row.page_tables)
-    working_set_bytes = _bytes(memory)
+    page_table_bytes = _value(row.page_tables) or 0
+    working_set_bytes = _value(memory) or 0
     anon_bytes = max(0, working_set_bytes - page_table_bytes) if row.anon is None else row.anon.value
     return ContainerUsage(
         name=name,
         anon_bytes=anon_bytes,
         active_file_bytes=max(0, working_set_bytes - anon_bytes - page_table_bytes),
-        inactive_file_bytes=_bytes(row.inactive_file),
-        swap_bytes=_bytes(row.swap),
+        inactive_file_bytes=_value(row.inactive_file) or 0,
+        swap_bytes=_value(row.swap) or 0,
         page_table_bytes=page_table_bytes,
         processes=row.processes,
         is_measured=memory is not None,
@@ -120,10 +112,6 @@ def _stats(pod: Pod, containers: Iterable[ContainerUsage], rows: Mapping[str, Us
         memory=MemoryStats(working_set_bytes=sum(in_memory)) if in_memory else None,
         process_stats=ProcessStats(sum(usage.processes for usage in measured)),
     )
-
-
-def _bytes(amount: Quantity | None) -> int:
-    return 0 if amount is None else amount.value
 
 
 def _value(amount: Quantity | None) -> int | None:

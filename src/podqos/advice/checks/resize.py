@@ -15,8 +15,7 @@ from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.pod import PodStatus, QOSClass
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
+from podqos.qos.classes import classify, qos_class_of
 from podqos.wording import listed
 
 
@@ -44,7 +43,7 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
     profile = context.options.profile
     for resize in context.resizes:
         old = defaulted(resize.old)
-        before = pod_qos_class(old, classify(old, profile).qos_class)
+        before = qos_class_of(old, profile)
         view = View(resize.new, context)
         after = classify(replace(view.defaulted, status=PodStatus()), profile).qos_class
         if before is not after:

@@ -20,7 +20,7 @@ from podqos.qos.cgroup_paths import cgroup_uid, pod_path
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, MemoryQoS, SwapBehavior
 from podqos.qos.cgroup_tiers import tier_requests, tier_values
 from podqos.qos.cgroup_values import CgroupValues, Rule, Value, container_values, pod_values
-from podqos.qos.classes import classify
+from podqos.qos.classes import qos_class_of
 from podqos.qos.cpu import (
     milli_from_quota,
     milli_from_shares,
@@ -29,7 +29,7 @@ from podqos.qos.cpu import (
     shares_from_weight,
     weight_from_shares,
 )
-from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.qos.oom import oom_scores
 
 
 class MemoryQoSInput(msgspec.Struct, rename="camel"):
@@ -89,7 +89,7 @@ def _pod(question: PodInput) -> dict[str, object]:
     after_defaulting = defaulted(given)
     pod = after_defaulting if question.apply_defaults else given
     settings = _settings(question)
-    qos_class = pod_qos_class(pod, classify(pod).qos_class)
+    qos_class = qos_class_of(pod)
     paths = {
         driver: pod_path(cgroup_uid(pod), qos_class, msgspec.structs.replace(settings, cgroup_driver=driver))
         for driver in CgroupDriver

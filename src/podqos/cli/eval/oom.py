@@ -7,8 +7,8 @@ import msgspec
 from podqos.admission.defaulting import defaulted
 from podqos.cli.eval.qos import api_validation_errors
 from podqos.cli.eval.resources import pod_of
-from podqos.qos.classes import classify
-from podqos.qos.oom import oom_scores, pod_qos_class
+from podqos.qos.classes import qos_class_of
+from podqos.qos.oom import oom_scores
 
 
 def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the word of the interface
@@ -16,7 +16,7 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
     given = pod_of(input["pod"])
     after_defaulting = defaulted(given)
     pod = after_defaulting if input.get("applyDefaults") else given
-    qos_class = pod_qos_class(pod, classify(pod).qos_class)
+    qos_class = qos_class_of(pod)
     capacity = msgspec.convert(input["nodeMemoryCapacity"], int)
     return {
         "qosClass": qos_class,

@@ -14,7 +14,6 @@ from podqos.agent.reasons import OOMKill, OOMLevel, UnderPressure
 from podqos.eviction.grace import hard_grace_seconds
 from podqos.eviction.ranking import rank
 from podqos.eviction.signals import Signal
-from podqos.kernel.build import PAGE_BYTES
 from podqos.model.effective import pod_requests
 from podqos.model.resources import MEMORY
 from podqos.model.time_units import SECOND_US
@@ -22,11 +21,10 @@ from podqos.report.simulation.counterfactual_words import kubelet_in_time, savin
 from podqos.report.simulation.journal_words import is_kill, reasons, subject, verb
 from podqos.report.simulation.node_series import ShownNode, part_way
 from podqos.report.simulation.view import Kill, Saving
-from podqos.sim.node.recording import MOST_DECISIONS, Moment, SeenByKernel
+from podqos.sim.node.recording import MOST_DECISIONS, Moment
 from podqos.survival.counterfactual import Counterfactual
 from podqos.survival.kernel_counterfactual import KernelMoment, KernelPlace, kernel_counterfactuals
 from podqos.survival.kubelet_counterfactual import kubelet_counterfactuals, kubelet_place
-from podqos.survival.orders import OOMDomain
 from podqos.survival.outlook import outlook
 from podqos.survival.race import Race, winning_threshold_bytes
 
@@ -52,7 +50,7 @@ def counterfactuals(
     for entry, seen in _with_what_was_seen(entries, nodes):
         node = nodes[entry.node]
         if isinstance(entry.because, OOMKill):
-            found = None if seen is None else _by_kernel(entry, entry.because, seen, node)
+            found = None if seen is None else _by_kernel(entry, seen, node)
             yield entry, () if found is None else found.counterfactuals
         else:
             yield entry, _by_kubelet(entry, node)
@@ -60,17 +58,17 @@ def counterfactuals(
 
 def _with_what_was_seen(
     entries: Sequence[Entry], nodes: Mapping[str, ShownNode]
-) -> Iterator[tuple[Entry, SeenByKernel | None]]:
+) -> Iterator[tuple[Entry, KernelMoment | None]]:
     """Yield the kills with what the kernel saw before them; None for the kubelet's, and where nothing was recorded."""
     seen = {name: deque(node.record.kills) for name, node in nodes.items()}
     found = (entry for entry in entries if entry.node in nodes and is_kill(entry))
     for entry in islice(found, MOST_KILLS):
         left = seen[entry.node]
-        is_next = isinstance(entry.because, OOMKill) and left and left[0].time_us == entry.time_us
+        is_next = isinstance(entry.because, OOMKill) and left and left[0].now_us == entry.time_us
         yield entry, left.popleft() if is_next else None
 
 
-def _kill(entry: Entry, pod: str, node: ShownNode, seen: SeenByKernel | None) -> Kill:
+def _kill(entry: Entry, pod: str, node: ShownNode, seen: KernelMoment | None) -> Kill:
     because = entry.because
     kernel_at: int | None = None
     kubelet_at: int | None = None
@@ -80,7 +78,7 @@ def _kill(entry: Entry, pod: str, node: ShownNode, seen: SeenByKernel | None) ->
     if isinstance(because, OOMKill) and seen is not None:
         uid = node.record.pods[pod].metadata.uid
         kubelet_at = kubelet_place(seen.snapshot, node.ranking(Signal.MEMORY, hard=True), uid)
-        found = _by_kernel(entry, because, seen, node)
+        found = _by_kernel(entry, seen, node)
         if found is not None and found.place == 1:
             in_time = _in_time(entry, pod, node) if because.level is OOMLevel.NODE else ()
             kernel_at, savings = 1, (*(saving(each, By.KERNEL) for each in found.counterfactuals), *in_time)
@@ -112,13 +110,10 @@ def _by_kubelet(entry: Entry, node: ShownNode) -> tuple[Counterfactual, ...]:
     return kubelet_counterfactuals(moment, uid, node.surroundings(entry.pod))
 
 
-def _by_kernel(entry: Entry, because: OOMKill, seen: SeenByKernel, node: ShownNode) -> KernelPlace | None:
+def _by_kernel(entry: Entry, seen: KernelMoment, node: ShownNode) -> KernelPlace | None:
     assert entry.pod is not None
-    agent = node.settings.agent
-    domain = OOMDomain(because.total_pages * PAGE_BYTES, because.domain)
-    moment = KernelMoment(seen.snapshot, agent.cgroups, domain, agent.profile, seen.lacking_bytes, seen.withheld_bytes)
     victim = node.record.pods[entry.pod].metadata.uid, entry.container or ""
-    return kernel_counterfactuals(moment, victim, node.surroundings(entry.pod))
+    return kernel_counterfactuals(seen, victim, node.surroundings(entry.pod))
 
 
 # ---- a threshold that the kubelet would have met in time -------------------------------------------------------------

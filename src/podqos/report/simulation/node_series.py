@@ -71,9 +71,9 @@ def node_view(node: ShownNode, entries: Iterable[Entry], kill_times: set[int]) -
     record, moments = node.record, node.record.moments
     return NodeView(
         name=record.name,
-        memory_bytes=record.memory_bytes,
-        swap_bytes=record.swap_bytes,
-        cpu_milli=record.cpu_milli,
+        memory_bytes=record.spec.memory_bytes,
+        swap_bytes=record.spec.swap_bytes,
+        cpu_milli=record.spec.cpu_milli,
         kernel_min_bytes=node.settings.machine.watermarks.min_bytes,
         pods_limit_bytes=_pods_limit(node),
         thresholds=tuple(map(_worded, record.thresholds)),
@@ -82,7 +82,7 @@ def node_view(node: ShownNode, entries: Iterable[Entry], kill_times: set[int]) -
         free_bytes=tuple(max(0, moment.free_bytes) for moment in moments),
         system_bytes=tuple(moment.system_bytes for moment in moments),
         pods=tuple(pod_series(moments, node.pods)),
-        signals=tuple(signal_series(record, has_imagefs=node.settings.spec.imagefs is not None)),
+        signals=tuple(signal_series(record)),
         conditions=tuple(condition_spans(entries, record.name)),
         orders=tuple(_orders(node, kill_times)),
     )

@@ -13,6 +13,7 @@ from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList
+from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
 from podqos.report.simulation.journal_words import is_kill, line
 from podqos.report.simulation.kills import kills
@@ -23,7 +24,6 @@ from podqos.report.text.words import oom_rule
 from podqos.sim.node.recording import NodeRecord
 from podqos.sim.node.settings import SimNodeSettings, node_settings
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.replicas import class_of
 from podqos.sim.scenario.scenario import Scenario
 from podqos.sim.summary import first_pods, run_summary, workload_of
 
@@ -118,19 +118,19 @@ def _pods(
         order = sorted(record.pods.values(), key=lambda pod: _stacking(pod, scenario.profile))
         counts: Counter[QOSClass] = Counter()
         for pod in order:
-            qos_class = class_of(pod, scenario.profile)
+            qos_class = qos_class_of(pod, scenario.profile)
             colour = shade(qos_class, counts[qos_class])
             counts[qos_class] += 1
             yield _pod(pod, name, workload_of(pod.key, workloads) or pod.key, colour, settings[name])
 
 
 def _stacking(pod: Pod, profile: Profile) -> tuple[int, int, str]:
-    return _CLASSES.index(class_of(pod, profile)), -(pod.spec.priority or 0), pod.key
+    return _CLASSES.index(qos_class_of(pod, profile)), -(pod.spec.priority or 0), pod.key
 
 
 def _pod(pod: Pod, node: str, workload: str, colour: str, settings: SimNodeSettings) -> PodView:
     agent = settings.agent
-    qos_class = class_of(pod, agent.profile)
+    qos_class = qos_class_of(pod, agent.profile)
     memory_bytes = agent.cgroups.node_memory_bytes
     scores = {score.container: score for score in oom_scores(pod, qos_class, memory_bytes, agent.profile)}
     requests, limits = pod_requests(pod), pod_limits(pod)

@@ -7,8 +7,7 @@ those of all other nodes.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -49,9 +48,11 @@ class Fleet:
     def __init__(self, cluster: FleetOwner, is_watched: Callable[[str], bool]) -> None:
         self._cluster = cluster
         self._identities: dict[str, NodeIdentity] = {}
-        self._settings: dict[str, SimNodeSettings] = {}
-        self._nodes: dict[str, SimNode] = {}
-        self._idle: dict[str, IdleNode] = {}
+        self.settings: dict[str, SimNodeSettings] = {}
+        self.awake: dict[str, SimNode] = {}
+        """Those that are set up."""
+        self.idle: dict[str, IdleNode] = {}
+        """Those that are not."""
         self._initial_states = InitialStates(cluster.scenario, cluster.requests)
         self._learn()
         self.names: tuple[str, ...] = tuple(self._identities)
@@ -64,7 +65,7 @@ class Fleet:
             settings = node_settings(group.spec, scenario.profile, scenario.policy)
             for number in range(group.count):
                 name = group.name_of(number)
-                self._settings[name] = settings
+                self.settings[name] = settings
                 self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
     def _set_up(self, is_watched: Callable[[str], bool]) -> None:
@@ -79,88 +80,70 @@ class Fleet:
                 continue
             if name not in busy and not is_watched(name):
                 own = tuple(parts.get(name, ()))
-                initial = self._initial_states.of_idle(self._settings[name], own)
+                initial = self._initial_states.of_idle(self.settings[name], own)
                 if initial is not None:
-                    self._idle[name] = IdleNode(name, initial, own)
+                    self.idle[name] = IdleNode(name, initial, own)
                     continue
             self.add(name)
 
     # ---- who is there --------------------------------------------------------------------------------------------
 
-    def settings(self, name: str) -> SimNodeSettings:
-        """Return how a node is set up."""
-        return self._settings[name]
-
     def is_present(self, name: str) -> bool:
         """Whether a node is there, awake or not."""
-        return name in self._nodes or name in self._idle
-
-    def awake(self) -> Collection[SimNode]:
-        """Return the nodes that are set up."""
-        return self._nodes.values()
-
-    def idle(self) -> Collection[IdleNode]:
-        """Return the nodes that are not."""
-        return self._idle.values()
-
-    def initial_states(self) -> Iterator[tuple[InitialState, int]]:
-        """Yield the initial states of idle nodes, and how many have each."""
-        found = {id(node.initial): node.initial for node in self._idle.values()}
-        counts = Counter(id(node.initial) for node in self._idle.values())
-        yield from ((initial, counts[which]) for which, initial in found.items())
+        return name in self.awake or name in self.idle
 
     def numbered(self, index: int) -> tuple[SimNode, ...]:
         """Return the node with a number if it is awake; all of them for what concerns the cluster."""
         if index == CLUSTER:
-            return tuple(self._nodes.values())
-        node = self._nodes.get(self.names[index])
+            return tuple(self.awake.values())
+        node = self.awake.get(self.names[index])
         return () if node is None else (node,)
 
     def first_pods(self, workload: ScenarioWorkload) -> Iterator[tuple[int, str]]:
         """Yield the numbers of the pods that are there from the beginning, and their nodes, without idle ones."""
         places = workload.nodes or self.names
-        turns = [turn for turn, name in enumerate(places) if name not in self._idle]
+        turns = [turn for turn, name in enumerate(places) if name not in self.idle]
         for first in range(0, workload.replicas, len(places)):
             yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
 
     def get(self, name: str) -> SimNode | None:
         """Return a node, woken if need be; None if it is away."""
-        if name in self._idle:
+        if name in self.idle:
             self._wake(name)
-        return self._nodes.get(name)
+        return self.awake.get(name)
 
     def add(self, name: str) -> None:
         """Set a node up that is empty."""
-        self._nodes[name] = self._new(name, self._cluster.queue)
+        self.awake[name] = self._new(name, self._cluster.queue)
 
     def drop(self, name: str) -> None:
         """Forget a node that is gone."""
-        self._nodes.pop(name, None)
+        self.awake.pop(name, None)
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
         cluster = self._cluster
-        return SimNode(self._identities[name], self._settings[name], cluster.scenario.options, queue, cluster)
+        return SimNode(self._identities[name], self.settings[name], cluster.scenario.options, queue, cluster)
 
     # ---- idle and waking --------------------------------------------------------------------------------------
 
     def wake_all_with(self, workload: ScenarioWorkload) -> None:
         """Wake the nodes on which pods of a workload run."""
         workloads = self._cluster.scenario.workloads
-        for name, node in tuple(self._idle.items()):
+        for name, node in tuple(self.idle.items()):
             if any(workloads[part.workload] is workload for part in node.parts):
                 self._wake(name)
 
     def idle_pods(self) -> Iterator[tuple[Pod, str, Replica]]:
         """Yield the pods on idle nodes, and where they are."""
-        for node in self._idle.values():
+        for node in self.idle.values():
             yield from ((pod, node.name, replica) for pod, replica in self._pods(node))
 
     def _wake(self, name: str) -> None:
         """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
-        idle = self._idle.pop(name)
+        idle = self.idle.pop(name)
         queue = self._cluster.queue
         own = EventQueue(queue.until_us)
-        self._nodes[name] = node = self._new(name, own)
+        self.awake[name] = node = self._new(name, own)
         for pod, replica in self._pods(idle):
             self._cluster.know(pod, name, replica)
             node.report(PodBound(pod))
@@ -168,11 +151,8 @@ class Fleet:
         node.queue = queue
 
     def _pods(self, node: IdleNode) -> Iterator[tuple[Pod, Replica]]:
-        workloads = self._cluster.scenario.workloads
-        for part in node.parts:
-            workload = workloads[part.workload]
-            for number in part.numbers:
-                yield pod_of(workload, number), Replica(workload, number, (part.workload, number))
+        for replica in self._initial_states.replicas(node.parts):
+            yield pod_of(replica.workload, replica.number), replica
 
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
         """Yield what an idle node has to say."""

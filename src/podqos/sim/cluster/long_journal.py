@@ -28,8 +28,8 @@ class LongJournal(Sequence[Entry]):
     def __init__(self, written: list[Entry], fleet: Fleet) -> None:
         self._written = written
         self._fleet = fleet
-        self._idle = sorted(fleet.idle(), key=lambda node: node.name)
-        self._length = len(written) + sum(len(node.initial.lines) for node in self._idle)
+        self._idle = sorted(fleet.idle.values(), key=lambda node: node.name)
+        self._length = len(written) + sum(len(node.initial.written) for node in self._idle)
 
     def __len__(self) -> int:
         return self._length

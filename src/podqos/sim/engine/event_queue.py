@@ -17,7 +17,8 @@ CLUSTER = -1
 NEVER_US = 1 << 62
 
 MOST_AT_ONCE = 50_000_000
-"""So many things at one time are a mistake in the simulation, not a busy moment."""
+MOST_ON_A_NODE = 200_000
+"""So many things at one time, in all or on one node after the other, are a mistake in the simulation."""
 
 Action = Callable[[int], None]
 """Told the time."""
@@ -35,7 +36,7 @@ class EventPriority(IntEnum):
 class EventQueue:
     """What happens next."""
 
-    __slots__ = ("_at_once", "_heap", "_sequence", "done", "now_us", "reached", "until_us")
+    __slots__ = ("_at_once", "_began", "_heap", "_sequence", "_where", "done", "now_us", "reached", "until_us")
 
     def __init__(self, until_us: int) -> None:
         self.now_us = 0
@@ -46,7 +47,8 @@ class EventQueue:
         """The highest number of a node on which something has happened at the present time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
-        self._at_once = 0
+        self._at_once = self._began = 0
+        self._where = 0, CLUSTER
 
     def plan(self, time_us: int, node: int, priority: EventPriority, action: Action) -> None:
         """Let something happen at a time, unless that is after the end."""
@@ -68,8 +70,12 @@ class EventQueue:
             self.now_us, self.reached, self._at_once = time_us, node, 0
         else:
             self._at_once += 1
-            assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
             self.reached = max(self.reached, node)
+        if node != CLUSTER:
+            if (time_us, node) != self._where:
+                self._where, self._began = (time_us, node), self._at_once
+            assert self._at_once - self._began < MOST_ON_A_NODE, f"time stands still at {time_us} µs"
+        assert self._at_once < MOST_AT_ONCE, f"time stands still at {time_us} µs"
         self.done += 1
         action(time_us)
 

@@ -93,6 +93,22 @@ class Mark:
         self.is_armed = False
         self._gauge.marks.remove(self)
 
+    @staticmethod
+    def both_ways(gauge: Gauge, limit: int, planner: Planner, rose: Action, fell: Action) -> tuple[Mark, Mark]:
+        """Return a rising and a falling mark at more than ``limit`` whole units, each of which arms the other."""
+
+        def is_over(time_us: int) -> None:
+            falling.arm(time_us)
+            rose(time_us)
+
+        def is_under(time_us: int) -> None:
+            rising.arm(time_us)
+            fell(time_us)
+
+        rising, falling = Mark(gauge, planner, is_over), Mark(gauge, planner, is_under, is_rising=False)
+        rising.level = falling.level = (limit + 1) << FRACTION_BITS
+        return rising, falling
+
     def is_reached(self, time_us: int) -> bool:
         """Whether the gauge is at the level or beyond: at least there if rising, below it if falling."""
         amount = self._gauge.fine(time_us)

@@ -144,11 +144,7 @@ def _shared(world: NodeWorld) -> dict[str, Gauge]:
         limited = world.memory.groups.get(path)
         if limited is None or limited.level is not OOMLevel.POD:
             found[f"{_PIDS}{path}"] = supply.gauge
-    for name, filesystem in (
-        ("nodefs", world.disks.nodefs),
-        ("imagefs", world.disks.imagefs),
-        ("containerfs", world.disks.containerfs),
-    ):
+    for name, filesystem in world.disks.filesystems.items():
         found |= {f"{name}.{unit}": supply.gauge for unit, supply in filesystem.items()}
     found |= {"working set": world.working_set, "working set of pods": world.pods_working_set}
     found |= {_PIDS: world.pids.gauge, "cpu": world.cpu.wanted}
@@ -165,8 +161,7 @@ def _system_allocations(world: NodeWorld) -> Iterator[Allocation]:
     yield from world.memory.system.values()
     if world.cpu.system is not None:
         yield world.cpu.system
-    disks = world.disks
-    filesystems = {id(each): each for each in (disks.nodefs, disks.imagefs, disks.containerfs)}
+    filesystems = {id(each): each for each in world.disks.filesystems.values()}
     supplies = (supply for each in filesystems.values() for supply in each.values())
     for supply in (*supplies, world.pids):
         yield from (allocation for allocation, taker in supply.takers.items() if taker is None)

@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import Because
+from podqos.agent.journal import Entry
 from podqos.sim.idle.idle_bounds import IdleBounds, Load
 from podqos.sim.idle.peaks import Peaks
 from podqos.sim.idle.probe import Probe
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.world import NodeWorld
 from podqos.sim.node.would_evict import MemoryRequests
-from podqos.sim.scenario.replicas import name_of, pod_of
-from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
+from podqos.sim.scenario.replicas import Replica, name_of, pod_of
+from podqos.sim.scenario.scenario import Scenario
 
 
 class WorkloadPods(Struct, frozen=True, gc=False):
@@ -31,30 +30,21 @@ class WorkloadPods(Struct, frozen=True, gc=False):
     numbers: Sequence[int]
 
 
-class Line(Struct, frozen=True, gc=False):
-    """An entry of a journal without the names."""
-
-    time_us: int
-    kind: Kind
-    pod: int | None
-    """Its place among the node's pods."""
-    container: str | None
-    by: By | None
-    because: Because | None
-
-
 class InitialState(Struct, frozen=True):
     """The initial state of equal nodes with the same pods."""
 
-    lines: tuple[Line, ...]
+    written: tuple[Entry, ...]
+    """The journal of one of them."""
+    places: Mapping[str, int]
+    """By key: its pods, in the order in which they were bound."""
     world: NodeWorld
     """Such a node; its pods are idle."""
 
     def entries(self, node: str, keys: Sequence[str]) -> Iterator[Entry]:
         """Yield the journal of a node whose pods have these keys."""
-        for line in self.lines:
-            key = None if line.pod is None else keys[line.pod]
-            yield Entry(line.time_us, node, line.kind, key, line.container, line.by, line.because)
+        for entry in self.written:
+            key = None if entry.pod is None else keys[self.places[entry.pod]]
+            yield Entry(entry.time_us, node, entry.kind, key, entry.container, entry.by, entry.because)
 
 
 class InitialStates:
@@ -86,16 +76,16 @@ class InitialStates:
     def keys(self, parts: Sequence[WorkloadPods]) -> list[str]:
         """Return the keys of a node's pods, in the order in which they were bound."""
         return [
-            f"{workload.pod.metadata.namespace or 'default'}/{name_of(workload, number)}"
-            for workload, number in self.pods(parts)
+            f"{replica.workload.pod.metadata.namespace or 'default'}/{name_of(replica.workload, replica.number)}"
+            for replica in self.replicas(parts)
         ]
 
-    def pods(self, parts: Sequence[WorkloadPods]) -> Iterator[tuple[ScenarioWorkload, int]]:
-        """Yield workload and number of a node's pods, in the order in which they were bound."""
+    def replicas(self, parts: Sequence[WorkloadPods]) -> Iterator[Replica]:
+        """Yield where a node's pods come from, in the order in which they were bound."""
         for part in parts:
             workload = self._workloads[part.workload]
             for number in part.numbers:
-                yield workload, number
+                yield Replica(workload, number, (part.workload, number))
 
     def _kinds(self, part: WorkloadPods) -> tuple[int, ...]:
         """Return which of their workload's demands pods have; those that all have the same say so once."""
@@ -105,13 +95,13 @@ class InitialStates:
     def _probed(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
         probe = Probe(settings, self._requests)
         places: dict[str, int] = {}
-        for workload, number in self.pods(parts):
-            pod = pod_of(workload, number)
+        for replica in self.replicas(parts):
+            pod = pod_of(replica.workload, replica.number)
             places[pod.key] = len(places)
             probe.bind(pod, {})
         if not probe.settle():
             return None
-        return InitialState(tuple(_line(entry, places) for entry in probe.written), probe.node.world)
+        return InitialState(tuple(probe.written), places, probe.node.world)
 
     def _is_idle(
         self,
@@ -137,8 +127,3 @@ class InitialStates:
             workload = self._workloads[index]
             self._loads[make, index, kind] = bounds.load(pod_of(workload, 0), workload.demands[kind])
         return self._loads[make, index, kind]
-
-
-def _line(entry: Entry, places: Mapping[str, int]) -> Line:
-    pod = None if entry.pod is None else places[entry.pod]
-    return Line(entry.time_us, entry.kind, pod, entry.container, entry.by, entry.because)

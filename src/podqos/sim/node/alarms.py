@@ -6,13 +6,9 @@ remember nothing need not be run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import derive_containerfs
-from podqos.sim.engine.gauge import Gauge, Mark
+from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.resources import NodeResources
-from podqos.sim.node.supply import BYTES, INODES
 
 
 class Alarms:
@@ -25,7 +21,7 @@ class Alarms:
         self._marks: list[Mark] = []
         config = node.settings.agent.eviction
         derived = derive_containerfs(config.thresholds, config.layout)
-        sums = dict(self._gauges())
+        sums = node.signals()
         for threshold in (*derived.in_place, *derived.added):
             if threshold.signal in sums:
                 gauge, capacity = sums[threshold.signal]
@@ -46,18 +42,3 @@ class Alarms:
         """Say that a pass could see something from now on."""
         self.are_raised = True
         self._raised_us = now_us
-
-    def _gauges(self) -> Iterator[tuple[Signal, tuple[Gauge, int]]]:
-        node = self._node
-        yield Signal.MEMORY, (node.working_set, node.memory.machine.total_bytes)
-        limit = node.pods_limit_bytes
-        if limit is not None:
-            yield Signal.ALLOCATABLE_MEMORY, (node.pods_working_set, limit)
-        yield Signal.PID, (node.pids.gauge, node.pids.limit)
-        for space, inodes, filesystem in (
-            (Signal.NODEFS, Signal.NODEFS_INODES, node.disks.nodefs),
-            (Signal.IMAGEFS, Signal.IMAGEFS_INODES, node.disks.imagefs),
-            (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES, node.disks.containerfs),
-        ):
-            yield space, (filesystem[BYTES].gauge, filesystem[BYTES].limit)
-            yield inodes, (filesystem[INODES].gauge, filesystem[INODES].limit)

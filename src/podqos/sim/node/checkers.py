@@ -5,15 +5,10 @@ These are no tests of a story but of the simulation itself: they are run in test
 
 from __future__ import annotations
 
-from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import Stage
 from podqos.kernel.cgroup import ROOT
-from podqos.model.time_units import SECOND_US
 from podqos.sim.engine.gauge import FRACTION_BITS
 from podqos.sim.node.node import SimNode
-
-_MOST_STOPPING_US = 60 * SECOND_US
-"""Longer than a pod of the tests may take to stop."""
 
 
 def check_node(node: SimNode, now_us: int, *, settled: bool = True) -> None:
@@ -24,33 +19,6 @@ def check_node(node: SimNode, now_us: int, *, settled: bool = True) -> None:
     _who_ended_holds_nothing(node, now_us)
     if settled:
         _limits_hold(node, now_us)
-
-
-def check_journal(entries: list[Entry]) -> None:
-    """Hold what must be true of a whole journal: time never goes back, nobody is killed twice, who is evicted ends."""
-    last_us = 0
-    alive: dict[tuple[str, str | None], bool] = {}
-    evicted: dict[str, int] = {}
-    for entry in entries:
-        assert entry.time_us >= last_us, f"time goes back at {entry}"
-        last_us = entry.time_us
-        if entry.pod is None:
-            continue
-        if entry.kind is Kind.OOM_KILLED and entry.because is not None:
-            key = entry.pod, entry.container
-            if getattr(entry.because, "as_group", False):
-                assert alive.get(key, True), f"killed twice: {entry}"
-                alive[key] = False
-        elif entry.kind is Kind.RESTARTED:
-            alive[entry.pod, entry.container] = True
-        elif entry.kind is Kind.EVICTED:
-            assert entry.pod not in evicted, f"evicted twice: {entry}"
-            evicted[entry.pod] = entry.time_us
-        elif entry.kind is Kind.STOPPED:
-            evicted.pop(entry.pod, None)
-    is_lost = any(entry.kind is Kind.LOST for entry in entries)
-    late = [pod for pod, time_us in evicted.items() if last_us - time_us > _MOST_STOPPING_US and not is_lost]
-    assert not late, f"evicted and never stopped: {late}"
 
 
 def _memory_is_conserved(node: SimNode, now_us: int) -> None:
@@ -81,7 +49,7 @@ def _nothing_is_negative(node: SimNode, now_us: int) -> None:
         for want in (*container.memory, *container.disk.values()):
             assert want.fine(now_us) >= 0, f"{container.path} holds less than nothing"
             assert want.debt >= 0, f"{container.path} was given something back"
-    for filesystem in (world.disks.nodefs, world.disks.imagefs, world.disks.containerfs):
+    for filesystem in world.disks.filesystems.values():
         for supply in filesystem.values():
             assert supply.gauge.fine(now_us) >= 0, f"{supply.resource} is used less than not at all"
 

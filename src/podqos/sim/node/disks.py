@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from podqos.eviction.signals import CleanUp
 from podqos.model.stats import FsStats
 from podqos.sim.engine.gauge import FRACTION_BITS, Planner
@@ -23,6 +25,8 @@ class Disks:
         self.nodefs = supplies("nodefs", spec.nodefs)
         self.imagefs = self.nodefs if spec.imagefs is None else supplies("imagefs", spec.imagefs)
         self.containerfs = self.imagefs if spec.containerfs is None else supplies("containerfs", spec.containerfs)
+        self.filesystems = {"nodefs": self.nodefs, "imagefs": self.imagefs, "containerfs": self.containerfs}
+        """By name; one that is not apart is that which it is part of."""
         self._left = {CleanUp.CONTAINERS: spec.dead_container_bytes, CleanUp.IMAGES: spec.unused_image_bytes}
         for what, size_bytes in self._left.items():
             self._of(what).gauge.change(0, size_bytes << FRACTION_BITS, 0)
@@ -35,11 +39,12 @@ class Disks:
         supply.eased(time_us)
         return size_bytes
 
-    def stats(self, which: dict[str, Supply], time_us: int) -> FsStats:
+    def stats(self, which: dict[str, Supply], time_us: int, time: datetime) -> FsStats:
         """Return the figures of one filesystem as the kubelet reports them."""
         space, inodes = which[BYTES], which[INODES]
         used, taken = space.used(time_us), inodes.used(time_us)
         return FsStats(
+            time,
             available_bytes=space.limit - used,
             capacity_bytes=space.limit,
             used_bytes=used,

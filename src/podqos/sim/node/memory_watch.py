@@ -13,7 +13,7 @@ from podqos.agent.commands import MemoryLevel
 from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.sim.engine.event_queue import Action
-from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.engine.gauge import Gauge, Mark, Planner
 
 
 class MemoryWatch:
@@ -23,7 +23,7 @@ class MemoryWatch:
         """``tells_of_falls``: cgroup v1 tells of both directions, ``memory.high`` of v2 of one."""
         self._planner = planner
         self._crossed = crossed
-        self._tells_of_falls = tells_of_falls
+        self._fell = crossed if tells_of_falls else lambda _: None
         self._marks: list[Mark] = []
 
     @property
@@ -41,19 +41,9 @@ class MemoryWatch:
                 self._add(level, *sources[level.signal], now_us)
 
     def _add(self, level: MemoryLevel, usage: Gauge, available_bytes: int, now_us: int) -> None:
-        def rose(time_us: int) -> None:
-            falling.arm(time_us)
-            self._crossed(time_us)
-
-        def fell(time_us: int) -> None:
-            rising.arm(time_us)
-            if self._tells_of_falls:
-                self._crossed(time_us)
-
-        rising, falling = Mark(usage, self._planner, rose), Mark(usage, self._planner, fell, is_rising=False)
         # Whole pages are counted: what the agent sees then, every part of it rounded down, is below the level.
         most_bytes = usage.at(now_us) + available_bytes - level.below_bytes + PAGE_BYTES
-        rising.level = falling.level = (most_bytes + 1) << FRACTION_BITS
+        rising, falling = Mark.both_ways(usage, most_bytes, self._planner, self._crossed, self._fell)
         is_below = rising.is_reached(now_us)
         (falling if is_below and not level.tell_if_below else rising).arm(now_us)
         self._marks += (rising, falling)

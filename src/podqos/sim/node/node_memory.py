@@ -147,6 +147,10 @@ class NodeMemory:
         want = self.system.get(kind)
         return 0 if want is None else want.at(time_us)
 
+    def system_working_set_bytes(self, time_us: int) -> int:
+        """Return the working set outside of pods."""
+        return self.system_bytes(Kind.ANON, time_us) + self.system_bytes(Kind.ACTIVE_FILE, time_us)
+
     def members(self, group: MemoryGroup) -> Collection[SimContainer]:
         """Return the running containers whose memory is charged to a cgroup."""
         if group.parent is None:
@@ -189,18 +193,8 @@ class NodeMemory:
     def _reclaim(self, group: MemoryGroup, time_us: int, lacking_bytes: int) -> int:
         memory = self._laid_out(time_us)
         gainable = reclaimable_bytes(memory, group.path)
-        return self._gain(memory, group.path, time_us, lacking_bytes + max(LEAST_BATCH_BYTES, gainable // 16))
-
-    def _gain(self, memory: Memory, path: str, time_us: int, wanted_bytes: int) -> int:
-        """Take back what there is of so much, and return how much that was."""
-        taken = reclaim(memory, path, wanted_bytes)
-        gained = self._take(taken, time_us)
-        if gained < _THRASHING_BYTES:
-            for each in taken:
-                allocation = None if each.kind is Kind.ANON else self._want(each)
-                if allocation is not None:
-                    allocation.pause(time_us, _THRASHING_US)
-        return gained
+        batch = max(LEAST_BATCH_BYTES, gainable // 16)
+        return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
 
     def _kswapd(self, time_us: int) -> None:
         """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
@@ -209,7 +203,7 @@ class NodeMemory:
         marks = self.machine.watermarks
         memory = self._laid_out(time_us)
         wanted = max(LEAST_BATCH_BYTES, marks.high_bytes - memory.free_bytes)
-        self._gain(memory, ROOT, time_us, wanted)
+        self._take(reclaim(memory, ROOT, wanted), time_us)
         if not self._low.is_reached(time_us):
             self._low.arm(time_us)
 
@@ -229,12 +223,15 @@ class NodeMemory:
         return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
 
     def _take(self, taken: Iterable[Taken], time_us: int) -> int:
-        gained = 0
-        for each in taken:
-            want = self._want(each)
-            if want is not None:
-                want.take(time_us, each.size_bytes)
-                gained += each.size_bytes
+        """Take memory back, and let page cache pause of which hardly any is left; return how many bytes that gains."""
+        found = [(each, want) for each in taken if (want := self._want(each)) is not None]
+        for each, want in found:
+            want.take(time_us, each.size_bytes)
+        gained = sum(each.size_bytes for each, _ in found)
+        if gained < _THRASHING_BYTES:
+            for each, want in found:
+                if each.kind is not Kind.ANON:
+                    want.pause(time_us, _THRASHING_US)
         return gained
 
     def _want(self, taken: Taken) -> Allocation | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.reasons import OOMKill, WouldEvict
@@ -23,15 +24,12 @@ from podqos.sim.node.pods import SimContainer
 _LEAST_POINTS = -(1 << 62)
 
 
-class Killed:
+class Killed(Struct, frozen=True):
     """One kill: which container it hits, whether that has ended, and the reasons."""
 
-    __slots__ = ("because", "container", "has_ended")
-
-    def __init__(self, container: SimContainer, because: OOMKill, *, has_ended: bool) -> None:
-        self.container = container
-        self.because = because
-        self.has_ended = has_ended
+    container: SimContainer
+    because: OOMKill
+    has_ended: bool
 
 
 def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None) -> Killed | None:

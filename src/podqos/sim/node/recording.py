@@ -13,13 +13,13 @@ from functools import partial
 
 from msgspec import Struct, field
 
-from podqos.agent.journal import Entry
-from podqos.agent.journal import Kind as Happened
+from podqos.agent.journal import Entry, Kind
 from podqos.agent.state import AgentState
-from podqos.eviction.observation import observe
+from podqos.eviction.observation import SignalObservation, observe
 from podqos.eviction.signals import Signal
+from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cpu import CORE_NANO
-from podqos.kernel.memcg import Kind
+from podqos.kernel.memcg import oom_total_pages
 from podqos.model.pod import Pod
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats, PodReference, PodStats
@@ -28,10 +28,15 @@ from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.node import SimNode
 from podqos.sim.node.oom_kill import cuts
 from podqos.sim.node.pods import SimContainer, SimPod
+from podqos.sim.node.resources import left_of
 from podqos.sim.node.statistics import pod_stats, working_set_bytes
-from podqos.sim.node.supply import BYTES, INODES
+from podqos.sim.scenario.scenario import MachineSpec
+from podqos.survival.kernel_counterfactual import KernelMoment
 from podqos.survival.kubelet_counterfactual import KubeletMoment
+from podqos.survival.orders import OOMDomain
 
+_DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
+"""What is configured for these does not count: they follow other filesystems."""
 MOST_DECISIONS = 200
 """Of a node's evictions, and of its kills, so many are kept with what was decided on."""
 
@@ -48,36 +53,12 @@ class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
     """As configured: ``memory.available < 100Mi``. Reports fill it in."""
 
 
-class FilesystemMoment(Struct, frozen=True, gc=False):
-    """A filesystem at a moment."""
-
-    used_bytes: int
-    capacity_bytes: int
-    inodes_used: int
-    inodes: int
-
-
 class PodMoment(Struct, frozen=True, gc=False):
     """A pod at a moment."""
 
     containers: tuple[ContainerUsage, ...]
     cpu_wanted_milli: int = 0
     cpu_granted_milli: int = 0
-
-    @property
-    def anon_bytes(self) -> int:
-        """Private memory."""
-        return sum(container.anon_bytes for container in self.containers)
-
-    @property
-    def active_file_bytes(self) -> int:
-        """Page cache in use."""
-        return sum(container.active_file_bytes for container in self.containers)
-
-    @property
-    def inactive_file_bytes(self) -> int:
-        """Page cache out of use."""
-        return sum(container.inactive_file_bytes for container in self.containers)
 
 
 class Moment(Struct, frozen=True, gc=False):
@@ -91,47 +72,29 @@ class Moment(Struct, frozen=True, gc=False):
     """Working set outside of pods."""
     pods: dict[str, PodMoment]
     """By key, those that run."""
-    nodefs: FilesystemMoment
-    imagefs: FilesystemMoment
-    processes: int
-    conditions: tuple[str, ...]
-    swap_used_bytes: int = 0
-
-
-class SeenByKernel(Struct, frozen=True, gc=False):
-    """A node as the kernel saw it before a kill."""
-
-    time_us: int
-    snapshot: Snapshot
-    lacking_bytes: int
-    """What had to become free."""
-    withheld_bytes: dict[tuple[str, str], int]
-    """By uid and container: what it wanted at once and had not got yet."""
+    left: dict[Signal, SignalObservation]
 
 
 class NodeRecord(Struct):
     """A node over time."""
 
     name: str
-    memory_bytes: int
-    swap_bytes: int
-    cpu_milli: int
-    max_pids: int
+    spec: MachineSpec
     thresholds: tuple[ThresholdLine, ...]
-    pods: dict[str, Pod]
+    pods: dict[str, Pod] = field(default_factory=dict)
     """By key: all that ever ran here."""
-    moments: list[Moment]
-    pinned: set[int]
+    moments: list[Moment] = field(default_factory=list)
+    pinned: set[int] = field(default_factory=set)
     """Times at which something was written into the journal."""
     is_thinned: bool = False
     evictions: dict[int, KubeletMoment] = field(default_factory=dict)
     """By time: the passes in which the kubelet evicted."""
-    kills: list[SeenByKernel] = field(default_factory=list)
+    kills: list[KernelMoment] = field(default_factory=list)
     """One for each kill by the kernel, in their order."""
 
     def snapshot(self, moment: Moment) -> Snapshot:
         """Return the node at a moment, as both kill orders want it (``survival.orders``)."""
-        node = NodeUsage(self.memory_bytes, self.swap_bytes, self.name, moment.system_bytes)
+        node = _machine(self.spec, self.name, moment.system_bytes)
         return Snapshot(node, tuple(_usage(self.pods[key], pod) for key, pod in moment.pods.items()))
 
 
@@ -183,7 +146,7 @@ class Recorder:
             self._changed[node.name] = node, now_us
             if written:
                 record.pinned.add(now_us)
-        evicted = any(entry.kind is Happened.EVICTED and entry.node == node.name for entry in written)
+        evicted = any(entry.kind is Kind.EVICTED and entry.node == node.name for entry in written)
         before = self._states.get(node.name)
         if evicted and before is not None and node.looks and len(record.evictions) < MOST_DECISIONS:
             first, *second = map(observe, node.looks)
@@ -219,18 +182,7 @@ class Recorder:
     def _record(self, node: SimNode) -> NodeRecord:
         record = self._records.get(node.name)
         if record is None:
-            spec = node.settings.spec
-            record = self._records[node.name] = NodeRecord(
-                name=node.name,
-                memory_bytes=spec.memory_bytes,
-                swap_bytes=spec.swap_bytes,
-                cpu_milli=spec.cpu_milli,
-                max_pids=spec.max_pids,
-                thresholds=_lines(node),
-                pods={},
-                moments=[],
-                pinned=set(),
-            )
+            record = self._records[node.name] = NodeRecord(node.name, node.settings.spec, _lines(node))
         return record
 
     def _thin(self, record: NodeRecord) -> None:
@@ -254,27 +206,20 @@ def moment_of(node: SimNode, now_us: int) -> Moment:
     world, memory = node.world, node.world.memory
     shares = world.cpu.shares(now_us) if world.cpu.running else {}
     granted = {path: share.granted_nano // CORE_NANO for path, share in shares.items()}
-    system = memory.system_bytes(Kind.ANON, now_us) + memory.system_bytes(Kind.ACTIVE_FILE, now_us)
     return Moment(
         time_us=now_us,
         free_bytes=memory.free_bytes(now_us),
         available_bytes=memory.machine.total_bytes - working_set_bytes(world, now_us),
-        system_bytes=system,
+        system_bytes=memory.system_working_set_bytes(now_us),
         pods={pod.key: _pod(pod, granted, now_us) for pod in world.pods.values() if not pod.is_gone},
-        nodefs=_filesystem(node, "nodefs", now_us),
-        imagefs=_filesystem(node, "imagefs", now_us),
-        processes=world.pids.used(now_us),
-        conditions=tuple(condition.value for condition in node.state.manager.conditions),
-        swap_used_bytes=memory.swap_used_bytes(),
+        left=left_of(world.signals(), now_us),
     )
 
 
-def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKernel:
+def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> KernelMoment:
     """Return how the kernel sees a node whose pods, or some of them, are out of memory."""
-    world, spec = node.world, node.settings.spec
-    memory = world.memory
+    world, memory = node.world, node.world.memory
     lacking = cuts(memory.members(group), group, now_us)
-    system = memory.system_bytes(Kind.ANON, now_us) + memory.system_bytes(Kind.ACTIVE_FILE, now_us)
     pods = tuple(
         PodUsage(
             pod.pod,
@@ -284,46 +229,42 @@ def _seen_by_kernel(node: SimNode, group: MemoryGroup, now_us: int) -> SeenByKer
         for pod in world.pods.values()
         if not pod.is_gone
     )
-    usage = NodeUsage(spec.memory_bytes, spec.swap_bytes, node.name, system)
+    usage = _machine(node.settings.spec, node.name, memory.system_working_set_bytes(now_us))
     withheld = {
         (pod.uid, each.name): lacking[each.path]
         for pod in world.pods.values()
         for each in pod.running
         if each.path in lacking
     }
-    return SeenByKernel(now_us, Snapshot(usage, pods), group.excess_bytes(now_us), withheld)
+    agent = node.settings.agent
+    return KernelMoment(
+        Snapshot(usage, pods),
+        agent.cgroups,
+        OOMDomain(oom_total_pages(memory.machine, group.settings) * PAGE_BYTES, group.path),
+        agent.profile,
+        group.excess_bytes(now_us),
+        withheld,
+        now_us,
+    )
 
 
 def _lines(node: SimNode) -> tuple[ThresholdLine, ...]:
-    spec = node.settings.spec
-    imagefs = spec.imagefs or spec.nodefs
-    capacities = {
-        Signal.MEMORY: spec.memory_bytes,
-        Signal.ALLOCATABLE_MEMORY: node.world.pods_limit_bytes,
-        Signal.NODEFS: spec.nodefs.capacity_bytes,
-        Signal.NODEFS_INODES: spec.nodefs.inodes,
-        Signal.IMAGEFS: imagefs.capacity_bytes,
-        Signal.IMAGEFS_INODES: imagefs.inodes,
-        Signal.PID: spec.max_pids,
-    }
+    signals = node.world.signals()
     return tuple(
         ThresholdLine(
             threshold.signal,
             threshold.is_hard,
-            threshold.amount(capacity).value,
+            threshold.amount(signals[threshold.signal][1]).value,
             threshold.grace_period_ns // SECOND_NS,
             statement="",
         )
         for threshold in node.settings.agent.eviction.thresholds
-        if (capacity := capacities.get(threshold.signal)) is not None
+        if threshold.signal in signals and threshold.signal not in _DERIVED
     )
 
 
-def _filesystem(node: SimNode, name: str, now_us: int) -> FilesystemMoment:
-    disks = node.world.disks
-    which = disks.nodefs if name == "nodefs" else disks.imagefs
-    space, inodes = which[BYTES], which[INODES]
-    return FilesystemMoment(space.used(now_us), space.limit, inodes.used(now_us), inodes.limit)
+def _machine(spec: MachineSpec, name: str, system_bytes: int) -> NodeUsage:
+    return NodeUsage(spec.memory_bytes, spec.swap_bytes, name, system_bytes)
 
 
 def _pod(pod: SimPod, granted: dict[str, int], now_us: int) -> PodMoment:

@@ -18,8 +18,16 @@ from podqos.sim.node.node_memory import NodeMemory, OutOfMemory
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.settings import SimNodeSettings
-from podqos.sim.node.supply import PIDS, Supply, Taker
+from podqos.sim.node.supply import BYTES, INODES, PIDS, Supply, Taker
 from podqos.sim.node.throttling import NodeCpu
+
+Gauges = dict[Signal, tuple[Gauge, int]]
+"""By signal: what is in use, and how much there is."""
+
+
+def left_of(gauges: Gauges, now_us: int) -> dict[Signal, SignalObservation]:
+    """Return what is left."""
+    return {signal: SignalObservation(most - gauge.at(now_us), most) for signal, (gauge, most) in gauges.items()}
 
 
 class NodeResources:
@@ -57,11 +65,21 @@ class NodeResources:
 
     def memory_signals(self) -> dict[Signal, SignalObservation]:
         """Return what of memory is available now, to the byte."""
-        now_us, total_bytes, limit_bytes = self.owner.now_us, self.memory.machine.total_bytes, self.pods_limit_bytes
-        found = {Signal.MEMORY: SignalObservation(total_bytes - self.working_set.at(now_us), total_bytes)}
+        return left_of(self._memory_gauges(), self.owner.now_us)
+
+    def signals(self) -> Gauges:
+        """Return everything that an eviction threshold can be about."""
+        found = self._memory_gauges() | {Signal.PID: (self.pids.gauge, self.pids.limit)}
+        for name, filesystem in self.disks.filesystems.items():
+            for unit, what in ((BYTES, "available"), (INODES, "inodesFree")):
+                found[Signal(f"{name}.{what}")] = filesystem[unit].gauge, filesystem[unit].limit
+        return found
+
+    def _memory_gauges(self) -> Gauges:
+        found = {Signal.MEMORY: (self.working_set, self.memory.machine.total_bytes)}
+        limit_bytes = self.pods_limit_bytes
         if limit_bytes is not None:
-            left = limit_bytes - self.pods_working_set.at(now_us)
-            found[Signal.ALLOCATABLE_MEMORY] = SignalObservation(left, limit_bytes)
+            found[Signal.ALLOCATABLE_MEMORY] = self.pods_working_set, limit_bytes
         return found
 
     def refused(self, supply: Supply, want: Allocation, taker: Taker | None, now_us: int) -> None:

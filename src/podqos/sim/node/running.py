@@ -52,7 +52,7 @@ def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
     del world.memory.running[container.path]
     for want in container.memory:
         want.end(now_us)
-    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+    if _can_be_taken_back(world, container):
         world.memory.reclaimable -= 1
     container.anon = container.active_file = container.inactive_file = None
     container.tmpfs = []
@@ -128,17 +128,18 @@ def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) ->
     demand, plan = container.demand, world.owner.plan
     charged = list(_limited(container))
     counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
-    if not _is_nothing(demand.anon_bytes):
-        container.anon = Allocation(demand.anon_bytes, counted, plan, now_us)
-    if not _is_nothing(demand.active_file_bytes):
-        container.active_file = Allocation(demand.active_file_bytes, counted, plan, now_us)
-    if not _is_nothing(demand.inactive_file_bytes):
-        container.inactive_file = Allocation(demand.inactive_file_bytes, charged, plan, now_us)
+
+    def held(curve: Curve, gauges: list[Gauge]) -> Allocation | None:
+        return None if _is_nothing(curve) else Allocation(curve, gauges, plan, now_us)
+
+    container.anon = held(demand.anon_bytes, counted)
+    container.active_file = held(demand.active_file_bytes, counted)
+    container.inactive_file = held(demand.inactive_file_bytes, charged)
     for name, volume in demand.volumes.items():
         if _is_in_memory(container, name) and not _is_nothing(volume.used_bytes):
             limits = container.pod.local_limits.get((container.name, f"volume/{name}"), ())
             container.tmpfs.append(Allocation(volume.used_bytes, [*counted, *limits], plan, now_us))
-    if container.active_file is not None or container.inactive_file is not None or _may_swap(world, container):
+    if _can_be_taken_back(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
 
@@ -158,25 +159,25 @@ def _limited(container: SimContainer) -> Iterator[Gauge]:
             yield group.gauge
 
 
-def _may_swap(world: NodeResources, container: SimContainer) -> bool:
-    return world.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
+def _can_be_taken_back(world: NodeResources, container: SimContainer) -> bool:
+    """Whether a container holds page cache, or may be swapped out."""
+    may_swap = world.memory.machine.swap_bytes > 0 and container.groups[0].settings.swap_max_bytes != 0
+    return container.active_file is not None or container.inactive_file is not None or may_swap
 
 
 def _disk_curves(world: NodeResources, container: SimContainer) -> Iterator[tuple[str, str, Curve, Supply]]:
     demand, disks = container.demand, world.disks
     found = [
-        ("rootfs", BYTES, demand.rootfs_bytes, disks.containerfs),
-        ("rootfs", INODES, demand.rootfs_inodes, disks.containerfs),
-        ("logs", BYTES, demand.logs_bytes, disks.nodefs),
-        ("logs", INODES, demand.logs_inodes, disks.nodefs),
+        ("rootfs", disks.containerfs, demand.rootfs_bytes, demand.rootfs_inodes),
+        ("logs", disks.nodefs, demand.logs_bytes, demand.logs_inodes),
     ]
     for name, volume in demand.volumes.items():
         if not _is_in_memory(container, name):
-            found.append((f"volume/{name}", BYTES, volume.used_bytes, disks.nodefs))
-            found.append((f"volume/{name}", INODES, volume.inodes, disks.nodefs))
-    for what, unit, curve, filesystem in found:
-        if not _is_nothing(curve):
-            yield what, unit, curve, filesystem[unit]
+            found.append((f"volume/{name}", disks.nodefs, volume.used_bytes, volume.inodes))
+    for what, filesystem, size, inodes in found:
+        for unit, curve in ((BYTES, size), (INODES, inodes)):
+            if not _is_nothing(curve):
+                yield what, unit, curve, filesystem[unit]
 
 
 def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> None:

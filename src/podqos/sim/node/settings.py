@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -75,11 +73,8 @@ def capacity_of(spec: MachineSpec) -> ResourceList:
 
 
 def _machine(spec: MachineSpec) -> Machine:
-    version: Literal[1, 2] = spec.cgroup_version
-    usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=version)
-    if spec.watermarks is None:
-        return usual
-    return Machine(spec.memory_bytes, spec.watermarks, spec.swap_bytes, version)
+    usual = machine(spec.memory_bytes, swap_bytes=spec.swap_bytes, cgroup_version=spec.cgroup_version)
+    return usual if spec.watermarks is None else replace(usual, watermarks=spec.watermarks)
 
 
 def _cgroups(spec: MachineSpec, profile: Profile) -> CgroupSettings:

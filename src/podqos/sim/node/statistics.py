@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
-from podqos.kernel.memcg import Kind
 from podqos.model.stats import (
     SYSTEM_CONTAINER_PODS,
     ContainerStats,
@@ -38,27 +37,26 @@ def summary(world: NodeResources, time_us: int) -> Summary:
 def working_set_bytes(world: NodeResources, time_us: int) -> int:
     """Return the working set of the whole node."""
     memory = world.memory
-    system = memory.system_bytes(Kind.ANON, time_us) + memory.system_bytes(Kind.ACTIVE_FILE, time_us)
-    return system + sum(container.working_set_bytes(time_us) for container in memory.running.values())
+    pods = sum(container.working_set_bytes(time_us) for container in memory.running.values())
+    return memory.system_working_set_bytes(time_us) + pods
 
 
 def _node(world: NodeResources, time_us: int, time: datetime) -> NodeStats:
     memory, disks = world.memory, world.disks
     total_bytes = memory.machine.total_bytes
     used = working_set_bytes(world, time_us)
-    pods = sum(container.working_set_bytes(time_us) for container in memory.running.values())
+    pods = used - memory.system_working_set_bytes(time_us)
     limit = world.pods_limit_bytes
     rest = () if limit is None else (_memory(limit, pods, pods, pods, time),)
     swap = memory.machine.swap_bytes
-    node_fs = _timed(disks.stats(disks.nodefs, time_us), time)
     return NodeStats(
         node_name=world.name,
         system_containers=tuple(ContainerStats(SYSTEM_CONTAINER_PODS, stats) for stats in rest),
         memory=_memory(total_bytes, used, memory.usage.at(time_us), memory.anon_bytes(time_us), time),
-        fs=node_fs,
+        fs=disks.stats(disks.nodefs, time_us, time),
         runtime=RuntimeStats(
-            image_fs=_timed(disks.stats(disks.imagefs, time_us), time),
-            container_fs=_timed(disks.stats(disks.containerfs, time_us), time),
+            image_fs=disks.stats(disks.imagefs, time_us, time),
+            container_fs=disks.stats(disks.containerfs, time_us, time),
         ),
         rlimit=RlimitStats(time, world.pids.limit, world.pids.used(time_us)),
         swap=SwapStats(swap - memory.swap_used_bytes(), memory.swap_used_bytes()) if swap else None,
@@ -72,18 +70,6 @@ def _memory(capacity: int, working_set: int, usage: int, anon: int, time: dateti
         usage_bytes=usage,
         working_set_bytes=working_set,
         rss_bytes=anon,
-    )
-
-
-def _timed(stats: FsStats, time: datetime) -> FsStats:
-    return FsStats(
-        time,
-        stats.available_bytes,
-        stats.capacity_bytes,
-        stats.used_bytes,
-        stats.inodes_free,
-        stats.inodes,
-        stats.inodes_used,
     )
 
 

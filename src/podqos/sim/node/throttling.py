@@ -12,7 +12,7 @@ from podqos.agent.reasons import CPUThrottled, ThrottledBy
 from podqos.kernel.cpu import CORE_NANO, CpuBound, CpuGroup, CpuShare, cpu_shares
 from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.event_queue import Action, EventPriority
-from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
+from podqos.sim.engine.gauge import Gauge, Mark, Planner
 from podqos.sim.node.cgroup_readings import CpuSettings
 from podqos.sim.node.pods import SimContainer
 
@@ -44,7 +44,7 @@ class NodeCpu:
         self._note = note
         self._bounds: dict[str, ThrottledBy] = {}
         self._looks_at_us = -1
-        _watch(self.wanted, cpu_milli, planner, self.look)
+        self._watch(self.wanted, cpu_milli)
 
     # ---- cgroups and containers ----------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class NodeCpu:
             own = Gauge()
             own.since_us = now_us
             gauges.append(own)
-            _watch(own, setting.quota_milli, self._planner, self.look)
+            self._watch(own, setting.quota_milli)
         container.cpu = Allocation(container.demand.cpu_milli, gauges, self._noticing, now_us)
         self.running[container.path] = container
         self.look(now_us)
@@ -84,6 +84,11 @@ class NodeCpu:
         del self.running[container.path]
         self._bounds.pop(container.path, None)
         self.look(now_us)
+
+    def _watch(self, gauge: Gauge, limit: int) -> None:
+        """Look whenever a gauge passes a limit, upwards or downwards."""
+        rising, _ = Mark.both_ways(gauge, limit, self._planner, self.look, self.look)
+        rising.is_armed = True
 
     def _noticing(self, time_us: int, priority: EventPriority, action: Action) -> None:
         """Plan the next bend of a demand, and a look at what it means."""
@@ -153,20 +158,3 @@ class NodeCpu:
                 if setting is not None and setting.quota_milli is not None and wanted > setting.quota_milli:
                     return True
         return False
-
-
-def _watch(gauge: Gauge, limit: int, planner: Planner, action: Action) -> None:
-    """Watch a gauge pass a limit upwards and downwards; each mark arms the other."""
-
-    def rose(now_us: int) -> None:
-        falling.arm(now_us)
-        action(now_us)
-
-    def fell(now_us: int) -> None:
-        rising.arm(now_us)
-        action(now_us)
-
-    rising = Mark(gauge, planner, rose)
-    falling = Mark(gauge, planner, fell, is_rising=False)
-    rising.level = falling.level = (limit + 1) << FRACTION_BITS
-    rising.is_armed = True

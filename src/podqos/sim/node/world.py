@@ -158,7 +158,7 @@ class NodeWorld(NodeResources):
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
-        after_us = min(self._options.stop_us, grace_seconds * SECOND_US)
+        after_us = min(self._options.container_stop_us, grace_seconds * SECOND_US)
         return self._later(after_us, lambda: self._stopped(stopping))
 
     def _stopped(self, pod: SimPod) -> Sequence[Event]:

@@ -8,12 +8,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.model.node import TAINT_UNREACHABLE, Node
-from podqos.model.pod import Pod, QOSClass, Toleration, Workload
+from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
 from podqos.placement.taints import NO_EXECUTE
 from podqos.placement.workloads import DAEMON_SET, POD, pods_of
-from podqos.qos.classes import classify
-from podqos.qos.oom import pod_qos_class
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _DEFAULT_TOLERATION_SECONDS = 300
@@ -88,11 +86,6 @@ def named(pod: Pod, name: str) -> Pod:
     """Return a pod under a name, with a uid of its own."""
     namespace = pod.metadata.namespace or "default"
     return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=f"{namespace}_{name}"))
-
-
-def class_of(pod: Pod, profile: Profile) -> QOSClass:
-    """Return the class of a pod: as its status says, else as it is stated."""
-    return pod_qos_class(pod, classify(pod, profile).qos_class)
 
 
 def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:

@@ -135,7 +135,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """From the decision to start a container until it runs. What arrives at 0 runs already when the scenario begins."""
     clean_up_us: int = 0
     """From the end of a pod's containers until nothing of it is left on the node."""
-    stop_us: int = 0
+    container_stop_us: int = 0
     """How long a container takes to end when it is asked to; at most its grace period."""
     status_update_us: int | None = None
     """How often a node reports its conditions; None is what its kubelet's configuration says (10 s)."""

@@ -6,6 +6,8 @@ Schema of them, docstrings included. What the fields mean for a run is worked ou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec import Struct, field
 
 from podqos.errors import InputError
@@ -21,6 +23,7 @@ from podqos.model.kubelet_ignored import Ignored
 from podqos.model.node import Taint
 from podqos.model.quantity import ZERO, Quantity
 from podqos.sim.scenario_format.shape_document import Duration, Shape, converted, read_duration, read_shape
+from podqos.sim.scenario_format.shape_text import Unit
 
 API_VERSION = "podqos.dev/v1alpha1"
 KIND = "Scenario"
@@ -255,6 +258,18 @@ class ScenarioDocument(_Part, frozen=True):
     kind: str = ""
     metadata: Metadata = Metadata()
     spec: ScenarioSpec = ScenarioSpec()
+
+
+def demands(part: DemandPart | SystemPart) -> Iterator[tuple[str, str, Unit, Shape]]:
+    """Yield the demands that a part states: as written, what it is called in ``demand``, the unit, the shape."""
+    for name, written in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
+        shape = getattr(part, name)
+        if isinstance(shape, Shape):
+            called = _CALLED.get(name) or (name if name.endswith("_inodes") else f"{name}_bytes")
+            yield written, called, Unit.MILLI if name == "cpu" else Unit.WHOLE, shape
+
+
+_CALLED = {"memory": "anon_bytes", "cpu": "cpu_milli", "processes": "processes", "pids": "pids"}
 
 
 def read_document(value: dict[str, Plain], examination: Examination) -> ScenarioDocument | None:

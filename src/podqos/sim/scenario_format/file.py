@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from podqos.errors import InputError
 from podqos.manifest.contents import Locate
@@ -99,7 +100,7 @@ class _Resolution:
         self._name = document.metadata.name
         self._materials = materials
         duration_us = int(document.spec.duration or 0)
-        self._setting = Setting(duration_us or SECOND_US, document.spec.seed, materials.samples)
+        self._setting = Setting(duration_us or SECOND_US, document.spec.seed, materials.samples, self._report)
 
     def scenario(self) -> Scenario:
         spec = self._spec
@@ -111,9 +112,9 @@ class _Resolution:
             self._report(("spec", "nodes"), "Required value", "describe at least one node")
         profile = self._profile()
         kubelets = self._materials.kubelets
-        nodes = NodeReader(self._setting, kubelets, profile, self._report, self._warn).groups(spec.nodes)
+        nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
-        demands = DemandReader(self._setting, names, self._report)
+        demands = DemandReader(self._setting, names)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
@@ -158,15 +159,7 @@ class _Resolution:
 
     def _options(self) -> Options:
         timing = self._spec.timing
-        given = {
-            "pleg_period_us": timing.pleg_period,
-            "container_start_us": timing.container_start,
-            "stop_us": timing.container_stop,
-            "clean_up_us": timing.clean_up,
-            "status_update_us": timing.status_update,
-            "recreate_us": timing.recreate,
-        }
         for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
             if value == 0:
                 self._report(("spec", "timing", name), "must be more than nothing", "such as 1s")
-        return Options(**{name: int(value) for name, value in given.items() if value is not None})
+        return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})

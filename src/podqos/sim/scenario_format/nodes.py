@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
 from podqos.errors import InputError
 from podqos.eviction.thresholds import parse_thresholds
@@ -12,15 +11,10 @@ from podqos.manifest.plain import FieldPath
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.profile import Profile
 from podqos.model.quantity import Quantity
-from podqos.sim.engine.curve import ZERO, Curve
 from podqos.sim.scenario.demand import SystemDemand
 from podqos.sim.scenario.scenario import DEFAULT_MAX_PIDS, Filesystem, MachineSpec, NodeGroup
-from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart
-from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
-from podqos.sim.scenario_format.shape_text import Unit
-
-Report = Callable[[FieldPath, str, str], None]
-"""Takes what is wrong: where, what, how to mend it."""
+from podqos.sim.scenario_format.document import FilesystemPart, NodePart, WatermarksPart, demands
+from podqos.sim.scenario_format.shape_document import Report, Setting, curves
 
 MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
@@ -36,13 +30,12 @@ class NodeReader:
         setting: Setting,
         kubelets: Mapping[str, KubeletConfiguration],
         profile: Profile,
-        report: Report,
-        warn: Report = lambda _path, _what, _fix: None,
+        warn: Report,
     ) -> None:
         self._setting = setting
         self._kubelets = kubelets
         self._profile = profile
-        self._report = report
+        self._report = setting.report
         self._warn = warn
 
     def groups(self, parts: Sequence[NodePart]) -> tuple[NodeGroup, ...]:
@@ -71,7 +64,7 @@ class NodeReader:
             cpu_milli=self._required(part.capacity.cpu, (*path, "capacity", "cpu"), "16").milli_value,
             swap_bytes=part.capacity.swap.value,
             max_pids=DEFAULT_MAX_PIDS if part.capacity.pids is None else part.capacity.pids.value,
-            cgroup_version=_version(part.cgroup_version),
+            cgroup_version=1 if part.cgroup_version == 1 else 2,
             watermarks=self._watermarks(part.watermarks, (*path, "watermarks")),
             nodefs=_filesystem(files.nodefs),
             imagefs=None if files.imagefs is None else _filesystem(files.imagefs),
@@ -106,25 +99,11 @@ class NodeReader:
         return Watermarks(lowest.value, low.value, high.value, low.value, high.value)
 
     def _system(self, node: NodePart, path: FieldPath) -> SystemDemand:
-        part = node.system
-
-        def curve(shape: Shape, name: str, unit: Unit = Unit.WHOLE) -> Curve:
-            try:
-                return curves(shape, unit, self._setting, f"{node.name}/{name}", 1)[0]
-            except InputError as error:
-                self._report((*path, name), error.what, error.fix)
-                return ZERO
-
-        return SystemDemand(
-            anon_bytes=curve(part.memory, "memory"),
-            active_file_bytes=curve(part.active_file, "activeFile"),
-            inactive_file_bytes=curve(part.inactive_file, "inactiveFile"),
-            cpu_milli=curve(part.cpu, "cpu", Unit.MILLI),
-            pids=curve(part.pids, "pids"),
-            nodefs_bytes=curve(part.nodefs, "nodefs"),
-            nodefs_inodes=curve(part.nodefs_inodes, "nodefsInodes"),
-            imagefs_bytes=curve(part.imagefs, "imagefs"),
-        )
+        made = {
+            name: curves(shape, unit, self._setting, node.name, (*path, written))[0]
+            for written, name, unit, shape in demands(node.system)
+        }
+        return SystemDemand(**made)
 
     def _kubelet(self, part: NodePart, path: FieldPath) -> KubeletConfiguration:
         kubelet = part.kubelet
@@ -138,10 +117,6 @@ class NodeReader:
             what = "kernelMemcgNotification does nothing on cgroup v2: the kubelet's notifier there never fires"
             self._warn(path, what, "cgroupVersion: 1, or fastPath: true for podqos' own node agent")
         return config
-
-
-def _version(version: int) -> Literal[1, 2]:
-    return 1 if version == 1 else 2
 
 
 def _filesystem(part: FilesystemPart) -> Filesystem:

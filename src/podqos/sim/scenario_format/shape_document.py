@@ -7,16 +7,17 @@ and what measured samples say.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.manifest.amounts import decode_hook
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.model.quantity import ZERO, Quantity
+from podqos.sim.engine.curve import ZERO as NOTHING
 from podqos.sim.engine.curve import Clock, Curve
 from podqos.sim.scenario_format import shapes
 from podqos.sim.scenario_format.samples import Series
@@ -98,21 +99,18 @@ class ShapeDocument(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     """What times count from. Absent: rates from the start of the container, all else from that of the scenario."""
 
 
-Points: TypeAlias = "tuple[tuple[int, Quantity], ...]"
-
-
 class Shape(Struct, frozen=True):
     """A demand over time, read and checked."""
 
     terms: tuple[Term, ...] = ()
-    points: Points = ()
-    hold: bool = False
-    wave: Wave | None = None
-    random: RandomValues | None = None
-    samples: Samples | None = None
-    base: Quantity = ZERO
-    delay_us: int = 0
-    clock: Clock | None = None
+    """Of what is written in one line."""
+    document: ShapeDocument = ShapeDocument()
+    points: tuple[tuple[int, Quantity], ...] = ()
+    """Its steps or points."""
+
+
+Report = Callable[[FieldPath, str, str], None]
+"""Takes what is wrong: where, what, how to fix it."""
 
 
 class Setting(Struct, frozen=True):
@@ -120,41 +118,58 @@ class Setting(Struct, frozen=True):
 
     duration_us: int
     seed: int
-    samples: Callable[[Samples], tuple[Series, ...]] = field(default=lambda _: ())
+    samples: Callable[[Samples], tuple[Series, ...]]
+    """Reads a file of samples; raises ``InputError``."""
+    report: Report
 
 
-def curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int) -> tuple[Curve, ...]:
+def curves(
+    shape: Shape, unit: Unit, setting: Setting, name: str, path: FieldPath, *, replicas: int = 1
+) -> tuple[Curve, ...]:
     """Return the curves of a shape, of which the replicas take turns; ``name`` tells random ones apart.
 
-    Raises ``InputError`` where samples cannot be read or a curve falls below zero.
+    Where samples cannot be read or a curve falls below zero that is reported, and the demand is nothing.
     """
-    made = []
-    for curve in _curves(shape, unit, setting, name, replicas):
-        raised = shapes.delayed(shapes.raised(curve, unit.of(shape.base)), shape.delay_us)
-        if min(value for _, value in raised.knots) < 0:
-            raise InputError("the demand falls below zero", fix="take off no more than there is")
-        made.append(raised if shape.clock is None else replace(raised, clock=shape.clock))
-    assert made, "samples have at least one series"
-    return tuple(made)
+    try:
+        made = _curves(shape, unit, setting, f"{name}/{path[-1]}", replicas)
+        assert made, "samples have at least one series"
+        return tuple(_moved(curve, shape.document, unit) for curve in made)
+    except InputError as error:
+        where = f"{error.where}: " if error.where else ""
+        setting.report(path, f"{where}{error.what}", error.fix)
+        return (NOTHING,)
+
+
+def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
+    """Return a curve raised and delayed as a document says."""
+    moved = shapes.delayed(shapes.raised(curve, unit.of(document.base)), int(document.delay))
+    if min(value for _, value in moved.knots) < 0:
+        raise InputError("the demand falls below zero", fix="take off no more than there is")
+    return moved if document.clock is None else replace(moved, clock=document.clock)
 
 
 def _curves(shape: Shape, unit: Unit, setting: Setting, name: str, replicas: int) -> Sequence[Curve]:
-    if shape.wave is not None:
-        wave = shape.wave
+    document = shape.document
+    if document.wave is not None:
+        wave = document.wave
         assert wave.period is not None
         low, high = unit.of(wave.low), unit.of(wave.high)
         return [shapes.wave(wave.form, low, high, int(wave.period), peak_us=int(wave.peak), share=wave.share)]
-    if shape.random is not None:
+    if document.random is not None:
         variants = max(1, min(replicas, MOST_VARIANTS))
-        return [_random(shape.random, unit, setting, f"{name}/{index}") for index in range(variants)]
-    if shape.samples is not None:
-        return [_sampled(shape.samples, series, unit) for series in setting.samples(shape.samples)]
+        return [_random(document.random, unit, setting, f"{name}/{index}") for index in range(variants)]
+    if document.samples is not None:
+        return [_sampled(document.samples, series, unit) for series in setting.samples(document.samples)]
     if shape.points:
-        return [_drawn([(time_us, unit.of(amount)) for time_us, amount in shape.points], hold=shape.hold)]
+        return [_drawn(shape.points, unit, hold=document.steps is not None)]
     return [shape_curve(shape.terms, unit, setting.duration_us)]
 
 
-def _drawn(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
+def _drawn(points: Sequence[tuple[int, Quantity]], unit: Unit, *, hold: bool) -> Curve:
+    return _through([(time_us, unit.of(amount)) for time_us, amount in points], hold=hold)
+
+
+def _through(points: Sequence[tuple[int, int]], *, hold: bool) -> Curve:
     return shapes.steps(points) if hold else shapes.line(points)
 
 
@@ -164,21 +179,15 @@ def _random(random: RandomValues, unit: Unit, setting: Setting, name: str) -> Cu
     every_us, until_us = int(random.every), setting.duration_us
     if until_us // every_us > MOST_POINTS:
         raise InputError(f"{until_us // every_us:,} random values", fix=f"at most {MOST_POINTS:,}: raise `every`")
-    if random.step is None:
-        points = shapes.random_values(seed, low, high, every_us=every_us, until_us=until_us)
-    else:
-        step = unit.of(random.step)
-        points = shapes.random_walk(seed, low, high, step, every_us=every_us, until_us=until_us)
-    return _drawn(points, hold=random.hold)
+    step = None if random.step is None else unit.of(random.step)
+    points = shapes.random_values(seed, low, high, step, every_us=every_us, until_us=until_us)
+    return _through(points, hold=random.hold)
 
 
 def _sampled(samples: Samples, series: Series, unit: Unit) -> Curve:
-    points = [(time_us, unit.of(amount)) for time_us, amount in series.points]
-    curve = _drawn(points, hold=samples.hold)
-    last_us = points[-1][0]
-    if not samples.repeat or last_us == 0:
-        return curve
-    return replace(curve, period_us=last_us, knots=tuple((time_us, value) for time_us, value in curve.knots))
+    curve = _drawn(series.points, unit, hold=samples.hold)
+    last_us = series.points[-1][0]
+    return replace(curve, period_us=last_us) if samples.repeat and last_us else curve
 
 
 def converted(value: Plain, model: type[Model]) -> Model:
@@ -218,23 +227,11 @@ def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape
         return Shape()
     document = converted(cleaned, ShapeDocument)
     _check(examination, document, path)
-    shape = Shape(
-        wave=document.wave,
-        random=document.random,
-        samples=document.samples,
-        base=document.base,
-        delay_us=int(document.delay),
-        clock=document.clock,
-    )
-    if document.shape is not None:
-        return replace(shape, terms=_read_line(examination, document.shape, (*path, "shape")).terms)
     points = document.steps if document.points is None else document.points
-    if points is None:
-        return shape
-    return replace(
-        shape,
-        points=_read_points(examination, points, (*path, given[0])),
-        hold=document.steps is not None,
+    return Shape(
+        () if document.shape is None else _read_line(examination, document.shape, (*path, "shape")).terms,
+        document,
+        () if points is None else _read_points(examination, points, (*path, given[0])),
     )
 
 
@@ -249,7 +246,9 @@ def _read_line(examination: Examination, value: Plain, path: FieldPath) -> Shape
         return Shape()
 
 
-def _read_points(examination: Examination, points: Mapping[str, Quantity], path: FieldPath) -> Points:
+def _read_points(
+    examination: Examination, points: Mapping[str, Quantity], path: FieldPath
+) -> tuple[tuple[int, Quantity], ...]:
     read: list[tuple[int, Quantity]] = []
     for time, amount in points.items():
         time_us = int(read_duration(examination, time, (*path, time)))

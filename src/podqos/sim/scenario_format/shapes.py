@@ -88,20 +88,16 @@ def _cosine(low: int, high: int, period_us: int) -> list[Knot]:
     return down + [(period_us - time_us, value) for time_us, value in reversed(down[:-1])]
 
 
-def random_values(seed: str, low: int, high: int, *, every_us: int, until_us: int) -> list[Knot]:
-    """Return points in equal distances, each anywhere between low and high."""
+def random_values(
+    seed: str, low: int, high: int, step: int | None = None, *, every_us: int, until_us: int
+) -> list[Knot]:
+    """Return points in equal distances between low and high, each at most ``step`` away from the one before."""
     random = Random(seed)  # noqa: S311 - repeatable on purpose
-    return [(time_us, _between(random, low, high)) for time_us in range(0, until_us + every_us, every_us)]
-
-
-def random_walk(seed: str, low: int, high: int, step: int, *, every_us: int, until_us: int) -> list[Knot]:
-    """Return points in equal distances, each at most ``step`` away from the one before, between low and high."""
-    random = Random(seed)  # noqa: S311 - repeatable on purpose
-    value = _between(random, low, high)
-    points = []
+    points: list[Knot] = []
     for time_us in range(0, until_us + every_us, every_us):
-        points.append((time_us, value))
-        value = _between(random, max(low, value - step), min(high, value + step))
+        last = points[-1][1] if points else low
+        far = high - low if step is None or not points else step
+        points.append((time_us, _between(random, max(low, last - far), min(high, last + far))))
     return points
 
 

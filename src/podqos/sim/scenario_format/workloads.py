@@ -2,72 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.errors import InputError
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
-from podqos.sim.scenario_format.document import DemandPart, VariantPart, WorkloadPart
-from podqos.sim.scenario_format.nodes import Report
-from podqos.sim.scenario_format.shape_document import Setting, Shape, curves
+from podqos.sim.scenario_format.document import DemandPart, ExitPart, VariantPart, WorkloadPart, demands
+from podqos.sim.scenario_format.shape_document import Setting, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
-# Name in the file, attribute of its part, attribute of the demand, unit.
-_FIELDS = (
-    ("memory", "memory", "anon_bytes", Unit.WHOLE),
-    ("activeFile", "active_file", "active_file_bytes", Unit.WHOLE),
-    ("inactiveFile", "inactive_file", "inactive_file_bytes", Unit.WHOLE),
-    ("processes", "processes", "processes", Unit.WHOLE),
-    ("pids", "pids", "pids", Unit.WHOLE),
-    ("cpu", "cpu", "cpu_milli", Unit.MILLI),
-    ("rootfs", "rootfs", "rootfs_bytes", Unit.WHOLE),
-    ("rootfsInodes", "rootfs_inodes", "rootfs_inodes", Unit.WHOLE),
-    ("logs", "logs", "logs_bytes", Unit.WHOLE),
-    ("logsInodes", "logs_inodes", "logs_inodes", Unit.WHOLE),
-)
-
-
-class _Made(Struct, frozen=True):
-    """The curves of one container: one for all replicas, or several of which they take turns."""
-
-    curves: Mapping[str, tuple[Curve, ...]]
-    volumes: Mapping[str, tuple[tuple[Curve, ...], tuple[Curve, ...]]]
-    exits_after_us: int | None
-    exit_code: int
-
-    @property
-    def variants(self) -> int:
-        of_volumes = [len(each) for pair in self.volumes.values() for each in pair]
-        return max([1, *map(len, self.curves.values()), *of_volumes])
-
-    def demand(self, replica: int) -> ContainerDemand:
-        def turn(several: tuple[Curve, ...]) -> Curve:
-            return several[replica % len(several)]
-
-        return ContainerDemand(
-            **{name: turn(several) for name, several in self.curves.items()},
-            volumes={name: VolumeDemand(turn(used), turn(inodes)) for name, (used, inodes) in self.volumes.items()},
-            exits_after_us=self.exits_after_us,
-            exit_code=self.exit_code,
-        )
+_Made = tuple[int, Callable[[int], ContainerDemand]]
+"""How many different demands the replicas of a container take turns in, and that of a replica."""
 
 
 class DemandReader:
     """Gives workloads what a file says about them."""
 
-    def __init__(self, setting: Setting, nodes: Sequence[str], report: Report) -> None:
+    def __init__(self, setting: Setting, nodes: Sequence[str]) -> None:
         self._setting = setting
         self._nodes = nodes
         self._known_nodes = frozenset(nodes)
-        self._report = report
+        self._report = setting.report
 
     def workloads(
         self, parts: Sequence[WorkloadPart], found: Sequence[ScenarioWorkload]
@@ -159,10 +119,10 @@ class DemandReader:
             ]
         else:
             variants = [self._variant(VariantPart(part.demand, part.containers), workload, pods, path)]
-        count = max([len(variants), *(made.variants for variant in variants for made in variant.values())])
+        count = max([len(variants), *(several for variant in variants for several, _ in variant.values())])
         turns = min(-(-count // len(variants)) * len(variants), max(1, pods))
         return tuple(
-            {name: made.demand(turn) for name, made in variants[turn % len(variants)].items()} for turn in range(turns)
+            {name: of(turn) for name, (_, of) in variants[turn % len(variants)].items()} for turn in range(turns)
         )
 
     def _variant(
@@ -185,11 +145,9 @@ class DemandReader:
         return made
 
     def _container(self, part: DemandPart, pod: Pod, pods: int, name: str, path: FieldPath) -> _Made:
-        make = partial(self._curves, name=name, pods=pods)
         made = {
-            field: make(shape, unit, path=(*path, written))
-            for written, attribute, field, unit in _FIELDS
-            if (shape := getattr(part, attribute)) is not None
+            field: curves(shape, unit, self._setting, name, (*path, written), replicas=pods)
+            for written, field, unit, shape in demands(part)
         }
         for written in ("processes", "pids"):
             for curve in made.get(written, ()):
@@ -202,24 +160,26 @@ class DemandReader:
             if volume not in known:
                 fix = suggestion(volume, known) if known else "the pod has no volumes"
                 self._report(place, f'the pod has no volume "{volume}"', fix)
-            used = make(inner.bytes, Unit.WHOLE, path=place)
-            volumes[volume] = used, make(inner.inodes, Unit.WHOLE, path=(*place, "inodes"))
+            used = curves(inner.bytes, Unit.WHOLE, self._setting, name, place, replicas=pods)
+            inodes = curves(inner.inodes, Unit.WHOLE, self._setting, name, (*place, "inodes"), replicas=pods)
+            volumes[volume] = used, inodes
         if part.exits is not None and part.exits.after is None:
             self._report((*path, "exits", "after"), "Required value", "such as 30s")
-        return _Made(
-            made,
-            volumes,
-            None if part.exits is None or part.exits.after is None else int(part.exits.after),
-            0 if part.exits is None else part.exits.code,
-        )
+        exits = part.exits or ExitPart()
 
-    def _curves(self, shape: Shape, unit: Unit, *, name: str, pods: int, path: FieldPath) -> tuple[Curve, ...]:
-        try:
-            return curves(shape, unit, self._setting, f"{name}/{path[-1]}", pods)
-        except InputError as error:
-            where = f"{error.where}: " if error.where else ""
-            self._report(path, f"{where}{error.what}", error.fix)
-            return curves(Shape(), unit, self._setting, "", 1)
+        def demand(replica: int) -> ContainerDemand:
+            def turn(several: tuple[Curve, ...]) -> Curve:
+                return several[replica % len(several)]
+
+            return ContainerDemand(
+                **{field: turn(several) for field, several in made.items()},
+                volumes={volume: VolumeDemand(turn(used), turn(inodes)) for volume, (used, inodes) in volumes.items()},
+                exits_after_us=None if exits.after is None else int(exits.after),
+                exit_code=exits.code,
+            )
+
+        every = (*made.values(), *(each for pair in volumes.values() for each in pair))
+        return max(map(len, every), default=1), demand
 
 
 def _names(workload: ScenarioWorkload) -> Iterable[str]:
