@@ -131,6 +131,7 @@ class TestCapabilities:
         held = Capabilities(
             is_root=True,
             can_lower_oom_score=can_lower,
+            own_oom_score_adj=own,
             can_mount=True,
             can_run_realtime=True,
             version=CgroupVersion.V1,
@@ -140,7 +141,7 @@ class TestCapabilities:
             has_pressure=True,
             has_systemd=False,
         )
-        assert held.oom_score_adj(wanted, own) == expected
+        assert held.oom_score_adj(wanted) == expected
 
     @pytest.mark.skipif(sys.platform != "linux", reason="reads this machine")
     def test_this_machine_can_be_described(self):

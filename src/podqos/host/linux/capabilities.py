@@ -40,6 +40,8 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     is_root: bool
     can_lower_oom_score: bool
     """CAP_SYS_RESOURCE: without it ``oom_score_adj`` cannot be made lower than it is."""
+    own_oom_score_adj: int = 0
+    """What new processes begin with."""
     can_mount: bool
     """CAP_SYS_ADMIN: volumes can be shown where a container expects them."""
     can_run_realtime: bool
@@ -50,8 +52,9 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     has_pressure: bool
     has_systemd: bool
 
-    def oom_score_adj(self, wanted: int, own: int) -> tuple[int, str | None]:
-        """Return the adjustment that can be had for a new process, and what to say where it is another one."""
+    def oom_score_adj(self, wanted: int) -> tuple[int, str | None]:
+        """Return the adjustment that can be had for a process, and what to say where it is another one."""
+        own = self.own_oom_score_adj
         if self.can_lower_oom_score or wanted >= own:
             return wanted, None
         return own, f"wanted {_signed(wanted)}, kept {_signed(own)}: CAP_SYS_RESOURCE is missing"
@@ -137,6 +140,7 @@ def detect(procfs: Procfs | None = None) -> Capabilities:
     return Capabilities(
         is_root=os.geteuid() == 0,
         can_lower_oom_score=_has(held, _CAP_SYS_RESOURCE),
+        own_oom_score_adj=procfs.oom_score_adj(os.getpid()) or 0,
         can_mount=_has(held, _CAP_SYS_ADMIN),
         can_run_realtime=_has(held, _CAP_SYS_NICE) and _has(held, _CAP_IPC_LOCK),
         version=CgroupVersion.V1 if is_v1 else CgroupVersion.V2,

@@ -61,6 +61,13 @@ class Procfs:
         text = self._text(f"{pid}/oom_score_adj")
         return None if text is None else int(text)
 
+    def environment(self, pid: int) -> list[bytes]:
+        """Return the variables a process was started with; none if it is gone."""
+        try:
+            return (self.root / str(pid) / "environ").read_bytes().split(b"\0")
+        except OSError:
+            return []
+
     def cgroups(self, pid: int) -> dict[str, str]:
         """Return where a process lives: controller (empty for cgroup v2) → path."""
         found: dict[str, str] = {}

@@ -51,7 +51,16 @@ from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
-from podqos.host.runtimes.runtime import ContainerId, ContainerPlace, ContainerStart, Mount, Runtime, Sandbox
+from podqos.host.runtimes.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    ExecResult,
+    Mount,
+    Runtime,
+    Sandbox,
+)
 from podqos.host.storage.pod_run import PodRun, environment, expand
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
@@ -532,16 +541,18 @@ class HostWorld:
 
     def _hear(self) -> None:
         before = self.runtime.fileno()
-        exits = self.runtime.exits()
+        heard = self.runtime.heard()
         if before is not None and self.runtime.fileno() != before:
             self._loop.unwatch(before)
         self._follow_runtime()
-        for place in self.runtime.places():
-            self._found(place)
-        for each in exits:
-            self._ended(each.id, each.exit_code, oom_killed=each.oom_killed)
-        for result in self.runtime.exec_results():
-            self.prober.answered(result.token, result.exit_code == 0)
+        for each in heard:
+            match each:
+                case ContainerPlace():
+                    self._found(each)
+                case ContainerExit(name, code, oom_killed):
+                    self._ended(name, code, oom_killed=oom_killed)
+                case ExecResult(token, code):
+                    self.prober.answered(token, code == 0)
 
     def _found(self, place: ContainerPlace) -> None:
         """Note where a run is, if it is still the last one."""

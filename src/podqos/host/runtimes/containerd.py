@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -26,7 +27,6 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.cri import Cri, CriError
 from podqos.host.runtimes.cri_answers import (
     EXITED,
@@ -46,9 +46,9 @@ from podqos.host.runtimes.cri_answers import (
     Sandboxes,
     StatusAnswer,
 )
-from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.engine import Ended, Engine, Started
 from podqos.host.runtimes.resources import main_cgroup, resources
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, ContainerStart, FoundContainer, Note, Sandbox
 from podqos.qos.cgroup_settings import CgroupVersion
 
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
@@ -75,7 +75,7 @@ class _Log(Struct, frozen=True):
     max_files: int
 
 
-class CriEngine:
+class CriEngine(Engine):
     """Calls a runtime over its socket."""
 
     name = "containerd"
@@ -83,12 +83,8 @@ class CriEngine:
     def __init__(
         self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note, socket: Path = DEFAULT_SOCKET
     ) -> None:
+        super().__init__(cgroups, capabilities, note)
         self._node = sha256(str(folder).encode()).hexdigest()[:32]
-        self._cgroups = cgroups
-        self._capabilities = capabilities
-        self._note = note
-        self._procfs = Procfs()
-        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
         self._ids: dict[ContainerId, str] = {}
         self._logs: dict[str, _Log] = {}
         """Of running containers, by the runtime's id."""
@@ -148,13 +144,18 @@ class CriEngine:
         self._logs.pop(found, None)
         return Ended(status.exit_code, status.reason == "OOMKilled")
 
-    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
-        """Run a command; its output is not of interest."""
+    def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
+        """Run a command, which the runtime itself has to end: hanging up on the call can leave it running."""
         found = self._ids.get(container.id)
         if found is None:
             raise HostError("it is not there yet")
-        request = {"container_id": found, "cmd": list(command)}
-        return self._cri.execute(request, execution, ExecAnswer).exit_code
+        request = {"container_id": found, "cmd": list(command), "timeout": max(1, ceil(seconds))}
+        try:
+            return self._cri.call("ExecSync", request, ExecAnswer, seconds).exit_code
+        except CriError as error:
+            if error.is_late:
+                return LOST_CODE
+            raise
 
     def remove(self, container: ContainerId) -> None:
         """Remove a container; that it is gone already is fine."""
@@ -193,10 +194,6 @@ class CriEngine:
                 if Path(log.path).stat().st_size > log.max_bytes:
                     self._rotate(container_id, log)
 
-    def unused_image_bytes(self) -> int:
-        """Add up the images that no container uses."""
-        return sum(image.size for image in self._unused_images())
-
     def remove_unused_images(self) -> int:
         """Remove them, whoever brought them, as the kubelet does."""
         gained = 0
@@ -204,10 +201,6 @@ class CriEngine:
             if self._gone("RemoveImage", {"image": {"image": image.id}}):
                 gained += image.size
         return gained
-
-    def image_folder(self) -> None:
-        """Not known: the runtime's images may be anywhere."""
-        return
 
     def close(self, *, end: bool) -> None:
         """Hang up; with ``end`` nothing of this node is left in the runtime."""
@@ -257,9 +250,6 @@ class CriEngine:
     # ---- containers ----------------------------------------------------------------------------------------------
 
     def _container_config(self, container: ContainerStart, pod: _Pod) -> dict[str, object]:
-        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        if lack is not None:
-            self._note(f"{container.id.name}: oom_score_adj: {lack}")
         log = _Log(str(container.log), container.log_bytes, container.log_files)
         return {
             "metadata": {"name": container.id.name, "attempt": container.id.attempt},
@@ -276,7 +266,7 @@ class CriEngine:
             "annotations": {_LOG: msgspec.json.encode(log).decode()},
             "log_path": os.path.relpath(container.log, pod.logs),
             "linux": {
-                "resources": {**self._resources(container), "oom_score_adj": score},
+                "resources": {**self._resources(container), "oom_score_adj": self._score(container)},
                 "security_context": {"namespace_options": _namespaces()},
             },
         }
