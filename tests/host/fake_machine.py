@@ -265,7 +265,6 @@ _ALL_ALLOWED = Capabilities(
     is_root=True,
     can_lower_oom_score=True,
     can_mount=True,
-    can_run_realtime=True,
     version=CgroupVersion.V2,
     is_hybrid=False,
     controllers=("cpu", "memory", "pids"),

@@ -168,7 +168,7 @@ class Stage:
         self.runtime.prepare(
             Sandbox(
                 uid=self.uid, name="p", namespace="default", hostname="p", cgroup_parent=parent.path,
-                folder=self.share.folder / "pod", logs=self.logs,
+                logs=str(self.logs),
             )
         )  # fmt: skip
         start = ContainerStart(

@@ -56,11 +56,6 @@ def add_kubelet_option(
     )
 
 
-def add_schema_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--schema``."""
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
-
-
 def amount_option(text: str, option: str, example: str = "64Gi") -> int:
     """Read an amount above zero, such as of memory."""
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import NoReturn, TypeVar
@@ -34,6 +34,26 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the pod a command is about."""
     parser.add_argument("pod", metavar="[NAMESPACE/]POD", help="the pod")
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default)")
+
+
+def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
+    """Declare which lines of a file that grows are wanted."""
+    parser.add_argument("-f", "--follow", action="store_true", help=following)
+    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
+
+
+def print_lines(
+    arguments: argparse.Namespace, *segments: str, shown: Callable[[bytes], bytes] = bytes, **query: object
+) -> None:
+    """Print the lines of an answer as they come."""
+    if arguments.tail is not None and arguments.tail < 0:
+        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
+    target = path(*segments, **query, tailLines=arguments.tail, follow=arguments.follow)
+    for line in NodeClient(arguments.state_dir).lines(target, is_endless=arguments.follow):
+        sys.stdout.buffer.write(shown(line))
+        if arguments.follow:
+            sys.stdout.buffer.flush()
+    sys.stdout.buffer.flush()
 
 
 def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
@@ -67,8 +87,10 @@ class NodeClient:
 
     def value(self, target: str, kind: type[T]) -> T:
         """Return what the node answers, decoded."""
+        from podqos.manifest.decode import model_decoder
+
         try:
-            return msgspec.json.decode(self.get(target), type=kind)
+            return model_decoder(kind).decode(self.get(target))
         except msgspec.DecodeError as error:
             what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
             raise HostError(what) from error

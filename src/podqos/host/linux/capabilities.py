@@ -18,7 +18,7 @@ from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_settings import CgroupVersion
 
-_CAP_SYS_ADMIN, _CAP_SYS_NICE, _CAP_SYS_RESOURCE, _CAP_IPC_LOCK = 21, 23, 24, 14
+_CAP_SYS_ADMIN, _CAP_SYS_RESOURCE = 21, 24
 
 
 class Mounts(Struct, frozen=True):
@@ -27,11 +27,6 @@ class Mounts(Struct, frozen=True):
     v1: dict[str, Path]
     """By controller."""
     v2: Path | None
-
-    @property
-    def is_hybrid(self) -> bool:
-        """Whether both versions are mounted."""
-        return bool(self.v1) and self.v2 is not None
 
 
 class Capabilities(Struct, frozen=True, kw_only=True):
@@ -44,7 +39,6 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     """What new processes begin with."""
     can_mount: bool
     """CAP_SYS_ADMIN: volumes can be shown where a container expects them."""
-    can_run_realtime: bool
     version: CgroupVersion
     is_hybrid: bool
     controllers: tuple[str, ...]
@@ -139,12 +133,11 @@ def detect(procfs: Procfs | None = None) -> Capabilities:
         controllers = tuple((read_text((mounts.v2 or Path()) / "cgroup.controllers") or "").split())
     return Capabilities(
         is_root=os.geteuid() == 0,
-        can_lower_oom_score=_has(held, _CAP_SYS_RESOURCE),
+        can_lower_oom_score=bool(held >> _CAP_SYS_RESOURCE & 1),
         own_oom_score_adj=procfs.oom_score_adj(os.getpid()) or 0,
-        can_mount=_has(held, _CAP_SYS_ADMIN),
-        can_run_realtime=_has(held, _CAP_SYS_NICE) and _has(held, _CAP_IPC_LOCK),
+        can_mount=bool(held >> _CAP_SYS_ADMIN & 1),
         version=CgroupVersion.V1 if is_v1 else CgroupVersion.V2,
-        is_hybrid=mounts.is_hybrid,
+        is_hybrid=bool(mounts.v1) and mounts.v2 is not None,
         controllers=controllers,
         has_cgroup_kill=not is_v1 and _has_cgroup_kill(mounts.v2),
         has_pressure=read_text(procfs.root / "pressure" / "memory") is not None,
@@ -156,16 +149,10 @@ def _has_cgroup_kill(root: Path | None) -> bool:
     """Whether the kernel offers it: only cgroups below the root have the file."""
     if root is None:
         return False
-    return any((child / "cgroup.kill").exists() for child in root.iterdir() if child.is_dir()) or _is_recent()
-
-
-def _is_recent() -> bool:
+    if any(root.glob("*/cgroup.kill")):
+        return True
     major, minor, *_ = os.uname().release.split("-")[0].split(".")
     return (int(major), int(minor)) >= (5, 14)
-
-
-def _has(held: int, capability: int) -> bool:
-    return bool(held >> capability & 1)
 
 
 def _signed(number: int) -> str:

@@ -8,21 +8,6 @@ from pathlib import Path
 from msgspec import Struct
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
-_TICKS = os.sysconf("SC_CLK_TCK")
-# Of /proc/<pid>/stat after the name in parentheses: state is the first, starttime the 20th (proc(5)).
-_STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 0, 1, 11, 12, 19
-
-
-class ProcessStat(Struct, frozen=True, gc=False):
-    """A process, as far as the node wants to know."""
-
-    pid: int
-    name: str
-    state: str
-    parent_pid: int
-    cpu_ns: int
-    start_ticks: int
-    """Since boot; together with the id it names a process for good."""
 
 
 class MachineMemory(Struct, frozen=True, gc=False):
@@ -40,21 +25,10 @@ class Procfs:
     def __init__(self, root: Path = Path("/proc")) -> None:
         self.root = root
 
-    def stat(self, pid: int) -> ProcessStat | None:
-        """Return who a process is; None if it is gone."""
+    def parent(self, pid: int) -> int | None:
+        """Return the id of a process's parent: the second word after the name in parentheses; None if it is gone."""
         text = self._text(f"{pid}/stat")
-        if text is None:
-            return None
-        head, _, tail = text.rpartition(")")
-        fields = tail.split()
-        return ProcessStat(
-            pid=pid,
-            name=head.partition("(")[2],
-            state=fields[_STATE],
-            parent_pid=int(fields[_PARENT]),
-            cpu_ns=(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) * 1_000_000_000 // _TICKS,
-            start_ticks=int(fields[_START_TICKS]),
-        )
+        return None if text is None else int(text.rpartition(")")[2].split()[1])
 
     def oom_score_adj(self, pid: int) -> int | None:
         """Return the adjustment the OOM killer uses; None if the process is gone."""

@@ -152,9 +152,8 @@ class HostWorld:
         self._report = report
         self._note = note
         self._logs = logs or LogPolicy()
-        self._watched: int | None = None
         self.prober = Prober(loop, self)
-        self._follow_runtime()
+        loop.watch(runtime.fileno(), self._hear)
         self._measure_disks()
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -294,9 +293,7 @@ class HostWorld:
             name=metadata.name,
             namespace=metadata.namespace or "default",
             cgroup_parent=pod.cgroup,
-            folder=pod.data,
-            logs=self.state.logs(pod.pod),
-            labels=metadata.labels,
+            logs=str(self.state.logs(pod.pod)),
             hostname=pod.state.run.hostname or metadata.name,
         )
 
@@ -530,22 +527,8 @@ class HostWorld:
             shutil.rmtree(run.start.folder, ignore_errors=True)
             pod.dead.remove(run)
 
-    def _follow_runtime(self) -> None:
-        """Listen to the runtime, on whatever descriptor it now has; one that has none is asked every second."""
-        descriptor = self.runtime.fileno()
-        if descriptor is None:
-            self._loop.call_after(1.0, self._hear)
-        elif descriptor != self._watched:
-            self._watched = descriptor
-            self._loop.watch(descriptor, self._hear)
-
     def _hear(self) -> None:
-        before = self.runtime.fileno()
-        heard = self.runtime.heard()
-        if before is not None and self.runtime.fileno() != before:
-            self._loop.unwatch(before)
-        self._follow_runtime()
-        for each in heard:
+        for each in self.runtime.heard():
             match each:
                 case ContainerPlace():
                     self._found(each)

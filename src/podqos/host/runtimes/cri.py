@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import grpc
 import msgspec
 
 from podqos.errors import HostError
+from podqos.host.runtimes.cri_answers import Answer
 from podqos.host.runtimes.cri_messages import PACKAGE, decode, encode
 
 _CALL_SECONDS = 60.0
 _IMAGE_CALLS = ("ListImages", "ImageStatus", "RemoveImage")
-Answer = TypeVar("Answer")
 
 
 class CriError(HostError):
@@ -33,7 +32,7 @@ class Cri:
         self._socket = socket
         self._channel = grpc.insecure_channel(f"unix://{socket}")
 
-    def call(self, method: str, request: Mapping[str, object], kind: type[Answer], seconds: float = 0) -> Answer:
+    def call(self, method: str, request: Mapping[str, object], seconds: float = 0) -> Answer:
         """Call and wait for the answer, which takes the runtime so many seconds on purpose."""
         service = "ImageService" if method in _IMAGE_CALLS else "RuntimeService"
         ask = self._channel.unary_unary(f"/{PACKAGE}.{service}/{method}")
@@ -41,11 +40,7 @@ class Cri:
             data = ask(encode(f"{method}Request", request), timeout=seconds + _CALL_SECONDS)
         except grpc.RpcError as error:
             raise self._explained(method, error) from None
-        return msgspec.convert(decode(f"{method}Response", data), kind, strict=False)
-
-    def do(self, method: str, request: Mapping[str, object]) -> None:
-        """Call something that answers nothing."""
-        self.call(method, request, dict)
+        return msgspec.convert(decode(f"{method}Response", data), Answer, strict=False)
 
     def close(self) -> None:
         """Hang up."""

@@ -151,8 +151,7 @@ class Engine(ABC):
         until = time.monotonic() + _STOP_SECONDS
         while running.poll() is None and time.monotonic() < until:
             for pid in self._cgroups.processes(pod):
-                stat = procfs.stat(pid)
-                if stat is not None and (stat.parent_pid == running.pid or mark in procfs.environment(pid)):
+                if procfs.parent(pid) == running.pid or mark in procfs.environment(pid):
                     self._cgroups.signal(pod, pid, signal.SIGKILL)
             time.sleep(_STOP_PAUSE_SECONDS)
         running.kill()

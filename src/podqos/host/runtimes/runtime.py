@@ -63,10 +63,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     namespace: str
     cgroup_parent: str
     """The cgroup of the pod; all of its containers lie below."""
-    folder: Path
-    """Of the pod, below the state directory."""
-    logs: Path
-    labels: Mapping[str, str] = {}
+    logs: str
+    """The directory."""
     hostname: str = ""
 
 
@@ -162,8 +160,8 @@ class Runtime(Protocol):
     def containers(self) -> list[FoundContainer]:
         """Return everything it knows of, to be adopted or removed."""
 
-    def fileno(self) -> int | None:
-        """Return a descriptor that is readable when something has happened; None: ask every second."""
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when something has happened; it stays the same."""
 
     def heard(self) -> list[Heard]:
         """Return what has happened since last asked."""
