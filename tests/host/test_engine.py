@@ -16,8 +16,15 @@ from msgspec.structs import replace
 from podqos.errors import HostError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.runtimes import engine as engine_module
-from podqos.host.runtimes.engine import CANNOT_START_CODE, Ended, EngineRuntime, Started
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerExit, ContainerId, ContainerStart, FoundContainer
+from podqos.host.runtimes.engine import CANNOT_START_CODE, EngineRuntime
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+)
 from podqos.qos.cgroup import Cgroup, Level
 
 NAME = ContainerId("u", "main", 0)
@@ -57,20 +64,20 @@ class FakeEngine:
         self.found: list[FoundContainer] = []
         self.knows_ends = True
 
-    def start(self, _container: ContainerStart) -> Started:
+    def start(self, _container: ContainerStart) -> ContainerPlace:
         self.begun.set()
         assert self.may_start.wait(10)
         if self.fails is not None:
             raise HostError(self.fails)
         self.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
-        return Started("/own/pod/id", self.process.pid)
+        return ContainerPlace(NAME, "/own/pod/id", self.process.pid)
 
-    def ended(self, _container: ContainerId) -> Ended | None:
+    def ended(self, _container: ContainerId) -> ContainerExit | None:
         if not self.knows_ends:
             raise HostError("it does not answer")
         assert self.process is not None
         code = self.process.poll()
-        return None if code is None else Ended(128 - code, oom_killed=True)
+        return None if code is None else ContainerExit(NAME, 128 - code, oom_killed=True)
 
     def execute(self, _container: ContainerStart, _command: list[str], _seconds: float) -> int:
         raise HostError("it is not there yet")

@@ -362,7 +362,7 @@ def test_a_shim_that_dies_costs_restarts_but_nothing_else():
         stage.put(pod_document("web", *_SLEEP))
         stage.until(lambda: stage.is_up("web"))
         (run,) = stage.pod("web").running
-        parent = stage.node.procfs.stat(run.pid).parent_pid
+        parent = int(stage.node.procfs.stat(run.pid)[1])
         assert "shim" in (stage.node.procfs.root / str(parent) / "cmdline").read_text()
         os.kill(parent, signal.SIGKILL)
         stage.until(lambda: stage.lines("Restarted") and stage.is_up("web"))

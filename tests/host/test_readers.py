@@ -26,7 +26,7 @@ POD = "/podqos/kubepods/podx"
 
 class TestProcfs:
     def test_a_name_may_hold_parentheses_and_blanks(self):
-        assert PROC.parent(4711) == 12
+        assert PROC.stat(4711)[:2] == ["S", "12"]
 
     def test_cgroups_are_by_controller_whatever_they_are_mounted_with(self):
         assert PROC.cgroups(4711) == {
@@ -35,7 +35,8 @@ class TestProcfs:
         }
 
     def test_what_is_gone_is_none(self):
-        assert PROC.parent(1) is PROC.oom_score_adj(1) is None
+        assert PROC.stat(1) == []
+        assert PROC.oom_score_adj(1) is None
         assert PROC.cgroups(1) == {}
 
     def test_the_machine(self):
@@ -45,7 +46,7 @@ class TestProcfs:
 
     def test_this_very_process(self):
         real = Procfs()
-        assert real.parent(os.getpid()) == os.getppid()
+        assert real.stat(os.getpid())[1] == str(os.getppid())
         assert f"PATH={os.environ['PATH']}".encode() in real.environment(os.getpid())
         assert real.oom_score_adj(os.getpid()) is not None
         assert real.machine_memory().total_bytes > real.machine_memory().free_bytes > 0

@@ -25,10 +25,9 @@ class Procfs:
     def __init__(self, root: Path = Path("/proc")) -> None:
         self.root = root
 
-    def parent(self, pid: int) -> int | None:
-        """Return the id of a process's parent: the second word after the name in parentheses; None if it is gone."""
-        text = self._text(f"{pid}/stat")
-        return None if text is None else int(text.rpartition(")")[2].split()[1])
+    def stat(self, pid: int) -> list[str]:
+        """Return the words of a process's ``stat`` that follow its name: state, parent … (proc(5)); none if gone."""
+        return (self._text(f"{pid}/stat") or "").rpartition(")")[2].split()
 
     def oom_score_adj(self, pid: int) -> int | None:
         """Return the adjustment the OOM killer uses; None if the process is gone."""

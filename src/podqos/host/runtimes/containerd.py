@@ -38,9 +38,18 @@ from podqos.host.runtimes.cri_answers import (
     ListedContainer,
     RuntimeConfig,
 )
-from podqos.host.runtimes.engine import Ended, Engine, Started
+from podqos.host.runtimes.engine import Engine
 from podqos.host.runtimes.resources import main_cgroup, resources
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, ContainerStart, FoundContainer, Note, Sandbox
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+    Sandbox,
+)
 from podqos.qos.cgroup_settings import CgroupVersion
 
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
@@ -77,7 +86,7 @@ class CriEngine(Engine):
         if self._ready_sandbox(sandbox.uid) is None:
             self._make_sandbox(sandbox, 0)
 
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Create and start a container in its pod's sandbox."""
         name = container.id
         if self._cri.call("ImageStatus", {"image": {"image": container.image}}).image is None:
@@ -105,10 +114,10 @@ class CriEngine(Engine):
         pid = self._pid(made.container_id)
         cgroup = None if pid is None else main_cgroup(self._cgroups, pid)
         if cgroup is None:
-            return Started(f"{pod.cgroup_parent}/{made.container_id}", None)
-        return Started(cgroup, pid)
+            return ContainerPlace(container.id, f"{pod.cgroup_parent}/{made.container_id}", None)
+        return ContainerPlace(container.id, cgroup, pid)
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Ask for the status."""
         found = self._ids.get(container)
         if found is None:
@@ -117,7 +126,7 @@ class CriEngine(Engine):
         if status.state != EXITED:
             return None
         self._logs.pop(found, None)
-        return Ended(status.exit_code, status.reason == "OOMKilled")
+        return ContainerExit(container, status.exit_code, status.reason == "OOMKilled")
 
     def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
         """Run a command, which the runtime itself has to end: hanging up on the call can leave it running."""

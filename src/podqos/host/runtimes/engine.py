@@ -59,21 +59,6 @@ _STOP_SECONDS, _STOP_PAUSE_SECONDS = 10.0, 0.01
 Result = TypeVar("Result")
 
 
-class Started(Struct, frozen=True, gc=False):
-    """A container that has been started."""
-
-    cgroup: str
-    pid: int | None
-    """None if it has ended already."""
-
-
-class Ended(Struct, frozen=True, gc=False):
-    """How a container ended."""
-
-    exit_code: int
-    oom_killed: bool = False
-
-
 class Engine(ABC):
     """A container runtime that is called by one thread and may take its time; ``HostError`` says what went wrong."""
 
@@ -88,11 +73,11 @@ class Engine(ABC):
         self._hostnames[sandbox.uid] = sandbox.hostname
 
     @abstractmethod
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Start a container and return where it is."""
 
     @abstractmethod
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Return how a container ended; None while it has not, or not been cleaned up yet."""
 
     @abstractmethod
@@ -151,7 +136,7 @@ class Engine(ABC):
         until = time.monotonic() + _STOP_SECONDS
         while running.poll() is None and time.monotonic() < until:
             for pid in self._cgroups.processes(pod):
-                if procfs.parent(pid) == running.pid or mark in procfs.environment(pid):
+                if str(running.pid) in procfs.stat(pid)[1:2] or mark in procfs.environment(pid):
                     self._cgroups.signal(pod, pid, signal.SIGKILL)
             time.sleep(_STOP_PAUSE_SECONDS)
         running.kill()
@@ -178,7 +163,7 @@ class _Run(Struct):
     """A container between start and end."""
 
     id: ContainerId
-    place: Started | None = None
+    place: ContainerPlace | None = None
     pending: int = 0
     """A signal that came before there was anybody to get it."""
 
@@ -260,7 +245,7 @@ class EngineRuntime:
         for each in found:
             if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
                 self._runs[each.id] = run = _Run(each.id)
-                self._placed(run, Started(each.cgroup, each.pid))
+                self._placed(run, ContainerPlace(each.id, each.cgroup, each.pid))
         return found
 
     def fileno(self) -> int:
@@ -320,7 +305,7 @@ class EngineRuntime:
                 return
         self._send(run.place, number)
 
-    def _send(self, place: Started, number: int) -> None:
+    def _send(self, place: ContainerPlace, number: int) -> None:
         if number == signal.SIGKILL:
             self._cgroups.kill(place.cgroup)
         elif place.pid is not None:
@@ -328,12 +313,12 @@ class EngineRuntime:
 
     # ---- the end of processes ------------------------------------------------------------------------------------
 
-    def _placed(self, run: _Run, place: Started) -> None:
+    def _placed(self, run: _Run, place: ContainerPlace) -> None:
         """Note where a container is and listen for its end."""
         with self._lock:
             run.place = place
             pending = run.pending
-        self._tell(ContainerPlace(run.id, place.cgroup, place.pid))
+        self._tell(place)
         descriptor = None if place.pid is None else open_pidfd(place.pid)
         if descriptor is not None and not self._cgroups.holds(place.cgroup, place.pid or 0):
             os.close(descriptor)
@@ -402,8 +387,8 @@ class EngineRuntime:
             return
         if ended is None:
             self._tell(f"{container.name}: the runtime does not say how it ended")
-            ended = Ended(LOST_CODE)
-        self._tell(ContainerExit(container, ended.exit_code, ended.oom_killed))
+            ended = ContainerExit(container, LOST_CODE)
+        self._tell(ended)
 
     def _tell(self, what: Heard | str) -> None:
         self._heard.append(what)

@@ -27,9 +27,16 @@ from msgspec import Struct, field
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.runtimes.engine import Ended, Engine, Started, call
+from podqos.host.runtimes.engine import Engine, call
 from podqos.host.runtimes.resources import main_cgroup, pod_cgroup, resources
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Note
+from podqos.host.runtimes.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+)
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"
@@ -81,7 +88,7 @@ class PodmanEngine(Engine):
         self._folder = folder / "podman"
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Run a container in the background."""
         if call((*self._podman, "image", "exists", container.image), _CALL_SECONDS).returncode:
             raise HostError(f"no image can be pulled: {container.image} is not in podman: podman load --input FILE")
@@ -99,17 +106,17 @@ class PodmanEngine(Engine):
             pid = int(pid_file.read_text())
             cgroup = main_cgroup(self._cgroups, pid)
         if cgroup is None:
-            return Started(container.cgroup.path or self._cgroups.own, None)
-        return Started(cgroup, pid)
+            return ContainerPlace(container.id, container.cgroup.path or self._cgroups.own, None)
+        return ContainerPlace(container.id, cgroup, pid)
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Inspect the container."""
         text = self._call("inspect", "--type", "container", _name(container))
         state = _decode(text, list[_Inspected])[0].state
         if state.running or state.status not in {"exited", "stopped"}:
             return None
         noted = (self._folder / container.run_id / "oom").exists()
-        return Ended(state.exit_code, state.exit_code != 0 and (state.oom_killed or noted))
+        return ContainerExit(container, state.exit_code, state.exit_code != 0 and (state.oom_killed or noted))
 
     def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
         """Run ``podman exec``."""

@@ -30,12 +30,20 @@ from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import usage
-from podqos.host.runtimes.engine import Ended, Engine, Started, call
+from podqos.host.runtimes.engine import Engine, call
 from podqos.host.runtimes.oci_config import bundle_config
 from podqos.host.runtimes.oci_layout import FoundImage, ImageFolder
 from podqos.host.runtimes.oci_unpack import unpack
 from podqos.host.runtimes.resources import planned_path
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, ContainerStart, FoundContainer, Note
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+)
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _MNT_DETACH = 2
@@ -73,7 +81,7 @@ class RuncEngine(Engine):
         self._codes: dict[str, int] = {}
         self._shim = ShimClient(folder)
 
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Make the bundle and have the shim run it."""
         path = planned_path(container)
         image = self._images.find(container.image)
@@ -90,12 +98,12 @@ class RuncEngine(Engine):
             self._cgroups.create(path)
             for unwritten in self._cgroups.write(path, container.cgroup.files):
                 self._note(str(unwritten))
-            return Started(path, self._run(container, bundle, path))
+            return ContainerPlace(container.id, path, self._run(container, bundle, path))
         except (HostError, OSError):
             self._remove_bundle(bundle)
             raise
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Ask the shim."""
         self.tidy()
         code = self._codes.get(str(container))
@@ -105,7 +113,7 @@ class RuncEngine(Engine):
             return None
         record = self._record(self._bundle(container))
         is_oom = record is not None and code != 0 and self._cgroups.oom_kills(record.cgroup) > 0
-        return Ended(code, is_oom)
+        return ContainerExit(container, code, is_oom)
 
     def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
         """Run ``runc exec``."""
