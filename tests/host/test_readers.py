@@ -47,7 +47,7 @@ class TestProcfs:
     def test_this_very_process(self):
         real = Procfs()
         assert real.stat(os.getpid())[1] == str(os.getppid())
-        assert f"PATH={os.environ['PATH']}".encode() in real.environment(os.getpid())
+        assert f"PATH={os.environ['PATH']}" in real.environment(os.getpid())
         assert real.oom_score_adj(os.getpid()) is not None
         assert real.machine_memory().total_bytes > real.machine_memory().free_bytes > 0
         assert real.running_threads() < real.max_pids()

@@ -87,10 +87,10 @@ class NodeClient:
 
     def value(self, target: str, kind: type[T]) -> T:
         """Return what the node answers, decoded."""
-        from podqos.manifest.decode import model_decoder
+        from podqos.manifest.amounts import decode_hook
 
         try:
-            return model_decoder(kind).decode(self.get(target))
+            return msgspec.json.decode(self.get(target), type=kind, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
             what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
             raise HostError(what) from error

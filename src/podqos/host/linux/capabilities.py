@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import Cgroups, read_text
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.cgroupfs_v1 import CgroupsV1
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_settings import CgroupVersion
 
 _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE = 21, 24

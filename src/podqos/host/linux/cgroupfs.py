@@ -20,7 +20,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_files import CgroupFile
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -291,14 +291,6 @@ def write_text(file: Path | str, text: str) -> None:
         os.write(descriptor, text.encode())
     finally:
         os.close(descriptor)
-
-
-def read_text(file: Path | str) -> str | None:
-    """Return what a control file says; None where it is gone."""
-    try:
-        return Path(file).read_text()
-    except OSError:
-        return None
 
 
 def read_number(file: Path | str) -> int | None:

@@ -10,6 +10,14 @@ from msgspec import Struct
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
+def read_text(file: Path) -> str | None:
+    """Return what a file of the kernel's says; None where it is gone."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return None
+
+
 class MachineMemory(Struct, frozen=True, gc=False):
     """The machine's own figures."""
 
@@ -34,12 +42,9 @@ class Procfs:
         text = self._text(f"{pid}/oom_score_adj")
         return None if text is None else int(text)
 
-    def environment(self, pid: int) -> list[bytes]:
+    def environment(self, pid: int) -> list[str]:
         """Return the variables a process was started with; none if it is gone."""
-        try:
-            return (self.root / str(pid) / "environ").read_bytes().split(b"\0")
-        except OSError:
-            return []
+        return (self._text(f"{pid}/environ") or "").split("\0")
 
     def cgroups(self, pid: int) -> dict[str, str]:
         """Return where a process lives: controller (empty for cgroup v2) → path."""
@@ -74,10 +79,7 @@ class Procfs:
         return 0
 
     def _text(self, name: str) -> str | None:
-        try:
-            return (self.root / name).read_bytes().decode(errors="replace")
-        except OSError:
-            return None
+        return read_text(self.root / name)
 
     def _kib(self, name: str) -> dict[str, int]:
         lines = (line.partition(":") for line in (self._text(name) or "").splitlines())

@@ -170,7 +170,7 @@ class HostWorld:
             case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
             case RemoveCgroup(uid, path):
-                return self._remove(uid, path)
+                self._remove(uid, path)
             case StartPod():
                 return self._start_pod(command)
             case StartContainer(pod, plan, restart_count):
@@ -453,41 +453,28 @@ class HostWorld:
                 self.reacted(reaction)
         return PodStopped(uid)
 
-    def _remove(self, uid: str, path: str) -> Sequence[Event]:
-        """Remove everything of a stopped pod; what the kernel does not let go of yet is tried again."""
+    def _remove(self, uid: str, path: str) -> None:
+        """Remove everything of a stopped pod."""
         pod = self.pods.get(uid)
         if pod is not None:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
             self.runtime.remove_sandbox(uid)
-        return self._clear(uid) if self.cgroups.remove(path) else self._remove_later(uid, path, _RETRY_SECONDS)
-
-    def _remove_later(self, uid: str, path: str, seconds: float) -> Sequence[Event]:
-        def again() -> None:
-            self.cgroups.kill(path)
-            if not self.cgroups.remove(path):
-                self._remove_later(uid, path, min(2 * seconds, _LONGEST_RETRY_SECONDS))
-                return
-            for event in self._clear(uid):
-                self._report(event)
-
-        self._loop.call_after(seconds, again)
-        return ()
-
-    def _clear(self, uid: str) -> Sequence[Event]:
-        """Remove what a pod wrote, a little at a time if it is much: only then is the pod gone."""
-        work = removing(self.state.data(uid))
+        work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
         def go_on() -> None:
-            if advance(work, _DISK_SLICE_SECONDS):
-                self._report(self._removed(uid))
-            else:
+            """Have the kernel give up the cgroup, then remove what the pod wrote, a little at a time."""
+            nonlocal pause
+            if not self.cgroups.remove(path):
+                self.cgroups.kill(path)
+                self._loop.call_after(pause, go_on)
+                pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
+            elif not advance(work, _DISK_SLICE_SECONDS):
                 self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+            else:
+                self._report(self._removed(uid))
 
-        if advance(work, _DISK_SLICE_SECONDS):
-            return (self._removed(uid),)
-        self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
-        return ()
+        self._loop.call_after(0, go_on)
 
     def _removed(self, uid: str) -> PodCleanedUp:
         pod = self.pods.pop(uid, None)

@@ -123,11 +123,11 @@ class Engine(ABC):
             try:
                 code = running.wait(seconds)
             except subprocess.TimeoutExpired:
-                self._stop(running, container, mark.encode())
+                self._stop(running, container, mark)
                 code = running.wait()
         return code if code >= 0 else 128 - code
 
-    def _stop(self, running: subprocess.Popen[bytes], container: ContainerStart, mark: bytes) -> None:
+    def _stop(self, running: subprocess.Popen[bytes], container: ContainerStart, mark: str) -> None:
         """Kill the command, at which the program ends: killed first, it could leave one behind that is about to begin.
 
         The command is the program's child or, with podman, has the mark in its environment.
