@@ -80,9 +80,9 @@ class NodeClient:
         self._socket = f"{state_dir.rstrip('/')}/{_SOCKET_NAME}"
         self._has_warned = False
 
-    def get(self, target: str) -> bytes:
+    def get(self, target: str, method: str = "GET") -> bytes:
         """Return what the node answers."""
-        with self._answered("GET", target) as response:
+        with self._answered(method, target) as response:
             return response.read()
 
     def value(self, target: str, kind: type[T]) -> T:
@@ -94,11 +94,6 @@ class NodeClient:
         except msgspec.DecodeError as error:
             what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
             raise HostError(what) from error
-
-    def post(self, target: str) -> None:
-        """Have the node do something."""
-        with self._answered("POST", target) as response:
-            response.read()
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
         """Yield the lines of an answer as they come, with their ends."""

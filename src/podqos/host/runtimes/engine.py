@@ -193,13 +193,13 @@ class EngineRuntime:
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Have the pod's sandbox made."""
-        self._submit(lambda: self._engine.prepare(sandbox))
+        self._work.put(lambda: self._engine.prepare(sandbox))
 
     def start(self, container: ContainerStart) -> None:
         """Have a container started; one that cannot be ends at once, with the reason in a note."""
         run = self._runs[container.id] = _Run(container.id)
         self._folders[container.id] = container.folder
-        self._submit(lambda: self._start(container, run))
+        self._work.put(lambda: self._start(container, run))
 
     def terminate(self, container: ContainerId) -> None:
         """Send SIGTERM to the main process."""
@@ -233,11 +233,11 @@ class EngineRuntime:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
 
-        self._submit(work)
+        self._work.put(work)
 
     def remove_sandbox(self, uid: str) -> None:
         """Have the sandbox removed."""
-        self._submit(lambda: self._engine.remove_sandbox(uid))
+        self._work.put(lambda: self._engine.remove_sandbox(uid))
 
     def containers(self) -> list[FoundContainer]:
         """Return what the engine knows; what runs is taken over."""
@@ -282,7 +282,7 @@ class EngineRuntime:
 
     def close(self, *, end: bool) -> None:
         """Let the thread finish what it was asked for, and end it."""
-        self._submit(lambda: self._engine.close(end=end))
+        self._work.put(lambda: self._engine.close(end=end))
         self._work.put(None)
         self._thread.join(_CLOSE_SECONDS)
         self.heard()
@@ -324,7 +324,7 @@ class EngineRuntime:
             os.close(descriptor)
             descriptor = None
         if descriptor is None:
-            self._submit(lambda: self._look(run.id))
+            self._work.put(lambda: self._look(run.id))
             return
         self._pidfds[descriptor] = run.id
         self._poll.register(descriptor, select.EPOLLIN)
@@ -334,7 +334,7 @@ class EngineRuntime:
     def _process_ended(self, descriptor: int) -> None:
         container = self._pidfds[descriptor]
         self._forget_pidfd(descriptor)
-        self._submit(lambda: self._look(container))
+        self._work.put(lambda: self._look(container))
 
     def _forget_pidfd(self, descriptor: int) -> None:
         del self._pidfds[descriptor]
@@ -383,7 +383,7 @@ class EngineRuntime:
             ended = self._engine.ended(container)
         if ended is None and time.monotonic() < until:
             time.sleep(pause)
-            self._submit(lambda: self._look(container, until, min(2 * pause, 0.1)))
+            self._work.put(lambda: self._look(container, until, min(2 * pause, 0.1)))
             return
         if ended is None:
             self._tell(f"{container.name}: the runtime does not say how it ended")
@@ -395,9 +395,6 @@ class EngineRuntime:
         with contextlib.suppress(OSError):
             os.eventfd_write(self._event, 1)
 
-    def _submit(self, work: Callable[[], None]) -> None:
-        self._work.put(work)
-
     def _ask(self, question: Callable[[], Result]) -> Result:
         """Have a question answered and wait for it."""
         answer: Future[Result] = Future()
@@ -408,7 +405,7 @@ class EngineRuntime:
             except (HostError, OSError) as error:
                 answer.set_exception(error)
 
-        self._submit(work)
+        self._work.put(work)
         return answer.result()
 
 
