@@ -57,10 +57,10 @@ class Watcher:
                 self.problems.append(f"{command} runs {count} times")
         stat = Procfs().stat
         for pid, command in there.items():
-            about = stat(pid)
-            if not command.startswith("1000") or about is None:
+            start = stat(pid)[19:20]
+            if not command.startswith("1000") or not start:
                 continue
-            now = (pid, about.start_ticks)
+            now = (pid, int(start[0]))
             if self._first.setdefault(command, now) != now:
                 self.problems.append(f"{command} was {self._first[command]}, is {now}")
                 self._first[command] = now

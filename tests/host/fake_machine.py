@@ -23,10 +23,9 @@ from podqos.host.node.node import Node
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
-    ContainerPlace,
     ContainerStart,
-    ExecResult,
     FoundContainer,
+    Heard,
     Sandbox,
 )
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -171,11 +170,8 @@ class FakeRuntime:
         self.signals.append((container.name, signal.SIGKILL))
         self._end(container, 128 + signal.SIGKILL)
 
-    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
-        raise AssertionError((container, command, token))
-
-    def stop_execution(self, token: str) -> None:
-        raise AssertionError(token)
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
+        raise AssertionError((container, command, token, seconds))
 
     def remove(self, container: ContainerId) -> None:
         self.ended.pop(container, None)
@@ -190,16 +186,10 @@ class FakeRuntime:
     def fileno(self) -> int:
         return self._event
 
-    def places(self) -> list[ContainerPlace]:
-        return []
-
-    def exits(self) -> list[ContainerExit]:
+    def heard(self) -> list[Heard]:
         os.eventfd_read(self._event)
         heard, self._heard = self._heard, []
         return heard
-
-    def exec_results(self) -> list[ExecResult]:
-        return []
 
     def remove_unused_images(self) -> int:
         return 0
@@ -275,7 +265,6 @@ _ALL_ALLOWED = Capabilities(
     is_root=True,
     can_lower_oom_score=True,
     can_mount=True,
-    can_run_realtime=True,
     version=CgroupVersion.V2,
     is_hybrid=False,
     controllers=("cpu", "memory", "pids"),

@@ -132,7 +132,7 @@ class NodeStage:
 
     def look(self) -> None:
         """Let the agent look at the node now, with all figures as fresh as they can be."""
-        self.node.summary()
+        self.node.world.summary()
         self.node.deliver(MemoryNotified())
 
     def close(self) -> None:

@@ -168,7 +168,7 @@ class Stage:
         self.runtime.prepare(
             Sandbox(
                 uid=self.uid, name="p", namespace="default", hostname="p", cgroup_parent=parent.path,
-                folder=self.share.folder / "pod", logs=self.logs,
+                logs=str(self.logs),
             )
         )  # fmt: skip
         start = ContainerStart(
@@ -198,17 +198,21 @@ class Stage:
             self.exits[start.id] = ContainerExit(start.id, CANNOT_START_CODE)
         return start
 
-    def until(self, condition: Callable[[], object], seconds: float = 15) -> None:
+    def until(self, condition: Callable[[], object], seconds: float = 60) -> None:
         """Listen to the runtime until something holds."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end, f"it did not come to that: {self!r}"
             select.select([self.runtime.fileno()], [], [], 0.02)
-            for each in self.runtime.exits():
-                assert each.id not in self.exits, "it ended twice"
-                self.exits[each.id] = each
-            self.places.update({place.id: place for place in self.runtime.places()})
-            self.results.update({result.token: result for result in self.runtime.exec_results()})
+            for each in self.runtime.heard():
+                match each:
+                    case ContainerExit():
+                        assert each.id not in self.exits, "it ended twice"
+                        self.exits[each.id] = each
+                    case ContainerPlace():
+                        self.places[each.id] = each
+                    case ExecResult():
+                        self.results[each.token] = each
 
     def ended(self, start: ContainerStart) -> ContainerExit:
         """Wait for the end of a container."""

@@ -240,7 +240,7 @@ def test_status_says_how_far_it_is_to_an_eviction_and_what_was_kept():
         assert (requested["cpu"], requested["memory"], requested["pods"]) == (100, 64 << 20, 1)
         (pod,) = status.pods
         (container,) = pod.containers
-        kept, _ = node.stage.node.capabilities.oom_score_adj(container.oom_score_adj, 0)
+        kept, _ = node.stage.node.capabilities.oom_score_adj(container.oom_score_adj)
         assert container.kept_oom_score_adj == kept
         assert status.fast_path.enabled
         assert status.fast_path.levels_bytes

@@ -30,7 +30,7 @@ def test_every_field_comes_back(name):
     [
         # Field number << 3 | wire type, then the value: as any other implementation writes it.
         ("VersionRequest", {"version": "v1"}, b"\x0a\x02v1"),
-        ("StopContainerRequest", {"container_id": "c", "timeout": 300}, b"\x0a\x01c\x10\xac\x02"),
+        ("ExecSyncRequest", {"container_id": "c", "timeout": 300}, b"\x0a\x01c\x18\xac\x02"),
         ("LinuxContainerResources", {"oom_score_adj": -1}, b"\x28" + b"\xff" * 9 + b"\x01"),
         ("ListContainersRequest", {"filter": {"label_selector": {"a": "b"}}}, b"\x0a\x08\x22\x06\x0a\x01a\x12\x01b"),
         ("ContainerConfig", {"linux": {"resources": {"cpu_shares": 2}}}, b"\x7a\x04\x0a\x02\x18\x02"),

@@ -16,8 +16,15 @@ from msgspec.structs import replace
 from podqos.errors import HostError
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
 from podqos.host.runtimes import engine as engine_module
-from podqos.host.runtimes.engine import CANNOT_START_CODE, Ended, EngineRuntime, Execution, Started
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerExit, ContainerId, ContainerStart, FoundContainer
+from podqos.host.runtimes.engine import CANNOT_START_CODE, EngineRuntime
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+)
 from podqos.qos.cgroup import Cgroup, Level
 
 NAME = ContainerId("u", "main", 0)
@@ -57,26 +64,23 @@ class FakeEngine:
         self.found: list[FoundContainer] = []
         self.knows_ends = True
 
-    def start(self, _container: ContainerStart) -> Started:
+    def start(self, _container: ContainerStart) -> ContainerPlace:
         self.begun.set()
         assert self.may_start.wait(10)
         if self.fails is not None:
             raise HostError(self.fails)
         self.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
-        return Started("/own/pod/id", self.process.pid)
+        return ContainerPlace(NAME, "/own/pod/id", self.process.pid)
 
-    def ended(self, _container: ContainerId) -> Ended | None:
+    def ended(self, _container: ContainerId) -> ContainerExit | None:
         if not self.knows_ends:
             raise HostError("it does not answer")
         assert self.process is not None
         code = self.process.poll()
-        return None if code is None else Ended(128 - code, oom_killed=True)
+        return None if code is None else ContainerExit(NAME, 128 - code, oom_killed=True)
 
-    def execute(self, _container: ContainerStart, _command: list[str], execution: Execution) -> int:
-        stopped = threading.Event()
-        execution.begin(stopped.set)
-        assert stopped.wait(10)
-        return 9
+    def execute(self, _container: ContainerStart, _command: list[str], _seconds: float) -> int:
+        raise HostError("it is not there yet")
 
     def containers(self) -> list[FoundContainer]:
         return self.found
@@ -120,7 +124,7 @@ def exits(runtime: EngineRuntime, seconds: float = 10) -> list[ContainerExit]:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         select.select([runtime.fileno()], [], [], 0.05)
-        found = runtime.exits()
+        found = [each for each in runtime.heard() if isinstance(each, ContainerExit)]
         if found:
             return found
     return []
@@ -131,7 +135,7 @@ def test_a_start_does_not_keep_the_node_waiting(runtime, engine):
     runtime.start(START)
     assert time.monotonic() - before < 5, "it would wait ten seconds for the engine"
     assert engine.begun.wait(10)
-    assert runtime.exits() == []
+    assert runtime.heard() == []
 
 
 def test_who_is_killed_before_he_was_started_is_killed_as_soon_as_he_is(runtime, engine, cgroups):
@@ -211,7 +215,7 @@ def test_a_runtime_that_never_says_how_it_ended_is_not_waited_for_for_ever(runti
         time.sleep(0.001)
     engine.process.kill()
     assert exits(runtime) == [ContainerExit(NAME, LOST_CODE)]
-    assert notes == ["main: nobody knows how it ended"]
+    assert notes == ["main: the runtime does not say how it ended"]
 
 
 def test_what_is_found_twice_ends_once(runtime, engine):
@@ -223,12 +227,11 @@ def test_what_is_found_twice_ends_once(runtime, engine):
     assert exits(runtime, 0.2) == []
 
 
-def test_a_command_is_stopped_even_if_it_has_not_begun(runtime):
-    runtime.execute(START, ["sleep"], "token")
-    runtime.stop_execution("token")
+def test_a_command_that_cannot_run_says_why_and_has_failed(runtime, notes):
+    runtime.execute(START, ["sleep"], "token", 1)
     until = time.monotonic() + 10
     results = []
     while not results and time.monotonic() < until:
-        runtime.exits()
-        results = runtime.exec_results()
-    assert [(result.token, result.exit_code) for result in results] == [("token", 9)]
+        results = runtime.heard()
+    assert [(result.token, result.exit_code) for result in results] == [("token", 126)]
+    assert notes == ["main: it is not there yet"]

@@ -41,7 +41,7 @@ def test_the_tree_and_its_values_are_the_plans():
             cgroups = pod_cgroups(record.pod, classify(record.pod).qos_class, settings, ids=ids)
             planned += (cgroup for cgroup in cgroups if UNKNOWN_ID not in cgroup.path)
             (pid,) = node.cgroups.processes(run.cgroup)
-            wanted, _ = node.capabilities.oom_score_adj(run.plan.oom_score_adj, 0)
+            wanted, _ = node.capabilities.oom_score_adj(run.plan.oom_score_adj)
             assert node.procfs.oom_score_adj(pid) == wanted
         assert len(planned) == 3 + 3 * 2
         for cgroup in planned:
@@ -362,7 +362,7 @@ def test_a_shim_that_dies_costs_restarts_but_nothing_else():
         stage.put(pod_document("web", *_SLEEP))
         stage.until(lambda: stage.is_up("web"))
         (run,) = stage.pod("web").running
-        parent = stage.node.procfs.stat(run.pid).parent_pid
+        parent = int(stage.node.procfs.stat(run.pid)[1])
         assert "shim" in (stage.node.procfs.root / str(parent) / "cmdline").read_text()
         os.kill(parent, signal.SIGKILL)
         stage.until(lambda: stage.lines("Restarted") and stage.is_up("web"))

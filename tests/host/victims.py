@@ -95,7 +95,7 @@ def _pod(name: str, held_mib: int, go: Path, resources: dict[str, object]) -> di
 def _foretold(stage: NodeStage, grower: str) -> tuple:
     """Return the kernel's order when the grower has taken what is left, by the figures of now."""
     node = stage.node
-    summary = node.summary()
+    summary = node.world.summary()
     usage = node_of(summary)
     assert usage is not None
     pods = [record.pod for record in node.driver.state.pods.values()]

@@ -86,11 +86,6 @@ def add_node_memory_option(
     parser.add_argument("--node-memory", metavar="QUANTITY", type=stated_node_memory, help=about)
 
 
-def add_schema_option(parser: Parser) -> None:
-    """Declare ``--schema``."""
-    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of -o json and exit")
-
-
 def add_scenario_argument(parser: Parser) -> None:
     """Declare the scenario that a command is about."""
     parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")

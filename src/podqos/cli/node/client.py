@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import NoReturn, TypeVar
@@ -36,6 +36,26 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", metavar="NAME", default="default", help="its namespace (default)")
 
 
+def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
+    """Declare which lines of a file that grows are wanted."""
+    parser.add_argument("-f", "--follow", action="store_true", help=following)
+    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
+
+
+def print_lines(
+    arguments: argparse.Namespace, *segments: str, shown: Callable[[bytes], bytes] = bytes, **query: object
+) -> None:
+    """Print the lines of an answer as they come."""
+    if arguments.tail is not None and arguments.tail < 0:
+        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
+    target = path(*segments, **query, tailLines=arguments.tail, follow=arguments.follow)
+    for line in NodeClient(arguments.state_dir).lines(target, is_endless=arguments.follow):
+        sys.stdout.buffer.write(shown(line))
+        if arguments.follow:
+            sys.stdout.buffer.flush()
+    sys.stdout.buffer.flush()
+
+
 def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
     """Return namespace and name of the pod that a command is about."""
     namespace, slash, name = arguments.pod.partition("/")
@@ -60,23 +80,20 @@ class NodeClient:
         self._socket = f"{state_dir.rstrip('/')}/{_SOCKET_NAME}"
         self._has_warned = False
 
-    def get(self, target: str) -> bytes:
+    def get(self, target: str, method: str = "GET") -> bytes:
         """Return what the node answers."""
-        with self._answered("GET", target) as response:
+        with self._answered(method, target) as response:
             return response.read()
 
     def value(self, target: str, kind: type[T]) -> T:
         """Return what the node answers, decoded."""
+        from podqos.manifest.amounts import decode_hook
+
         try:
-            return msgspec.json.decode(self.get(target), type=kind)
+            return msgspec.json.decode(self.get(target), type=kind, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
             what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
             raise HostError(what) from error
-
-    def post(self, target: str) -> None:
-        """Have the node do something."""
-        with self._answered("POST", target) as response:
-            response.read()
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
         """Yield the lines of an answer as they come, with their ends."""

@@ -29,6 +29,6 @@ def run(arguments: argparse.Namespace) -> int:
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             print("not evicted", file=sys.stderr)
             return 1
-    client.post(path("evict", namespace, name))
+    client.get(path("evict", namespace, name), "POST")
     print(f"{namespace}/{name} is being evicted")
     return 0

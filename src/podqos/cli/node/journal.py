@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from datetime import UTC, datetime
 
-from podqos.cli.node.client import NodeClient, add_state_dir_option, path
+from podqos.cli.node.client import add_lines_options, add_state_dir_option, print_lines
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
 
@@ -17,9 +16,8 @@ SUMMARY = "what was seen, decided and done, and why"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node journal``."""
     add_state_dir_option(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what happens from now on")
+    add_lines_options(parser, "go on with what happens from now on")
     parser.add_argument("--since", metavar="TIME", help="from a time on: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
-    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
     parser.add_argument(
         "-o",
         "--output",
@@ -31,28 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
-    if arguments.tail is not None and arguments.tail < 0:
-        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
     since_us = None if arguments.since is None else _since_us(arguments.since)
-    client = NodeClient(arguments.state_dir)
-    target = path("journal", follow=arguments.follow, sinceUs=since_us, tailLines=arguments.tail)
-    for line in client.lines(target, is_endless=arguments.follow):
-        sys.stdout.write(line.decode() if arguments.output == "jsonl" else _in_words(line))
-        if arguments.follow:
-            sys.stdout.flush()
+    print_lines(arguments, "journal", shown=bytes if arguments.output == "jsonl" else _in_words, sinceUs=since_us)
     return 0
 
 
-def _in_words(line: bytes) -> str:
+def _in_words(line: bytes) -> bytes:
     from podqos.agent.journal import decode
     from podqos.report.simulation.journal_words import line as words
 
     try:
         (entry,) = decode(line)
     except InputError:
-        return line.decode(errors="replace")  # of another version
+        return line  # of another version
     at = datetime.fromtimestamp(entry.time_us / 1e6, UTC).isoformat(sep=" ", timespec="milliseconds")
-    return f"{at.removesuffix('+00:00')}  {words(entry)}\n"
+    return f"{at.removesuffix('+00:00')}  {words(entry)}\n".encode()
 
 
 def _since_us(text: str) -> int:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-import msgspec
-
-from podqos.cli.node.client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
-from podqos.errors import InputError, InvalidOption
+from podqos.cli.node.client import (
+    NodeClient,
+    add_lines_options,
+    add_pod_arguments,
+    add_state_dir_option,
+    pod_named,
+    print_lines,
+)
+from podqos.errors import InputError
 
 SUMMARY = "what a container has written"
 
@@ -17,8 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node logs``."""
     add_pod_arguments(parser)
     parser.add_argument("-c", "--container", metavar="NAME", help="the container (default: the first)")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on until the container ends")
-    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
+    add_lines_options(parser, "go on until the container ends")
     parser.add_argument("-p", "--previous", action="store_true", help="of the run before the last restart")
     parser.add_argument("--timestamps", action="store_true", help="with time and stream, as CRI writes them")
     add_state_dir_option(parser)
@@ -26,49 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the log."""
-    if arguments.tail is not None and arguments.tail < 0:
-        raise InvalidOption(f"{arguments.tail} lines", where="--tail", fix="0 or more")
     namespace, name = pod_named(arguments)
-    client = NodeClient(arguments.state_dir)
-    container = arguments.container or _first_container(client, namespace, name)
-    target = path(
-        "containerLogs",
-        namespace,
-        name,
-        container,
-        tailLines=arguments.tail,
-        follow=arguments.follow,
-        previous=arguments.previous,
-        timestamps=arguments.timestamps,
-    )
-    for line in client.lines(target, is_endless=arguments.follow):
-        sys.stdout.buffer.write(line)
-        if arguments.follow:
-            sys.stdout.buffer.flush()
-    sys.stdout.buffer.flush()
+    container = arguments.container or _first_container(NodeClient(arguments.state_dir), namespace, name)
+    previous, timestamps = arguments.previous, arguments.timestamps
+    print_lines(arguments, "containerLogs", namespace, name, container, previous=previous, timestamps=timestamps)
     return 0
 
 
-class _Named(msgspec.Struct):
-    name: str = ""
-    namespace: str = "default"
-
-
-class _Spec(msgspec.Struct):
-    containers: list[_Named] = []
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Named
-    spec: _Spec
-
-
-class _Pods(msgspec.Struct):
-    items: list[_Pod] = []
-
-
 def _first_container(client: NodeClient, namespace: str, name: str) -> str:
-    for pod in client.value("/pods", _Pods).items:
+    from podqos.host.api.status_document import PodList
+
+    for pod in client.value("/pods", PodList).items:
         if (pod.metadata.namespace, pod.metadata.name) == (namespace, name):
             names = [container.name for container in pod.spec.containers]
             if len(names) > 1:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from podqos.cli.node.client import STATE_DIR
 from podqos.cli.node.runtime_options import add_runtime_options
 from podqos.cli.options import add_kubelet_option
-
-_STATE_DIR = "/var/lib/podqos"
 
 
 def add_run_options(run_parser: argparse.ArgumentParser) -> None:
@@ -17,7 +16,7 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
     run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
     run_parser.add_argument("--node-name", metavar="NAME", help="the node's name (default: this machine's)")
     run_parser.add_argument(
-        "--state-dir", metavar="DIR", default=_STATE_DIR, help=f"where state, logs and volumes are kept ({_STATE_DIR})"
+        "--state-dir", metavar="DIR", default=STATE_DIR, help=f"where state, logs and volumes are kept ({STATE_DIR})"
     )
     run_parser.add_argument(
         "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"

@@ -9,8 +9,7 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli.node.client import NodeClient, add_state_dir_option
-from podqos.cli.options import add_schema_option
-from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.output import add_output_options, emit
 
 SUMMARY = "how the node is, how far from evicting, who would be next"
 
@@ -18,26 +17,16 @@ SUMMARY = "how the node is, how far from evicting, who would be next"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node status``."""
     add_state_dir_option(parser)
-    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text", help="(default: text)")
-    add_schema_option(parser)
-    add_colour_option(parser)
+    add_output_options(parser, ("text", "json", "yaml"), "podqos.host.api.status_document:NodeStatus")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status."""
-    from podqos.cli.output import print_schema, print_value
-    from podqos.host.api.status_document import NodeStatus
-
-    if arguments.schema:
-        print_schema(NodeStatus)
-        return 0
-    client = NodeClient(arguments.state_dir)
-    status = client.value("/status", NodeStatus)
-    if arguments.output != "text":
-        print_value(status, arguments.output)
-        return 0
     from podqos.cli.node.victims import next_victims
+    from podqos.host.api.status_document import NodeStatus
     from podqos.report.node.lines import status_lines
 
-    print("\n".join(status_lines(status, next_victims(client, status), style_for(arguments.color))))
+    client = NodeClient(arguments.state_dir)
+    status = client.value("/status", NodeStatus)
+    emit(status, arguments, lambda status, style: status_lines(status, next_victims(client, status), style))
     return 0

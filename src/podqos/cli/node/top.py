@@ -9,7 +9,7 @@ import argparse
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
@@ -92,10 +92,19 @@ def _cpu_milli(before: NodeStatus, now: NodeStatus) -> dict[str, int]:
 
 
 @contextmanager
-def _screen() -> Iterator[_Wait]:
-    """Take the whole terminal, and give it back as it was, whatever happens."""
+def _screen() -> Iterator[Callable[[float], str]]:
+    """Take the whole terminal, and give it back as it was, whatever happens; yields how to wait for a key."""
+    import select
     import termios
+    import time
     import tty
+
+    def wait_for_key(seconds: float) -> str:
+        if keyboard is None:
+            time.sleep(seconds)
+            return ""
+        ready, _, _ = select.select([keyboard], [], [], seconds)
+        return os.read(keyboard, 16).decode(errors="replace")[:1] if ready else ""
 
     keyboard = sys.stdin.fileno() if sys.stdin.isatty() else None
     before = termios.tcgetattr(keyboard) if keyboard is not None else None
@@ -104,7 +113,7 @@ def _screen() -> Iterator[_Wait]:
         if keyboard is not None:
             tty.setcbreak(keyboard)
         sys.stdout.write(_ENTER)
-        yield _Wait(keyboard)
+        yield wait_for_key
     finally:
         sys.stdout.write(_LEAVE)
         sys.stdout.flush()
@@ -112,24 +121,6 @@ def _screen() -> Iterator[_Wait]:
             termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-
-
-class _Wait:
-    """Waits for a key."""
-
-    def __init__(self, keyboard: int | None) -> None:
-        self._keyboard = keyboard
-
-    def __call__(self, seconds: float) -> str:
-        """Return the key that was pressed, or nothing after so long."""
-        import select
-        import time
-
-        if self._keyboard is None:
-            time.sleep(seconds)
-            return ""
-        ready, _, _ = select.select([self._keyboard], [], [], seconds)
-        return os.read(self._keyboard, 16).decode(errors="replace")[:1] if ready else ""
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

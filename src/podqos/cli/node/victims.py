@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.cli.node.client import NodeClient
 from podqos.eviction.observation import decode_summary
 from podqos.eviction.ranking import Ranking, rank
 from podqos.eviction.signals import Signal
-from podqos.host.api.status_document import NodeStatus
-from podqos.manifest.decode import model_decoder
-from podqos.model.pod import Pod
+from podqos.host.api.status_document import NodeStatus, PodList
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.model.snapshot import Snapshot
@@ -23,15 +20,9 @@ from podqos.survival.processes import ContainerProcesses, container_processes
 from podqos.survival.snapshots import from_summary, node_of
 
 
-class PodList(Struct):
-    """The answer to ``/pods``."""
-
-    items: tuple[Pod, ...] = ()
-
-
 def next_victims(client: NodeClient, status: NodeStatus) -> NextVictims:
     """Ask the node for its pods and their figures, and rank them for memory in both orders."""
-    pods = model_decoder(PodList).decode(client.get("/pods")).items
+    pods = client.value("/pods", PodList).items
     summary = decode_summary(client.get("/stats/summary"))
     node = node_of(summary)
     measured = {stats.pod_ref.uid for stats in summary.pods or () if stats.containers}

@@ -79,7 +79,9 @@ class Api:
             case ("healthz",) | ("livez",):
                 return Answer(b"ok")
             case ("readyz",):
-                return self._readyz()
+                if self._node.is_ending:
+                    return Answer(b"the node is ending", status=HTTPStatus.SERVICE_UNAVAILABLE)
+                return Answer(b"ok")
             case ("pods",):
                 return Answer(self._pods.pieces(), JSON)
             case ("stats", "summary"):
@@ -98,11 +100,6 @@ class Api:
                 raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "evicting is a POST")
             case _:
                 raise Refusal(HTTPStatus.NOT_FOUND, "there is no such thing here")
-
-    def _readyz(self) -> Answer:
-        if self._node.is_ending:
-            return Answer(b"the node is ending", status=HTTPStatus.SERVICE_UNAVAILABLE)
-        return Answer(b"ok")
 
     def _status(self) -> Pieces:
         status = yield from node_status(self._node, self.counters, self._version)
@@ -161,7 +158,7 @@ class Api:
     def _journal(self, request: Request) -> Answer:
         follow, since_us = request.flag("follow"), request.count("sinceUs")
         pieces = lines_of(
-            self._node.journal.files, last=request.count("tailLines"), goes_on=_always if follow else None
+            self._node.journal.files, last=request.count("tailLines"), goes_on=(lambda: True) if follow else None
         )
         return Answer(pieces if since_us is None else _since(pieces, since_us), JSON_LINES, follows=follow)
 
@@ -182,12 +179,15 @@ class Api:
         log = folder / f"{attempts[-1]}.log"
         follow = request.flag("follow")
 
+        def files() -> list[Path]:
+            return [*sorted(folder.glob(f"{log.name}.*")), log]
+
         def runs() -> bool:
             pod = self._node.world.pods.get(uid)
             run = pod.runs.get(container) if pod is not None else None
             return run is not None and run.is_running and run.id.attempt == attempts[-1]
 
-        pieces = lines_of(lambda: _rotated(log), last=request.count("tailLines"), goes_on=runs if follow else None)
+        pieces = lines_of(files, last=request.count("tailLines"), goes_on=runs if follow else None)
         return Answer(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
 
     # ---- the one write -------------------------------------------------------------------------------------------
@@ -236,14 +236,6 @@ def _without_prefix(line: bytes) -> bytes:
     if len(parts) < 4:
         return line
     return parts[3] if parts[2] == b"F" else parts[3].removesuffix(b"\n")
-
-
-def _rotated(log: Path) -> list[Path]:
-    return [*sorted(log.parent.glob(f"{log.name}.*")), log]
-
-
-def _always() -> bool:
-    return True
 
 
 def _only_locally(request: Request) -> None:

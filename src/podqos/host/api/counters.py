@@ -73,10 +73,7 @@ class Counters:
         if reaction.noticed is None:
             return
         self.last_reaction_seconds = reaction.held - reaction.noticed
-        for stage, when in (
-            ("held", reaction.held),
-            ("terminated", reaction.terminated),
-            ("killed", reaction.killed),
-        ):
+        for stage, histogram in self.reaction_seconds.items():
+            when: float | None = getattr(reaction, stage)
             if when is not None:
-                self.reaction_seconds[stage].add(when - reaction.noticed)
+                histogram.add(when - reaction.noticed)

@@ -14,6 +14,7 @@ import os
 import resource
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -170,21 +171,16 @@ def _of_process(counters: Counters) -> Iterator[bytes]:
 # ---- the text format -------------------------------------------------------------------------------------------------
 
 
-def _gauge(name: str, text: str, samples: float | Iterable[Sample] | None) -> bytes:
-    return _family(name, "gauge", text, samples)
-
-
-def _counter(name: str, text: str, samples: float | Iterable[Sample] | None) -> bytes:
-    return _family(name, "counter", text, samples)
-
-
-def _family(name: str, kind: str, text: str, samples: float | Iterable[Sample] | None) -> bytes:
+def _family(kind: str, name: str, text: str, samples: float | Iterable[Sample] | None) -> bytes:
     """Return a family: of one value, or of several with labels; what is not known at all is left out."""
     if samples is None:
         return b""
     every = [({}, samples)] if isinstance(samples, int | float) else samples
     lines = (_sample(name, labels, value) for labels, value in every if value is not None)
     return b"".join((_head(name, kind, text), *lines))
+
+
+_gauge, _counter = partial(_family, "gauge"), partial(_family, "counter")
 
 
 def _head(name: str, kind: str, text: str) -> bytes:

@@ -7,9 +7,8 @@ from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from podqos.agent.state import PodRecord
-from podqos.eviction.observation import SignalObservation, observe
+from podqos.eviction.observation import observe
 from podqos.eviction.signals import NodeCondition
-from podqos.eviction.thresholds import Threshold
 from podqos.host.api.documents import timestamp
 from podqos.host.api.pod_list import phase
 from podqos.host.api.status_document import (
@@ -85,25 +84,22 @@ def threshold_rows(node: Node, summary: Summary) -> Iterator[ThresholdRow]:
     seen = observe(summary).signals
     thresholds = node.config.eviction.thresholds if manager.thresholds is None else manager.thresholds
     for threshold in thresholds:
-        yield _threshold_row(threshold, seen.get(threshold.signal), threshold in manager.thresholds_met)
+        now = seen.get(threshold.signal)
+        yield ThresholdRow(
+            threshold.signal,
+            threshold.is_hard,
+            threshold.grace_period_ns // SECOND_NS,
+            None if now is None else threshold.amount(now.capacity).value,
+            None if now is None else now.available,
+            None if now is None else now.capacity,
+            threshold in manager.thresholds_met,
+        )
 
 
 def pressure(node: Node) -> dict[str, PressureFile]:
     """Return the machine's stall information."""
     found = {name: read_pressure(node.procfs.root / "pressure" / name) for name in ("cpu", "memory", "io")}
     return {name: each for name, each in found.items() if each is not None}
-
-
-def _threshold_row(threshold: Threshold, seen: SignalObservation | None, is_met: bool) -> ThresholdRow:
-    return ThresholdRow(
-        threshold.signal,
-        threshold.is_hard,
-        threshold.grace_period_ns // SECOND_NS,
-        threshold.amount(seen.capacity).value if seen is not None else None,
-        None if seen is None else seen.available,
-        None if seen is None else seen.capacity,
-        is_met,
-    )
 
 
 def _conditions(node: Node, counters: Counters) -> Iterator[ConditionRow]:

@@ -10,8 +10,14 @@ from msgspec import Struct
 
 from podqos.eviction.signals import Signal
 from podqos.host.linux.psi import PressureFile
-from podqos.model.pod import QOSClass
+from podqos.model.pod import Pod, QOSClass
 from podqos.model.stats import MemoryStats
+
+
+class PodList(Struct, frozen=True):
+    """The answer to ``/pods``, as far as it is read here."""
+
+    items: tuple[Pod, ...] = ()
 
 
 class ConditionRow(Struct, frozen=True, rename="camel"):

@@ -12,13 +12,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import Cgroups, read_text
+from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.cgroupfs_v1 import CgroupsV1
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_settings import CgroupVersion
 
-_CAP_SYS_ADMIN, _CAP_SYS_NICE, _CAP_SYS_RESOURCE, _CAP_IPC_LOCK = 21, 23, 24, 14
+_CAP_SYS_ADMIN, _CAP_SYS_RESOURCE = 21, 24
 
 
 class Mounts(Struct, frozen=True):
@@ -28,11 +28,6 @@ class Mounts(Struct, frozen=True):
     """By controller."""
     v2: Path | None
 
-    @property
-    def is_hybrid(self) -> bool:
-        """Whether both versions are mounted."""
-        return bool(self.v1) and self.v2 is not None
-
 
 class Capabilities(Struct, frozen=True, kw_only=True):
     """What the machine allows."""
@@ -40,9 +35,10 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     is_root: bool
     can_lower_oom_score: bool
     """CAP_SYS_RESOURCE: without it ``oom_score_adj`` cannot be made lower than it is."""
+    own_oom_score_adj: int = 0
+    """What new processes begin with."""
     can_mount: bool
     """CAP_SYS_ADMIN: volumes can be shown where a container expects them."""
-    can_run_realtime: bool
     version: CgroupVersion
     is_hybrid: bool
     controllers: tuple[str, ...]
@@ -50,8 +46,9 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     has_pressure: bool
     has_systemd: bool
 
-    def oom_score_adj(self, wanted: int, own: int) -> tuple[int, str | None]:
-        """Return the adjustment that can be had for a new process, and what to say where it is another one."""
+    def oom_score_adj(self, wanted: int) -> tuple[int, str | None]:
+        """Return the adjustment that can be had for a process, and what to say where it is another one."""
+        own = self.own_oom_score_adj
         if self.can_lower_oom_score or wanted >= own:
             return wanted, None
         return own, f"wanted {_signed(wanted)}, kept {_signed(own)}: CAP_SYS_RESOURCE is missing"
@@ -136,11 +133,11 @@ def detect(procfs: Procfs | None = None) -> Capabilities:
         controllers = tuple((read_text((mounts.v2 or Path()) / "cgroup.controllers") or "").split())
     return Capabilities(
         is_root=os.geteuid() == 0,
-        can_lower_oom_score=_has(held, _CAP_SYS_RESOURCE),
-        can_mount=_has(held, _CAP_SYS_ADMIN),
-        can_run_realtime=_has(held, _CAP_SYS_NICE) and _has(held, _CAP_IPC_LOCK),
+        can_lower_oom_score=bool(held >> _CAP_SYS_RESOURCE & 1),
+        own_oom_score_adj=procfs.oom_score_adj(os.getpid()) or 0,
+        can_mount=bool(held >> _CAP_SYS_ADMIN & 1),
         version=CgroupVersion.V1 if is_v1 else CgroupVersion.V2,
-        is_hybrid=mounts.is_hybrid,
+        is_hybrid=bool(mounts.v1) and mounts.v2 is not None,
         controllers=controllers,
         has_cgroup_kill=not is_v1 and _has_cgroup_kill(mounts.v2),
         has_pressure=read_text(procfs.root / "pressure" / "memory") is not None,
@@ -152,16 +149,10 @@ def _has_cgroup_kill(root: Path | None) -> bool:
     """Whether the kernel offers it: only cgroups below the root have the file."""
     if root is None:
         return False
-    return any((child / "cgroup.kill").exists() for child in root.iterdir() if child.is_dir()) or _is_recent()
-
-
-def _is_recent() -> bool:
+    if any(root.glob("*/cgroup.kill")):
+        return True
     major, minor, *_ = os.uname().release.split("-")[0].split(".")
     return (int(major), int(minor)) >= (5, 14)
-
-
-def _has(held: int, capability: int) -> bool:
-    return bool(held >> capability & 1)
 
 
 def _signed(number: int) -> str:

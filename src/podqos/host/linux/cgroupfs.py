@@ -20,7 +20,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from podqos.errors import HostError
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_files import CgroupFile
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -283,7 +283,7 @@ class Cgroups(ABC):
             raise HostError(f"cgroup {path} is not below {self.own}, and is not touched")
 
 
-def write_text(file: Path | str, text: str) -> None:
+def write_text(file: Path, text: str) -> None:
     """Write a control file in one go."""
     # Without O_NONBLOCK the kernel lets whoever lowers memory.high wait for the reclaim.
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -293,15 +293,7 @@ def write_text(file: Path | str, text: str) -> None:
         os.close(descriptor)
 
 
-def read_text(file: Path | str) -> str | None:
-    """Return what a control file says; None where it is gone."""
-    try:
-        return Path(file).read_text()
-    except OSError:
-        return None
-
-
-def read_number(file: Path | str) -> int | None:
+def read_number(file: Path) -> int | None:
     """Return the number in a control file; None for ``max`` and where it is gone."""
     text = read_text(file)
     try:

@@ -22,10 +22,9 @@ from podqos.host.linux.cgroupfs import (
     Unwritten,
     number_after,
     read_number,
-    read_text,
     write_text,
 )
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_settings import CgroupVersion
 
 CONTROLLERS = ("memory", "cpu", "pids", "hugetlb")

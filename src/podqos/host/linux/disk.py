@@ -10,6 +10,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -141,7 +142,7 @@ def _walk(folder: Path) -> Iterator[DiskUsage | None]:
     linked: set[int] = set()
     folders = [str(folder)] if stat.S_ISDIR(own.st_mode) else []
     while folders:
-        for entry in _entries(folders.pop()):
+        for path, entry in _entries(folders.pop()):
             seen += 1
             if seen % _ENTRIES_PER_SLICE == 0:
                 yield None
@@ -152,30 +153,18 @@ def _walk(folder: Path) -> Iterator[DiskUsage | None]:
             used += entry.st_blocks * _BLOCK_BYTES
             inodes += 1
             if is_folder:
-                folders.append(entry.path)
+                folders.append(path)
             elif entry.st_nlink > 1:
                 linked.add(entry.st_ino)
     yield DiskUsage(used, inodes, datetime.now(UTC))
 
 
-class _Entry(Struct, gc=False):
-    path: str
-    st_dev: int
-    st_ino: int
-    st_mode: int
-    st_nlink: int
-    st_blocks: int
-
-
-def _entries(folder: str) -> Iterator[_Entry]:
+def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
     """Yield what a directory holds; what vanishes meanwhile is not there."""
     try:
         with os.scandir(folder) as found:
             for item in found:
-                try:
-                    about = item.stat(follow_symlinks=False)
-                except OSError:
-                    continue
-                yield _Entry(item.path, about.st_dev, about.st_ino, about.st_mode, about.st_nlink, about.st_blocks)
+                with suppress(OSError):
+                    yield item.path, item.stat(follow_symlinks=False)
     except OSError:
         return

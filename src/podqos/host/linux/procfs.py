@@ -8,21 +8,14 @@ from pathlib import Path
 from msgspec import Struct
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
-_TICKS = os.sysconf("SC_CLK_TCK")
-# Of /proc/<pid>/stat after the name in parentheses: state is the first, starttime the 20th (proc(5)).
-_STATE, _PARENT, _USER_TICKS, _SYSTEM_TICKS, _START_TICKS = 0, 1, 11, 12, 19
 
 
-class ProcessStat(Struct, frozen=True, gc=False):
-    """A process, as far as the node wants to know."""
-
-    pid: int
-    name: str
-    state: str
-    parent_pid: int
-    cpu_ns: int
-    start_ticks: int
-    """Since boot; together with the id it names a process for good."""
+def read_text(file: Path) -> str | None:
+    """Return what a file of the kernel's says; None where it is gone."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return None
 
 
 class MachineMemory(Struct, frozen=True, gc=False):
@@ -40,26 +33,18 @@ class Procfs:
     def __init__(self, root: Path = Path("/proc")) -> None:
         self.root = root
 
-    def stat(self, pid: int) -> ProcessStat | None:
-        """Return who a process is; None if it is gone."""
-        text = self._text(f"{pid}/stat")
-        if text is None:
-            return None
-        head, _, tail = text.rpartition(")")
-        fields = tail.split()
-        return ProcessStat(
-            pid=pid,
-            name=head.partition("(")[2],
-            state=fields[_STATE],
-            parent_pid=int(fields[_PARENT]),
-            cpu_ns=(int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) * 1_000_000_000 // _TICKS,
-            start_ticks=int(fields[_START_TICKS]),
-        )
+    def stat(self, pid: int) -> list[str]:
+        """Return the words of a process's ``stat`` that follow its name: state, parent … (proc(5)); none if gone."""
+        return (self._text(f"{pid}/stat") or "").rpartition(")")[2].split()
 
     def oom_score_adj(self, pid: int) -> int | None:
         """Return the adjustment the OOM killer uses; None if the process is gone."""
         text = self._text(f"{pid}/oom_score_adj")
         return None if text is None else int(text)
+
+    def environment(self, pid: int) -> list[str]:
+        """Return the variables a process was started with; none if it is gone."""
+        return (self._text(f"{pid}/environ") or "").split("\0")
 
     def cgroups(self, pid: int) -> dict[str, str]:
         """Return where a process lives: controller (empty for cgroup v2) → path."""
@@ -94,10 +79,7 @@ class Procfs:
         return 0
 
     def _text(self, name: str) -> str | None:
-        try:
-            return (self.root / name).read_bytes().decode(errors="replace")
-        except OSError:
-            return None
+        return read_text(self.root / name)
 
     def _kib(self, name: str) -> dict[str, int]:
         lines = (line.partition(":") for line in (self._text(name) or "").splitlines())

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from podqos.host.linux.procfs import read_text
+
 
 class Pressure(Struct, frozen=True, gc=False):
     """One line of a pressure file."""
@@ -28,11 +30,7 @@ class PressureFile(Struct, frozen=True, gc=False):
 
 def read_pressure(file: Path) -> PressureFile | None:
     """Return a pressure file; None where the kernel has none (``psi=1`` on its command line switches it on)."""
-    try:
-        lines = file.read_text().splitlines()
-    except OSError:
-        return None
-    found = {line.partition(" ")[0]: _pressure(line) for line in lines}
+    found = {line.partition(" ")[0]: _pressure(line) for line in (read_text(file) or "").splitlines()}
     return PressureFile(found["some"], found.get("full")) if "some" in found else None
 
 

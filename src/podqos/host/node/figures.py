@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups
 from podqos.host.linux.disk import DiskMeter, filesystem
 from podqos.host.linux.procfs import Procfs
@@ -72,15 +74,12 @@ class Figures:
             usage = machine.total_bytes - machine.free_bytes
             working = max(0, usage - machine.inactive_file_bytes)
             return MemoryStats(now, machine.total_bytes - working, usage, working)
-        found = self._cgroups.memory(self._cgroups.own) or CgroupMemory(0, 0, 0)
-        working = found.working_set_bytes
-        return MemoryStats(now, max(0, self._capacity_bytes - working), found.usage_bytes, working, found.anon_bytes)
+        return self._memory_of(self._cgroups.own, now, self._capacity_bytes)
 
     def quick(self, pods: Iterable[HostPod]) -> Summary:
         """Return fresh memory figures, and the rest as it was last seen."""
-        last = self._last_node
-        all_pods = ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(datetime.now(UTC)))
-        node = NodeStats(self._node, (all_pods,), self.memory(), last.fs, last.runtime, last.rlimit, last.swap)
+        all_pods = self._all_pods(datetime.now(UTC))
+        node = replace(self._last_node, system_containers=(all_pods,), memory=self.memory())
         return Summary(node, tuple(self._quick_pod(pod) for pod in pods))
 
     def full(self, pods: Iterable[HostPod]) -> Summary:
@@ -97,7 +96,7 @@ class Figures:
         images = fs if self.image_folder is None else filesystem(self.image_folder)
         return NodeStats(
             self._node,
-            (ContainerStats(SYSTEM_CONTAINER_PODS, self._all_pods(now)),),
+            (self._all_pods(now),),
             self.memory(),
             fs,
             RuntimeStats(images, None),
@@ -113,18 +112,21 @@ class Figures:
             found += (self._state.volume(pod.uid, name) for name in _empty_dirs(pod))
         return found
 
-    def _all_pods(self, now: datetime) -> MemoryStats:
-        found = self._cgroups.memory(self.kubepods) or CgroupMemory(0, 0, 0)
+    def _all_pods(self, now: datetime) -> ContainerStats:
         limit = self._cgroups.memory_limit(self.kubepods) or self.capacity_bytes
+        return ContainerStats(SYSTEM_CONTAINER_PODS, self._memory_of(self.kubepods, now, limit))
+
+    def _memory_of(self, path: str, now: datetime, limit_bytes: int) -> MemoryStats:
+        found = self._cgroups.memory(path) or CgroupMemory(0, 0, 0)
         working = found.working_set_bytes
-        return MemoryStats(now, max(0, limit - working), found.usage_bytes, working, found.anon_bytes)
+        return MemoryStats(now, max(0, limit_bytes - working), found.usage_bytes, working, found.anon_bytes)
 
     def _quick_pod(self, pod: HostPod) -> PodStats:
         memory = _memory(self._cgroups.memory(pod.cgroup), datetime.now(UTC))
         last = self._last.get(pod.uid)
         if last is None:
             return PodStats(_reference(pod), (), memory)
-        return PodStats(last.pod_ref, last.containers, memory, last.volumes, last.ephemeral_storage, last.process_stats)
+        return replace(last, memory=memory)
 
     def of_pod(self, pod: HostPod) -> PodStats:
         """Return everything of one pod."""

@@ -46,7 +46,6 @@ from podqos.host.runtimes.runtime import Runtime
 from podqos.host.storage.journal_file import JournalFile
 from podqos.host.storage.state import StateDirectory
 from podqos.host.storage.syncing import Syncing
-from podqos.model.stats import Summary
 from podqos.qos.cgroup_paths import node_path
 
 MakeRuntime = Callable[["Node"], Runtime]
@@ -109,7 +108,7 @@ class Node:
             state=self.state,
             figures=self.figures,
             loop=self.loop,
-            report=self._report,
+            report=self.deliver,
             note=self.note,
             logs=settings.logs,
         )
@@ -160,7 +159,7 @@ class Node:
         if self._stops == 1:
             self._say("stopping pods; once more ends them at once")
             self.is_ending = True
-            for uid in self._active():
+            for uid in [uid for uid, record in self.driver.state.pods.items() if record.is_active]:
                 self.deliver(PodDeleted(uid))
             self._stop_when_empty()
         else:
@@ -209,10 +208,6 @@ class Node:
             self.world.settled()
         self._set_timer()
 
-    def summary(self) -> Summary:
-        """Return the figures of now, for whoever asks from outside."""
-        return self.world.summary()
-
     def now_us(self) -> int:
         """Return the time of the journal: the wall clock's at the start, and from there on never going back."""
         return self._started_us + time.monotonic_ns() // 1000
@@ -224,9 +219,6 @@ class Node:
             self.notes[text] = 0
         if text in self.notes:
             self.notes[text] += 1
-
-    def _report(self, event: Event) -> None:
-        self.deliver(event)
 
     def _deliver_one(self, event: Event) -> None:
         before = len(self.driver.state.pods)
@@ -374,9 +366,6 @@ class Node:
         if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
             gc.collect()
         self.loop.call_after(_SYNC_SECONDS, self._keep_syncing)
-
-    def _active(self) -> list[str]:
-        return [uid for uid, record in self.driver.state.pods.items() if record.is_active]
 
     def _stop_when_empty(self) -> None:
         if self.world.pods:

@@ -117,11 +117,8 @@ class Prober:
         assert probe.exec is not None
         token = f"probe-{os.getpid()}-{next(self._tokens)}"
 
-        def too_late() -> None:
-            self._world.runtime.stop_execution(token)
-            self.answered(token, good=False)
-
-        timer = self.loop.call_after(probe.timeout_seconds, too_late)
+        seconds = max(1, probe.timeout_seconds)
+        timer = self.loop.call_after(seconds, lambda: self.answered(token, good=False))
 
         def in_time(good: bool) -> None:
             timer.cancel()
@@ -129,7 +126,7 @@ class Prober:
 
         self._waiting[token] = in_time
         try:
-            self._world.runtime.execute(run.start, probe.exec.command, token)
+            self._world.runtime.execute(run.start, probe.exec.command, token, seconds)
         except (HostError, OSError):
             self.answered(token, good=False)
 

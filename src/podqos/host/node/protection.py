@@ -36,7 +36,6 @@ class Protection:
     ) -> None:
         self._settings, self._capabilities, self._procfs, self._note = settings, capabilities, procfs, note
         self._cgroup: Path | None = None
-        self._score = procfs.oom_score_adj(os.getpid()) or 0
         self._nice = os.getpriority(os.PRIO_PROCESS, 0)
         self._came_from = procfs.cgroups(os.getpid()).get("", "/")
         # Where systemd runs, the agent's unit says MemoryMin.
@@ -49,7 +48,7 @@ class Protection:
         """Claim everything that can be had."""
         for line in self._capabilities.lines():
             self._note(line)
-        score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj, self._score)
+        score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj)
         if lack is not None:
             self._note(f"agent: oom_score_adj: {lack}")
         else:
@@ -69,7 +68,7 @@ class Protection:
         """Go back to where the agent came from; a shim that stays behind keeps the cgroup."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
-            self._set_score(self._score)
+            self._set_score(self._capabilities.own_oom_score_adj)
         if self._cgroup is not None:
             with contextlib.suppress(OSError):
                 (self._cgroup.parent / self._came_from.strip("/") / "cgroup.procs").write_text("0")

@@ -51,7 +51,16 @@ from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
-from podqos.host.runtimes.runtime import ContainerId, ContainerPlace, ContainerStart, Mount, Runtime, Sandbox
+from podqos.host.runtimes.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    ExecResult,
+    Mount,
+    Runtime,
+    Sandbox,
+)
 from podqos.host.storage.pod_run import PodRun, environment, expand
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
@@ -143,9 +152,8 @@ class HostWorld:
         self._report = report
         self._note = note
         self._logs = logs or LogPolicy()
-        self._watched: int | None = None
         self.prober = Prober(loop, self)
-        self._follow_runtime()
+        loop.watch(runtime.fileno(), self._hear)
         self._measure_disks()
 
     # ---- the port ------------------------------------------------------------------------------------------------
@@ -162,7 +170,7 @@ class HostWorld:
             case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
             case RemoveCgroup(uid, path):
-                return self._remove(uid, path)
+                self._remove(uid, path)
             case StartPod():
                 return self._start_pod(command)
             case StartContainer(pod, plan, restart_count):
@@ -285,9 +293,7 @@ class HostWorld:
             name=metadata.name,
             namespace=metadata.namespace or "default",
             cgroup_parent=pod.cgroup,
-            folder=pod.data,
-            logs=self.state.logs(pod.pod),
-            labels=metadata.labels,
+            logs=str(self.state.logs(pod.pod)),
             hostname=pod.state.run.hostname or metadata.name,
         )
 
@@ -447,41 +453,28 @@ class HostWorld:
                 self.reacted(reaction)
         return PodStopped(uid)
 
-    def _remove(self, uid: str, path: str) -> Sequence[Event]:
-        """Remove everything of a stopped pod; what the kernel does not let go of yet is tried again."""
+    def _remove(self, uid: str, path: str) -> None:
+        """Remove everything of a stopped pod."""
         pod = self.pods.get(uid)
         if pod is not None:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
             self.runtime.remove_sandbox(uid)
-        return self._clear(uid) if self.cgroups.remove(path) else self._remove_later(uid, path, _RETRY_SECONDS)
-
-    def _remove_later(self, uid: str, path: str, seconds: float) -> Sequence[Event]:
-        def again() -> None:
-            self.cgroups.kill(path)
-            if not self.cgroups.remove(path):
-                self._remove_later(uid, path, min(2 * seconds, _LONGEST_RETRY_SECONDS))
-                return
-            for event in self._clear(uid):
-                self._report(event)
-
-        self._loop.call_after(seconds, again)
-        return ()
-
-    def _clear(self, uid: str) -> Sequence[Event]:
-        """Remove what a pod wrote, a little at a time if it is much: only then is the pod gone."""
-        work = removing(self.state.data(uid))
+        work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
         def go_on() -> None:
-            if advance(work, _DISK_SLICE_SECONDS):
-                self._report(self._removed(uid))
-            else:
+            """Have the kernel give up the cgroup, then remove what the pod wrote, a little at a time."""
+            nonlocal pause
+            if not self.cgroups.remove(path):
+                self.cgroups.kill(path)
+                self._loop.call_after(pause, go_on)
+                pause = min(2 * pause, _LONGEST_RETRY_SECONDS)
+            elif not advance(work, _DISK_SLICE_SECONDS):
                 self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
+            else:
+                self._report(self._removed(uid))
 
-        if advance(work, _DISK_SLICE_SECONDS):
-            return (self._removed(uid),)
-        self._loop.call_after(_DISK_PAUSE_SECONDS, go_on)
-        return ()
+        self._loop.call_after(0, go_on)
 
     def _removed(self, uid: str) -> PodCleanedUp:
         pod = self.pods.pop(uid, None)
@@ -521,27 +514,15 @@ class HostWorld:
             shutil.rmtree(run.start.folder, ignore_errors=True)
             pod.dead.remove(run)
 
-    def _follow_runtime(self) -> None:
-        """Listen to the runtime, on whatever descriptor it now has; one that has none is asked every second."""
-        descriptor = self.runtime.fileno()
-        if descriptor is None:
-            self._loop.call_after(1.0, self._hear)
-        elif descriptor != self._watched:
-            self._watched = descriptor
-            self._loop.watch(descriptor, self._hear)
-
     def _hear(self) -> None:
-        before = self.runtime.fileno()
-        exits = self.runtime.exits()
-        if before is not None and self.runtime.fileno() != before:
-            self._loop.unwatch(before)
-        self._follow_runtime()
-        for place in self.runtime.places():
-            self._found(place)
-        for each in exits:
-            self._ended(each.id, each.exit_code, oom_killed=each.oom_killed)
-        for result in self.runtime.exec_results():
-            self.prober.answered(result.token, result.exit_code == 0)
+        for each in self.runtime.heard():
+            match each:
+                case ContainerPlace():
+                    self._found(each)
+                case ContainerExit(name, code, oom_killed):
+                    self._ended(name, code, oom_killed=oom_killed)
+                case ExecResult(token, code):
+                    self.prober.answered(token, code == 0)
 
     def _found(self, place: ContainerPlace) -> None:
         """Note where a run is, if it is still the last one."""

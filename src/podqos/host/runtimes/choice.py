@@ -10,9 +10,9 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.runtimes.engine import EngineRuntime, Note
+from podqos.host.runtimes.engine import EngineRuntime
 from podqos.host.runtimes.process import ProcessRuntime
-from podqos.host.runtimes.runtime import Runtime
+from podqos.host.runtimes.runtime import Note, Runtime
 
 
 class RuntimeName(StrEnum):

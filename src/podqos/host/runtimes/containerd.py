@@ -18,6 +18,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 
 import msgspec
@@ -26,45 +27,34 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.cri import Cri, CriError
 from podqos.host.runtimes.cri_answers import (
     EXITED,
     READY,
     RUNNING,
-    Containers,
-    ExecAnswer,
     FoundSandbox,
     Image,
-    ImageAnswer,
-    Images,
     Info,
     ListedContainer,
-    Made,
-    RuntimeAnswer,
     RuntimeConfig,
-    Sandboxes,
-    StatusAnswer,
 )
-from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.engine import Engine
 from podqos.host.runtimes.resources import main_cgroup, resources
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+    Sandbox,
+)
 from podqos.qos.cgroup_settings import CgroupVersion
 
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
 _NODE, _ID, _POD, _LOG = "podqos.node", "podqos.id", "podqos.pod", "podqos.log"
 _NAMESPACE_CONTAINER, _NAMESPACE_NODE = 1, 2
-
-
-class _Pod(Struct, frozen=True):
-    """What a sandbox is made from."""
-
-    uid: str
-    name: str
-    namespace: str
-    cgroup_parent: str
-    logs: str
-    attempt: int = 0
 
 
 class _Log(Struct, frozen=True):
@@ -75,7 +65,7 @@ class _Log(Struct, frozen=True):
     max_files: int
 
 
-class CriEngine:
+class CriEngine(Engine):
     """Calls a runtime over its socket."""
 
     name = "containerd"
@@ -83,50 +73,40 @@ class CriEngine:
     def __init__(
         self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note, socket: Path = DEFAULT_SOCKET
     ) -> None:
+        super().__init__(cgroups, capabilities, note)
         self._node = sha256(str(folder).encode()).hexdigest()[:32]
-        self._cgroups = cgroups
-        self._capabilities = capabilities
-        self._note = note
-        self._procfs = Procfs()
-        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
         self._ids: dict[ContainerId, str] = {}
         self._logs: dict[str, _Log] = {}
         """Of running containers, by the runtime's id."""
         self._cri = Cri(socket)
-        self._cri.do("Version", {})
+        self._cri.call("Version", {})
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Make the sandbox, unless there is one."""
         if self._ready_sandbox(sandbox.uid) is None:
-            self._make_sandbox(
-                _Pod(
-                    sandbox.uid, sandbox.name, sandbox.namespace, sandbox.cgroup_parent,
-                    str(sandbox.logs),
-                )
-            )  # fmt: skip
+            self._make_sandbox(sandbox, 0)
 
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Create and start a container in its pod's sandbox."""
         name = container.id
-        if self._cri.call("ImageStatus", {"image": {"image": container.image}}, ImageAnswer).image is None:
+        if self._cri.call("ImageStatus", {"image": {"image": container.image}}).image is None:
             raise HostError(
                 f"no image can be pulled: {container.image} is not in the runtime: "
                 "ctr --namespace k8s.io images import FILE"
             )
-        sandbox_id, pod = self._sandbox_of(name.uid)
+        sandbox_id, pod, attempt = self._sandbox_of(name.uid)
         made = self._cri.call(
             "CreateContainer",
             {
                 "pod_sandbox_id": sandbox_id,
                 "config": self._container_config(container, pod),
-                "sandbox_config": self._sandbox_config(pod),
+                "sandbox_config": self._sandbox_config(pod, attempt),
             },
-            Made,
         )
         self._ids[name] = made.container_id
         container.log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._cri.do("StartContainer", {"container_id": made.container_id})
+            self._cri.call("StartContainer", {"container_id": made.container_id})
         except CriError:
             self.remove(name)
             raise
@@ -134,27 +114,32 @@ class CriEngine:
         pid = self._pid(made.container_id)
         cgroup = None if pid is None else main_cgroup(self._cgroups, pid)
         if cgroup is None:
-            return Started(f"{pod.cgroup_parent}/{made.container_id}", None)
-        return Started(cgroup, pid)
+            return ContainerPlace(container.id, f"{pod.cgroup_parent}/{made.container_id}", None)
+        return ContainerPlace(container.id, cgroup, pid)
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Ask for the status."""
         found = self._ids.get(container)
         if found is None:
             return None
-        status = self._cri.call("ContainerStatus", {"container_id": found}, StatusAnswer).status
+        status = self._cri.call("ContainerStatus", {"container_id": found}).status
         if status.state != EXITED:
             return None
         self._logs.pop(found, None)
-        return Ended(status.exit_code, status.reason == "OOMKilled")
+        return ContainerExit(container, status.exit_code, status.reason == "OOMKilled")
 
-    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
-        """Run a command; its output is not of interest."""
+    def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
+        """Run a command, which the runtime itself has to end: hanging up on the call can leave it running."""
         found = self._ids.get(container.id)
         if found is None:
             raise HostError("it is not there yet")
-        request = {"container_id": found, "cmd": list(command)}
-        return self._cri.execute(request, execution, ExecAnswer).exit_code
+        request = {"container_id": found, "cmd": list(command), "timeout": max(1, ceil(seconds))}
+        try:
+            return self._cri.call("ExecSync", request, seconds).exit_code
+        except CriError as error:
+            if error.is_late:
+                return LOST_CODE
+            raise
 
     def remove(self, container: ContainerId) -> None:
         """Remove a container; that it is gone already is fine."""
@@ -174,7 +159,7 @@ class CriEngine:
         """Return the containers of this node; sandboxes without any are removed."""
         found = []
         request = {"filter": {"label_selector": {_NODE: self._node}}}
-        for each in self._cri.call("ListContainers", request, Containers).containers:
+        for each in self._cri.call("ListContainers", request).containers:
             name = ContainerId.parse(each.labels.get(_ID, ""))
             if name is None:
                 continue
@@ -193,10 +178,6 @@ class CriEngine:
                 if Path(log.path).stat().st_size > log.max_bytes:
                     self._rotate(container_id, log)
 
-    def unused_image_bytes(self) -> int:
-        """Add up the images that no container uses."""
-        return sum(image.size for image in self._unused_images())
-
     def remove_unused_images(self) -> int:
         """Remove them, whoever brought them, as the kubelet does."""
         gained = 0
@@ -204,10 +185,6 @@ class CriEngine:
             if self._gone("RemoveImage", {"image": {"image": image.id}}):
                 gained += image.size
         return gained
-
-    def image_folder(self) -> None:
-        """Not known: the runtime's images may be anywhere."""
-        return
 
     def close(self, *, end: bool) -> None:
         """Hang up; with ``end`` nothing of this node is left in the runtime."""
@@ -220,31 +197,31 @@ class CriEngine:
 
     def _sandboxes(self) -> tuple[FoundSandbox, ...]:
         request = {"filter": {"label_selector": {_NODE: self._node}}}
-        return self._cri.call("ListPodSandbox", request, Sandboxes).items
+        return self._cri.call("ListPodSandbox", request).items
 
     def _ready_sandbox(self, uid: str) -> FoundSandbox | None:
         ready = (each for each in self._sandboxes() if each.metadata.uid == uid and each.state == READY)
         return next(ready, None)
 
-    def _sandbox_of(self, uid: str) -> tuple[str, _Pod]:
-        """Return the sandbox of a pod; one that has died is replaced."""
+    def _sandbox_of(self, uid: str) -> tuple[str, Sandbox, int]:
+        """Return a pod's sandbox, what it is made from and which attempt it is; one that has died is replaced."""
         all_of_pod = [each for each in self._sandboxes() if each.metadata.uid == uid]
         last = max(all_of_pod, key=lambda each: (each.state == READY, each.metadata.attempt), default=None)
         if last is None:
             raise HostError("its pod has no sandbox")
-        pod = msgspec.json.decode(last.annotations[_POD], type=_Pod)
+        pod = msgspec.json.decode(last.annotations[_POD], type=Sandbox)
+        attempt = last.metadata.attempt
         if last.state == READY:
-            return last.id, pod
-        pod = msgspec.structs.replace(pod, attempt=last.metadata.attempt + 1)
-        return self._make_sandbox(pod), pod
+            return last.id, pod, attempt
+        return self._make_sandbox(pod, attempt + 1), pod, attempt + 1
 
-    def _make_sandbox(self, pod: _Pod) -> str:
+    def _make_sandbox(self, pod: Sandbox, attempt: int) -> str:
         Path(pod.logs).mkdir(parents=True, exist_ok=True)
-        return self._cri.call("RunPodSandbox", {"config": self._sandbox_config(pod)}, Made).pod_sandbox_id
+        return self._cri.call("RunPodSandbox", {"config": self._sandbox_config(pod, attempt)}).pod_sandbox_id
 
-    def _sandbox_config(self, pod: _Pod) -> dict[str, object]:
+    def _sandbox_config(self, pod: Sandbox, attempt: int) -> dict[str, object]:
         return {
-            "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace, "attempt": pod.attempt},
+            "metadata": {"name": pod.name, "uid": pod.uid, "namespace": pod.namespace, "attempt": attempt},
             "log_directory": pod.logs,
             "labels": {_NODE: self._node},
             "annotations": {_POD: msgspec.json.encode(pod).decode()},
@@ -256,10 +233,7 @@ class CriEngine:
 
     # ---- containers ----------------------------------------------------------------------------------------------
 
-    def _container_config(self, container: ContainerStart, pod: _Pod) -> dict[str, object]:
-        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        if lack is not None:
-            self._note(f"{container.id.name}: oom_score_adj: {lack}")
+    def _container_config(self, container: ContainerStart, pod: Sandbox) -> dict[str, object]:
         log = _Log(str(container.log), container.log_bytes, container.log_files)
         return {
             "metadata": {"name": container.id.name, "attempt": container.id.attempt},
@@ -276,7 +250,7 @@ class CriEngine:
             "annotations": {_LOG: msgspec.json.encode(log).decode()},
             "log_path": os.path.relpath(container.log, pod.logs),
             "linux": {
-                "resources": {**self._resources(container), "oom_score_adj": score},
+                "resources": {**self._resources(container), "oom_score_adj": self._score(container)},
                 "security_context": {"namespace_options": _namespaces()},
             },
         }
@@ -301,11 +275,11 @@ class CriEngine:
                 with contextlib.suppress(msgspec.DecodeError, KeyError):
                     self._logs[listed.id] = msgspec.json.decode(listed.annotations[_LOG], type=_Log)
                 return FoundContainer(name, cgroup, pid, None)
-        status = self._cri.call("ContainerStatus", {"container_id": listed.id}, StatusAnswer).status
+        status = self._cri.call("ContainerStatus", {"container_id": listed.id}).status
         return FoundContainer(name, None, None, status.exit_code)
 
     def _pid(self, container_id: str) -> int | None:
-        answer = self._cri.call("ContainerStatus", {"container_id": container_id, "verbose": True}, StatusAnswer)
+        answer = self._cri.call("ContainerStatus", {"container_id": container_id, "verbose": True})
         if answer.status.state != RUNNING:
             return None
         return msgspec.json.decode(answer.info.get("info", "{}"), type=Info).pid or None
@@ -313,7 +287,7 @@ class CriEngine:
     def _rotate(self, container_id: str, log: _Log) -> None:
         path = Path(log.path)
         path.rename(path.with_name(f"{path.name}.{time.time_ns()}"))
-        self._cri.do("ReopenContainerLog", {"container_id": container_id})
+        self._cri.call("ReopenContainerLog", {"container_id": container_id})
         rotated = sorted(path.parent.glob(f"{path.name}.*"))
         for old in rotated[: max(0, len(rotated) - (log.max_files - 1))]:
             old.unlink(missing_ok=True)
@@ -322,13 +296,13 @@ class CriEngine:
 
     def _unused_images(self) -> list[Image]:
         """Return the images that can go; that of sandboxes is not among them."""
-        used = {each.image_ref for each in self._cri.call("ListContainers", {}, Containers).containers}
-        images = self._cri.call("ListImages", {}, Images).images
+        used = {each.image_ref for each in self._cri.call("ListContainers", {}).containers}
+        images = self._cri.call("ListImages", {}).images
         pause = self._sandbox_image()
         return [each for each in images if not (each.id in used or each.pinned or pause in each.repo_tags)]
 
     def _sandbox_image(self) -> str:
-        info = self._cri.call("Status", {"verbose": True}, RuntimeAnswer).info
+        info = self._cri.call("Status", {"verbose": True}).info
         with contextlib.suppress(msgspec.DecodeError):
             return msgspec.json.decode(info.get("config", "{}"), type=RuntimeConfig).sandbox_image
         return ""
@@ -336,7 +310,7 @@ class CriEngine:
     def _gone(self, method: str, request: Mapping[str, object]) -> bool:
         """Call something that removes; what is gone already is fine, anything else is said."""
         try:
-            self._cri.do(method, request)
+            self._cri.call(method, request)
         except CriError as error:
             if not error.is_gone:
                 self._note(str(error))

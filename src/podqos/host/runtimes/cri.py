@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
 
 import grpc
 import msgspec
 
 from podqos.errors import HostError
+from podqos.host.runtimes.cri_answers import Answer
 from podqos.host.runtimes.cri_messages import PACKAGE, decode, encode
-from podqos.host.runtimes.engine import Execution
 
 _CALL_SECONDS = 60.0
 _IMAGE_CALLS = ("ListImages", "ImageStatus", "RemoveImage")
-Answer = TypeVar("Answer")
 
 
 class CriError(HostError):
-    """The runtime refused; ``is_gone`` if what was asked about does not exist."""
+    """The runtime refused: what was asked about ``is_gone``, or a command took too long (``is_late``)."""
 
-    def __init__(self, text: str, *, is_gone: bool) -> None:
+    def __init__(self, text: str, code: grpc.StatusCode) -> None:
         super().__init__(text)
-        self.is_gone = is_gone
+        self.is_gone = code is grpc.StatusCode.NOT_FOUND
+        self.is_late = code is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 class Cri:
@@ -33,37 +32,19 @@ class Cri:
         self._socket = socket
         self._channel = grpc.insecure_channel(f"unix://{socket}")
 
-    def call(self, method: str, request: Mapping[str, object], kind: type[Answer]) -> Answer:
-        """Call and wait for the answer."""
-        return self._result(method, self._begin(method, request, _CALL_SECONDS), kind)
-
-    def do(self, method: str, request: Mapping[str, object]) -> None:
-        """Call something that answers nothing."""
-        self.call(method, request, dict)
-
-    def execute(self, request: Mapping[str, object], execution: Execution, kind: type[Answer]) -> Answer:
-        """Run a command in a container; cancelling the call ends the command."""
-        future = self._begin("ExecSync", request, None)
-        execution.begin(future.cancel)
-        return self._result("ExecSync", future, kind)
+    def call(self, method: str, request: Mapping[str, object], seconds: float = 0) -> Answer:
+        """Call and wait for the answer, which takes the runtime so many seconds on purpose."""
+        service = "ImageService" if method in _IMAGE_CALLS else "RuntimeService"
+        ask = self._channel.unary_unary(f"/{PACKAGE}.{service}/{method}")
+        try:
+            data = ask(encode(f"{method}Request", request), timeout=seconds + _CALL_SECONDS)
+        except grpc.RpcError as error:
+            raise self._explained(method, error) from None
+        return msgspec.convert(decode(f"{method}Response", data), Answer, strict=False)
 
     def close(self) -> None:
         """Hang up."""
         self._channel.close()
-
-    def _begin(self, method: str, request: Mapping[str, object], seconds: float | None) -> grpc.Future:
-        service = "ImageService" if method in _IMAGE_CALLS else "RuntimeService"
-        call = self._channel.unary_unary(f"/{PACKAGE}.{service}/{method}")
-        return call.future(encode(f"{method}Request", request), timeout=seconds)
-
-    def _result(self, method: str, future: grpc.Future, kind: type[Answer]) -> Answer:
-        try:
-            data = future.result()
-        except grpc.FutureCancelledError:
-            raise HostError(f"{method} was stopped") from None
-        except grpc.RpcError as error:
-            raise self._explained(method, error) from None
-        return msgspec.convert(decode(f"{method}Response", data), kind, strict=False)
 
     def _explained(self, method: str, error: grpc.RpcError) -> HostError:
         code, details = error.code(), error.details()
@@ -75,4 +56,4 @@ class Cri:
             )
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return HostError(f"{self._socket} does not speak CRI v1: {details}")
-        return CriError(f"{method}: {details}", is_gone=code is grpc.StatusCode.NOT_FOUND)
+        return CriError(f"{method}: {details}", code)

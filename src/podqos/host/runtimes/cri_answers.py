@@ -26,12 +26,6 @@ class FoundSandbox(Struct, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class Sandboxes(Struct, frozen=True):
-    """The answer of ``ListPodSandbox``."""
-
-    items: tuple[FoundSandbox, ...] = ()
-
-
 class ListedContainer(Struct, frozen=True):
     """A container that the runtime has."""
 
@@ -42,12 +36,6 @@ class ListedContainer(Struct, frozen=True):
     annotations: dict[str, str] = {}
 
 
-class Containers(Struct, frozen=True):
-    """The answer of ``ListContainers``."""
-
-    containers: tuple[ListedContainer, ...] = ()
-
-
 class Status(Struct, frozen=True):
     """How a container is."""
 
@@ -55,13 +43,6 @@ class Status(Struct, frozen=True):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
-
-
-class StatusAnswer(Struct, frozen=True):
-    """The answer of ``ContainerStatus``."""
-
-    status: Status = Status()
-    info: dict[str, str] = {}
 
 
 class Info(Struct, frozen=True):
@@ -79,38 +60,21 @@ class Image(Struct, frozen=True):
     pinned: bool = False
 
 
-class Images(Struct, frozen=True):
-    """The answer of ``ListImages``."""
-
-    images: tuple[Image, ...] = ()
-
-
-class ImageAnswer(Struct, frozen=True):
-    """The answer of ``ImageStatus``."""
-
-    image: Image | None = None
-
-
-class RuntimeAnswer(Struct, frozen=True):
-    """The answer of ``Status``."""
-
-    info: dict[str, str] = {}
-
-
 class RuntimeConfig(Struct, frozen=True, rename="camel"):
     """The part of containerd's configuration that matters here."""
 
     sandbox_image: str = ""
 
 
-class Made(Struct, frozen=True):
-    """The answers of ``RunPodSandbox`` and ``CreateContainer``."""
+class Answer(Struct, frozen=True):
+    """Any answer: each method fills in its own fields."""
 
+    items: tuple[FoundSandbox, ...] = ()
+    containers: tuple[ListedContainer, ...] = ()
+    images: tuple[Image, ...] = ()
+    image: Image | None = None
+    status: Status = Status()
+    info: dict[str, str] = {}
     pod_sandbox_id: str = ""
     container_id: str = ""
-
-
-class ExecAnswer(Struct, frozen=True):
-    """The answer of ``ExecSync``."""
-
     exit_code: int = 0

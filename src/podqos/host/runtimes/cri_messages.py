@@ -77,8 +77,6 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "CreateContainerResponse": {"container_id": (1, "string")},
     "StartContainerRequest": {"container_id": (1, "string")},
     "StartContainerResponse": {},
-    "StopContainerRequest": {"container_id": (1, "string"), "timeout": (2, "int64")},
-    "StopContainerResponse": {},
     "RemoveContainerRequest": {"container_id": (1, "string")},
     "RemoveContainerResponse": {},
     "ContainerFilter": {"label_selector": (4, _MAP)},

@@ -17,19 +17,23 @@ import queue
 import select
 import shutil
 import signal
+import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import ClassVar, TypeVar
 
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups, open_pidfd
 from podqos.host.linux.procfs import Procfs
+from podqos.host.runtimes.resources import granted_score, pod_cgroup
 from podqos.host.runtimes.runtime import (
     LOST_CODE,
     ContainerExit,
@@ -38,101 +42,128 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     ExecResult,
     FoundContainer,
+    Heard,
+    Note,
     Sandbox,
 )
 
 CANNOT_START_CODE = 128
 """As containerd reports it (``StartError``)."""
 _CANNOT_EXECUTE_CODE = 126
+_MARK = "PODQOS_EXECUTION"
 _TIDY_SECONDS = 5.0
-_END_SECONDS = 5.0
+# A runtime on a busy machine takes seconds to notice an end; until then its exit code is not known.
+_END_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
-Note = Callable[[str], None]
+_STOP_SECONDS, _STOP_PAUSE_SECONDS = 10.0, 0.01
 Result = TypeVar("Result")
 
 
-class Started(Struct, frozen=True, gc=False):
-    """A container that has been started."""
-
-    cgroup: str
-    pid: int | None
-    """None if it has ended already."""
-
-
-class Ended(Struct, frozen=True, gc=False):
-    """How a container ended."""
-
-    exit_code: int
-    oom_killed: bool = False
-
-
-class Execution:
-    """A command inside a container, which can be stopped from another thread."""
-
-    def __init__(self) -> None:
-        self._is_stopped = False
-        self._stop: Callable[[], object] | None = None
-
-    def begin(self, stop: Callable[[], object]) -> None:
-        """Say how it is stopped, now that it runs."""
-        self._stop = stop
-        if self._is_stopped:
-            stop()
-
-    def stop(self) -> None:
-        """Stop it, now or as soon as it runs."""
-        self._is_stopped = True
-        if self._stop is not None:
-            self._stop()
-
-
-class Engine(Protocol):
+class Engine(ABC):
     """A container runtime that is called by one thread and may take its time; ``HostError`` says what went wrong."""
 
-    name: str
+    name: ClassVar[str]
+
+    def __init__(self, cgroups: Cgroups, capabilities: Capabilities, note: Note) -> None:
+        self._cgroups, self._capabilities, self._note = cgroups, capabilities, note
+        self._hostnames: dict[str, str] = {}
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make ready for the containers of a pod."""
+        """Make ready for the containers of a pod; where they share nothing, their host name is all to know."""
+        self._hostnames[sandbox.uid] = sandbox.hostname
 
-    def start(self, container: ContainerStart) -> Started:
+    @abstractmethod
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Start a container and return where it is."""
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    @abstractmethod
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Return how a container ended; None while it has not, or not been cleaned up yet."""
 
-    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
-        """Run a command inside a container and return its exit code; called by threads of its own."""
+    @abstractmethod
+    def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
+        """Run a command inside a container, for so long at most; return its exit code. Called by threads of its own."""
 
+    @abstractmethod
     def remove(self, container: ContainerId) -> None:
-        """Remove a container."""
+        """Remove a container; that it is gone already is fine."""
 
     def remove_sandbox(self, uid: str) -> None:
         """Remove what ``prepare`` made."""
+        self._hostnames.pop(uid, None)
 
+    @abstractmethod
     def containers(self) -> list[FoundContainer]:
         """Return the containers of this node."""
 
-    def tidy(self) -> None:
+    def tidy(self) -> None:  # noqa: B027 - not every runtime leaves something to do
         """Do what has to be done every few seconds."""
 
-    def unused_image_bytes(self) -> int:
-        """Return what could be gained by removing unused images."""
-
+    @abstractmethod
     def remove_unused_images(self) -> int:
         """Remove images that no container uses; return the bytes gained."""
 
     def image_folder(self) -> Path | None:
-        """Return where images lie."""
+        """Return where images lie; None where that is not known."""
+        return None
 
+    @abstractmethod
     def close(self, *, end: bool) -> None:
         """Let go of everything; with ``end`` nothing of this node stays."""
+
+    def _execute(
+        self, program: Sequence[str], name: str, container: ContainerStart, command: Sequence[str], seconds: float
+    ) -> int:
+        """Run a program's ``exec``."""
+        mark = f"{_MARK}={container.id.run_id[:12]}-{threading.get_native_id()}"
+        with subprocess.Popen(  # noqa: S603 - a container runtime's own program
+            [*program, "exec", "--env", mark, name, *command],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as running:  # fmt: skip
+            try:
+                code = running.wait(seconds)
+            except subprocess.TimeoutExpired:
+                self._stop(running, container, mark)
+                code = running.wait()
+        return code if code >= 0 else 128 - code
+
+    def _stop(self, running: subprocess.Popen[bytes], container: ContainerStart, mark: str) -> None:
+        """Kill the command, at which the program ends: killed first, it could leave one behind that is about to begin.
+
+        The command is the program's child or, with podman, has the mark in its environment.
+        """
+        pod, procfs = pod_cgroup(container), Procfs()
+        until = time.monotonic() + _STOP_SECONDS
+        while running.poll() is None and time.monotonic() < until:
+            for pid in self._cgroups.processes(pod):
+                if str(running.pid) in procfs.stat(pid)[1:2] or mark in procfs.environment(pid):
+                    self._cgroups.signal(pod, pid, signal.SIGKILL)
+            time.sleep(_STOP_PAUSE_SECONDS)
+        running.kill()
+
+    def _score(self, container: ContainerStart) -> int:
+        return granted_score(container, self._capabilities, self._note)
+
+    def _hostname(self, container: ContainerStart) -> str:
+        return self._hostnames.get(container.id.uid) or container.env.get("HOSTNAME", "podqos")
+
+
+def call(arguments: Sequence[str], seconds: float, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a program and wait for its end, but not forever."""
+    try:
+        return subprocess.run(  # noqa: S603 - a container runtime's own program
+            arguments, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+            timeout=seconds, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise HostError(f"{Path(arguments[0]).name} takes longer than {seconds:.0f} s") from error
 
 
 class _Run(Struct):
     """A container between start and end."""
 
     id: ContainerId
-    place: Started | None = None
+    place: ContainerPlace | None = None
     pending: int = 0
     """A signal that came before there was anybody to get it."""
 
@@ -141,20 +172,16 @@ class EngineRuntime:
     """Runs containers through an engine."""
 
     def __init__(self, make_engine: Callable[[Note], Engine], cgroups: Cgroups, note: Note) -> None:
-        self._heard: deque[ContainerExit | ContainerPlace | ExecResult | str] = deque()
+        self._heard: deque[Heard | str] = deque()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         # What the engine has to say while it is called is said on the node's thread.
         self._engine = engine = make_engine(self._tell)
         self.name = engine.name
         self._cgroups = cgroups
         self._note = note
-        self._procfs = Procfs()
         self._lock = threading.Lock()
         self._runs: dict[ContainerId, _Run] = {}
         self._folders: dict[ContainerId, Path] = {}
-        self._executions: dict[str, Execution] = {}
-        self._places: list[ContainerPlace] = []
-        self._results: list[ExecResult] = []
         self._poll = select.epoll()
         self._poll.register(self._event, select.EPOLLIN)
         self._pidfds: dict[int, ContainerId] = {}
@@ -166,13 +193,13 @@ class EngineRuntime:
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Have the pod's sandbox made."""
-        self._submit(lambda: self._engine.prepare(sandbox))
+        self._work.put(lambda: self._engine.prepare(sandbox))
 
     def start(self, container: ContainerStart) -> None:
         """Have a container started; one that cannot be ends at once, with the reason in a note."""
         run = self._runs[container.id] = _Run(container.id)
         self._folders[container.id] = container.folder
-        self._submit(lambda: self._start(container, run))
+        self._work.put(lambda: self._start(container, run))
 
     def terminate(self, container: ContainerId) -> None:
         """Send SIGTERM to the main process."""
@@ -182,26 +209,19 @@ class EngineRuntime:
         """Kill everything in the container's cgroup."""
         self._signal(container, signal.SIGKILL)
 
-    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in a thread that lives as long as the command."""
-        execution = self._executions[token] = Execution()
 
         def work() -> None:
             _be_ordinary()
             try:
-                code = self._engine.execute(container, command, execution)
+                code = self._engine.execute(container, command, seconds)
             except (HostError, OSError) as error:
                 self._tell(f"{container.id.name}: {error}")
                 code = _CANNOT_EXECUTE_CODE
             self._tell(ExecResult(token, code))
 
         threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
-
-    def stop_execution(self, token: str) -> None:
-        """End the command."""
-        execution = self._executions.get(token)
-        if execution is not None:
-            execution.stop()
 
     def remove(self, container: ContainerId) -> None:
         """Have an ended container removed, with its directory."""
@@ -213,11 +233,11 @@ class EngineRuntime:
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
 
-        self._submit(work)
+        self._work.put(work)
 
     def remove_sandbox(self, uid: str) -> None:
         """Have the sandbox removed."""
-        self._submit(lambda: self._engine.remove_sandbox(uid))
+        self._work.put(lambda: self._engine.remove_sandbox(uid))
 
     def containers(self) -> list[FoundContainer]:
         """Return what the engine knows; what runs is taken over."""
@@ -225,49 +245,32 @@ class EngineRuntime:
         for each in found:
             if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
                 self._runs[each.id] = run = _Run(each.id)
-                self._placed(run, Started(each.cgroup, each.pid))
+                self._placed(run, ContainerPlace(each.id, each.cgroup, each.pid))
         return found
 
     def fileno(self) -> int:
         """Return what becomes readable when something has happened."""
         return self._poll.fileno()
 
-    def places(self) -> list[ContainerPlace]:
-        """Return where containers are."""
-        places, self._places = self._places, []
-        return places
-
-    def exits(self) -> list[ContainerExit]:
-        """Return what has ended, and have the engine asked about processes that just did."""
+    def heard(self) -> list[Heard]:
+        """Return what has happened, and have the engine asked about processes that just ended."""
         for descriptor, _ in self._poll.poll(0):
             if descriptor == self._event:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(self._event)
             else:
                 self._process_ended(descriptor)
-        ended = []
+        found: list[Heard] = []
         while self._heard:
             match self._heard.popleft():
-                case ContainerExit() as each:
-                    self._runs.pop(each.id, None)
-                    ended.append(each)
-                case ContainerPlace() as place:
-                    self._places.append(place)
-                case ExecResult() as result:
-                    self._executions.pop(result.token, None)
-                    self._results.append(result)
                 case str() as text:
                     self._note(text)
-        return ended
-
-    def exec_results(self) -> list[ExecResult]:
-        """Return the commands among them."""
-        results, self._results = self._results, []
-        return results
-
-    def unused_image_bytes(self) -> int:
-        """Ask the engine."""
-        return self._ask(self._engine.unused_image_bytes)
+                case ContainerExit() as each:
+                    self._runs.pop(each.id, None)
+                    found.append(each)
+                case each:
+                    found.append(each)
+        return found
 
     def remove_unused_images(self) -> int:
         """Ask the engine; whoever asks is short of disk and wants to see the effect."""
@@ -279,14 +282,16 @@ class EngineRuntime:
 
     def close(self, *, end: bool) -> None:
         """Let the thread finish what it was asked for, and end it."""
-        self._submit(lambda: self._engine.close(end=end))
+        self._work.put(lambda: self._engine.close(end=end))
         self._work.put(None)
         self._thread.join(_CLOSE_SECONDS)
-        self.exits()
+        self.heard()
         for descriptor in list(self._pidfds):
             self._forget_pidfd(descriptor)
         self._poll.close()
-        os.close(self._event)
+        # A command inside a container may still have something to tell.
+        event, self._event = self._event, -1
+        os.close(event)
 
     # ---- signals -------------------------------------------------------------------------------------------------
 
@@ -300,7 +305,7 @@ class EngineRuntime:
                 return
         self._send(run.place, number)
 
-    def _send(self, place: Started, number: int) -> None:
+    def _send(self, place: ContainerPlace, number: int) -> None:
         if number == signal.SIGKILL:
             self._cgroups.kill(place.cgroup)
         elif place.pid is not None:
@@ -308,18 +313,18 @@ class EngineRuntime:
 
     # ---- the end of processes ------------------------------------------------------------------------------------
 
-    def _placed(self, run: _Run, place: Started) -> None:
+    def _placed(self, run: _Run, place: ContainerPlace) -> None:
         """Note where a container is and listen for its end."""
         with self._lock:
             run.place = place
             pending = run.pending
-        self._tell(ContainerPlace(run.id, place.cgroup, place.pid))
+        self._tell(place)
         descriptor = None if place.pid is None else open_pidfd(place.pid)
         if descriptor is not None and not self._cgroups.holds(place.cgroup, place.pid or 0):
             os.close(descriptor)
             descriptor = None
         if descriptor is None:
-            self._submit(lambda: self._look(run.id))
+            self._work.put(lambda: self._look(run.id))
             return
         self._pidfds[descriptor] = run.id
         self._poll.register(descriptor, select.EPOLLIN)
@@ -329,7 +334,7 @@ class EngineRuntime:
     def _process_ended(self, descriptor: int) -> None:
         container = self._pidfds[descriptor]
         self._forget_pidfd(descriptor)
-        self._submit(lambda: self._look(container))
+        self._work.put(lambda: self._look(container))
 
     def _forget_pidfd(self, descriptor: int) -> None:
         del self._pidfds[descriptor]
@@ -370,27 +375,25 @@ class EngineRuntime:
                 self._tell(str(unwritten))
         self._placed(run, place)
 
-    def _look(self, container: ContainerId) -> None:
-        """Find out how a container ended: the runtime takes a moment to notice, or cannot be asked just now."""
-        until = time.monotonic() + _END_SECONDS
-        pause, ended = 0.002, None
-        while ended is None and time.monotonic() < until:
-            with contextlib.suppress(HostError, OSError):
-                ended = self._engine.ended(container)
-            if ended is None:
-                time.sleep(pause)
-                pause = min(2 * pause, 0.1)
+    def _look(self, container: ContainerId, until: float = 0.0, pause: float = 0.002) -> None:
+        """Find out how a container ended; a runtime that has not noticed yet is asked again after other work."""
+        until = until or time.monotonic() + _END_SECONDS
+        ended = None
+        with contextlib.suppress(HostError, OSError):
+            ended = self._engine.ended(container)
+        if ended is None and time.monotonic() < until:
+            time.sleep(pause)
+            self._work.put(lambda: self._look(container, until, min(2 * pause, 0.1)))
+            return
         if ended is None:
-            self._tell(f"{container.name}: nobody knows how it ended")
-            ended = Ended(LOST_CODE)
-        self._tell(ContainerExit(container, ended.exit_code, ended.oom_killed))
+            self._tell(f"{container.name}: the runtime does not say how it ended")
+            ended = ContainerExit(container, LOST_CODE)
+        self._tell(ended)
 
-    def _tell(self, what: ContainerExit | ContainerPlace | ExecResult | str) -> None:
+    def _tell(self, what: Heard | str) -> None:
         self._heard.append(what)
-        os.eventfd_write(self._event, 1)
-
-    def _submit(self, work: Callable[[], None]) -> None:
-        self._work.put(work)
+        with contextlib.suppress(OSError):
+            os.eventfd_write(self._event, 1)
 
     def _ask(self, question: Callable[[], Result]) -> Result:
         """Have a question answered and wait for it."""
@@ -402,7 +405,7 @@ class EngineRuntime:
             except (HostError, OSError) as error:
                 answer.set_exception(error)
 
-        self._submit(work)
+        self._work.put(work)
         return answer.result()
 
 

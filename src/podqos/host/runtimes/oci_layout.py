@@ -154,12 +154,6 @@ class ImageFolder:
                     yield folder
 
 
-def read_blob(layout: Path, blob: Descriptor) -> bytes:
-    """Return a blob whose content is what its digest says."""
-    path = checked_blob(layout, blob)
-    return path.read_bytes()
-
-
 def checked_blob(layout: Path, blob: Descriptor) -> Path:
     """Return where a blob is, after checking it."""
     if _DIGEST.fullmatch(blob.digest) is None:
@@ -185,13 +179,13 @@ def _in_layout(layout: Path, wanted: Reference, *, is_own: bool) -> FoundImage |
     if chosen is None:
         return None
     while chosen.media_type in _INDEX_TYPES:
-        nested = _decode(_Index, read_blob(layout, chosen), layout)
+        nested = _decode(_Index, checked_blob(layout, chosen).read_bytes(), layout)
         fitting = _for_this_machine(nested.manifests)
         if fitting is None:
             raise HostError(f"{layout}: no image for {_architecture()}")
         chosen = fitting
-    manifest = _decode(_Manifest, read_blob(layout, chosen), layout)
-    configuration = _decode(_Configuration, read_blob(layout, manifest.config), layout)
+    manifest = _decode(_Manifest, checked_blob(layout, chosen).read_bytes(), layout)
+    configuration = _decode(_Configuration, checked_blob(layout, manifest.config).read_bytes(), layout)
     return FoundImage(configuration.config or ImageConfig(), None, chosen.digest, manifest.layers, layout)
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import stat
 import tarfile
 import zlib
+from copy import copy
 from pathlib import Path
 
 from podqos.errors import HostError
@@ -47,6 +47,7 @@ def _unpack_layer(layout: Path, layer: Descriptor, root: Path) -> None:
     directories: list[tuple[Path, tarfile.TarInfo]] = []
     try:
         with tarfile.open(path, "r:*") as archive:
+            archive.extraction_filter = lambda member, _path: member
             for member in archive:
                 made = _unpack_member(archive, member, root, written)
                 if made is not None:
@@ -74,8 +75,7 @@ def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path
     path.parent.mkdir(parents=True, exist_ok=True)
     if not (member.isdir() and path.is_dir() and not path.is_symlink()):
         _remove(path)
-        _make(archive, member, path, root)
-    _dress(member, path)
+    _extract(archive, member, path, root)
     return path
 
 
@@ -100,40 +100,20 @@ def inside(root: Path, name: str) -> Path:
     return found
 
 
-def _make(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> None:
-    if member.isdir():
-        path.mkdir()
-    elif member.issym():
-        path.symlink_to(member.linkname)
-    elif member.islnk():
-        os.link(inside(root, member.linkname), path, follow_symlinks=False)
-    elif member.isfile():
-        content = archive.extractfile(member)
-        assert content is not None
-        with content, path.open("xb") as file:
-            shutil.copyfileobj(content, file, 1 << 20)
-    else:
-        kinds = {tarfile.CHRTYPE: stat.S_IFCHR, tarfile.BLKTYPE: stat.S_IFBLK, tarfile.FIFOTYPE: stat.S_IFIFO}
-        if member.type not in kinds:
-            raise HostError(f"image: {member.name}: a file of an unknown kind ({member.type!r})")
-        os.mknod(path, kinds[member.type] | 0o600, os.makedev(member.devmajor, member.devminor))
-
-
-def _dress(member: tarfile.TarInfo, path: Path) -> None:
-    """Give a file its owner, mode, attributes and time; what a user without rights cannot give is left out."""
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> None:
+    """Make a file with its owner, mode, time and attributes, at a path in which no link is left."""
+    if member.type not in tarfile.SUPPORTED_TYPES:
+        raise HostError(f"image: {member.name}: a file of an unknown kind ({member.type!r})")
     if member.islnk():
+        os.link(inside(root, member.linkname), path, follow_symlinks=False)
         return
-    with contextlib.suppress(PermissionError):
-        os.lchown(path, member.uid, member.gid)
-    if member.issym():
-        return
-    path.chmod(member.mode & 0o7777)
+    placed = copy(member)
+    placed.name = str(path.relative_to(root))
+    archive.extract(placed, root, numeric_owner=True)
     for key, value in member.pax_headers.items():
-        if key.startswith(_XATTR):
+        if key.startswith(_XATTR) and not member.issym():
             with contextlib.suppress(OSError):
                 os.setxattr(path, key.removeprefix(_XATTR), value.encode("utf-8", "surrogateescape"))
-    if not member.isdir():
-        os.utime(path, (member.mtime, member.mtime))
 
 
 def _empty(folder: Path, written: set[Path]) -> None:

@@ -14,11 +14,8 @@ conmon cuts its log at the size asked for and keeps no older files.
 from __future__ import annotations
 
 import contextlib
-import os
 import resource
 import shutil
-import signal
-import subprocess
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -30,14 +27,19 @@ from msgspec import Struct, field
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.linux.procfs import Procfs
-from podqos.host.runtimes.engine import Ended, Execution, Note, Started
-from podqos.host.runtimes.resources import main_cgroup, resources
-from podqos.host.runtimes.runtime import ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.engine import Engine, call
+from podqos.host.runtimes.resources import main_cgroup, pod_cgroup, resources
+from podqos.host.runtimes.runtime import (
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+)
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"
-_MARK = "PODQOS_EXECUTION"
 # What podman allows conmon, and what it would ask for.
 _MOST_PROCESSES, _MOST_FILES = 32768, 1 << 20
 Answer = TypeVar("Answer")
@@ -67,7 +69,7 @@ class _Image(Struct, frozen=True):
     containers: int = field(name="Containers", default=0)
 
 
-class PodmanEngine:
+class PodmanEngine(Engine):
     """Calls podman."""
 
     name = "podman"
@@ -75,6 +77,7 @@ class PodmanEngine:
     def __init__(
         self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note, options: Sequence[str] = ()
     ) -> None:
+        super().__init__(cgroups, capabilities, note)
         program = shutil.which("podman")
         if program is None:
             raise HostError(
@@ -84,20 +87,10 @@ class PodmanEngine:
         self._node = sha256(str(folder).encode()).hexdigest()[:32]
         self._folder = folder / "podman"
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._cgroups = cgroups
-        self._capabilities = capabilities
-        self._note = note
-        self._procfs = Procfs()
-        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
-        self._hostnames: dict[str, str] = {}
 
-    def prepare(self, sandbox: Sandbox) -> None:
-        """Remember the host name: nothing else is shared by the containers of a pod."""
-        self._hostnames[sandbox.uid] = sandbox.hostname
-
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Run a container in the background."""
-        if self._code("image", "exists", container.image):
+        if call((*self._podman, "image", "exists", container.image), _CALL_SECONDS).returncode:
             raise HostError(f"no image can be pulled: {container.image} is not in podman: podman load --input FILE")
         folder = self._folder / container.id.run_id
         folder.mkdir(exist_ok=True)
@@ -113,60 +106,37 @@ class PodmanEngine:
             pid = int(pid_file.read_text())
             cgroup = main_cgroup(self._cgroups, pid)
         if cgroup is None:
-            return Started(container.cgroup.path or self._cgroups.own, None)
-        return Started(cgroup, pid)
+            return ContainerPlace(container.id, container.cgroup.path or self._cgroups.own, None)
+        return ContainerPlace(container.id, cgroup, pid)
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Inspect the container."""
         text = self._call("inspect", "--type", "container", _name(container))
         state = _decode(text, list[_Inspected])[0].state
         if state.running or state.status not in {"exited", "stopped"}:
             return None
         noted = (self._folder / container.run_id / "oom").exists()
-        return Ended(state.exit_code, state.exit_code != 0 and (state.oom_killed or noted))
+        return ContainerExit(container, state.exit_code, state.exit_code != 0 and (state.oom_killed or noted))
 
-    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
-        """Run ``podman exec``; when stopped, the processes that carry its mark are killed."""
-        mark = f"{_MARK}={container.id.run_id[:12]}-{id(execution)}"
-        arguments = [*self._podman, "exec", "--env", mark, _name(container.id), *command]
-        with subprocess.Popen(  # noqa: S603 - podman itself
-            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as program:
-
-            def stop() -> None:
-                self._kill_marked(mark)
-                program.kill()
-
-            execution.begin(stop)
-            code = program.wait()
-        return code if code >= 0 else 128 - code
+    def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
+        """Run ``podman exec``."""
+        return self._execute(self._podman, _name(container.id), container, command, seconds)
 
     def remove(self, container: ContainerId) -> None:
         """Remove a container; that it is gone already is fine."""
         self._call("rm", "--force", "--ignore", "--time", "0", _name(container))
         shutil.rmtree(self._folder / container.run_id, ignore_errors=True)
 
-    def remove_sandbox(self, uid: str) -> None:
-        """Forget the host name."""
-        self._hostnames.pop(uid, None)
-
     def containers(self) -> list[FoundContainer]:
         """Return the containers of this node."""
         text = self._call("ps", "--all", "--filter", f"label={_NODE}={self._node}", "--format", "json")
         return list(self._found(_decode(text or "[]", list[_Listed])))
 
-    def tidy(self) -> None:
-        """Nothing to do."""
-
-    def unused_image_bytes(self) -> int:
-        """Add up the images that no container uses."""
-        return sum(image.size for image in self._unused_images())
-
     def remove_unused_images(self) -> int:
         """Remove them, whoever brought them, as the kubelet does."""
-        before = self.unused_image_bytes()
+        before = self._unused_image_bytes()
         self._call("image", "prune", "--all", "--force")
-        return before - self.unused_image_bytes()
+        return before - self._unused_image_bytes()
 
     def image_folder(self) -> Path:
         """Return podman's storage."""
@@ -184,10 +154,8 @@ class PodmanEngine:
         name = container.id
         yield from ("--detach", "--pull=never", "--cgroups=no-conmon", "--network=host", "--restart=no")
         yield from ("--name", _name(name), "--label", f"{_NODE}={self._node}", "--label", f"{_ID}={name}")
-        yield from ("--pidfile", str(pid_file), "--cgroup-parent", _parent(container))
-        hostname = self._hostnames.get(name.uid) or container.env.get("HOSTNAME")
-        if hostname:
-            yield from ("--hostname", hostname)
+        yield from ("--pidfile", str(pid_file), "--cgroup-parent", pod_cgroup(container))
+        yield from ("--hostname", self._hostname(container))
         yield from ("--log-driver", "k8s-file", "--log-opt", f"path={container.log}")
         yield from ("--log-opt", f"max-size={container.log_bytes}")
         for variable, value in container.env.items():
@@ -203,10 +171,7 @@ class PodmanEngine:
 
     def _limits(self, container: ContainerStart) -> Iterator[str]:
         wanted = resources(container.cgroup)
-        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        if lack is not None:
-            self._note(f"{container.id.name}: oom_score_adj: {lack}")
-        yield f"--oom-score-adj={score}"
+        yield f"--oom-score-adj={self._score(container)}"
         yield f"--pids-limit={wanted.pids or -1}"
         if wanted.memory_bytes:
             yield f"--memory={wanted.memory_bytes}"
@@ -230,34 +195,16 @@ class PodmanEngine:
             else:
                 yield FoundContainer(name, None, None, each.exit_code)
 
-    def _unused_images(self) -> list[_Image]:
+    def _unused_image_bytes(self) -> int:
         images = _decode(self._call("images", "--format", "json") or "[]", list[_Image])
-        return [image for image in {image.id: image for image in images}.values() if image.containers == 0]
-
-    def _kill_marked(self, mark: str) -> None:
-        for pid in self._cgroups.processes(self._cgroups.own):
-            with contextlib.suppress(OSError):
-                if mark.encode() in (self._procfs.root / str(pid) / "environ").read_bytes().split(b"\0"):
-                    self._cgroups.signal(self._cgroups.own, pid, signal.SIGKILL)
-
-    def _code(self, *arguments: str) -> int:
-        return self._run(arguments).returncode
+        return sum({image.id: image.size for image in images if image.containers == 0}.values())
 
     def _call(self, *arguments: str, cwd: Path | None = None) -> str:
-        done = self._run(arguments, cwd)
+        done = call((*self._podman, *arguments), _CALL_SECONDS, cwd or self._folder)
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
             raise HostError(f"podman {arguments[0]}: {lines[-1].removeprefix('Error: ')}")
         return done.stdout
-
-    def _run(self, arguments: Sequence[str], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        try:
-            return subprocess.run(  # noqa: S603 - podman itself
-                [*self._podman, *arguments], cwd=cwd or self._folder,
-                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_CALL_SECONDS, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            raise HostError(f"podman {arguments[0]} takes longer than {_CALL_SECONDS:.0f} s") from error
 
 
 def _low_level(capabilities: Capabilities) -> Sequence[str]:
@@ -271,13 +218,6 @@ def _own_limit(kind: int, most: int) -> str:
     _, hard = resource.getrlimit(kind)
     limit = most if hard == resource.RLIM_INFINITY else min(hard, most)
     return f"{limit}:{limit}"
-
-
-def _parent(container: ContainerStart) -> str:
-    """Return the pod's cgroup."""
-    if container.cgroup.path is None:
-        raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
-    return container.cgroup.path.rpartition("/")[0]
 
 
 def _name(container: ContainerId) -> str:

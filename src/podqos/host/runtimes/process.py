@@ -10,31 +10,33 @@ other processes. What is the same as everywhere else: cgroups, scores, limits, l
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
-from podqos.host.linux.procfs import Procfs
+from podqos.host.runtimes.resources import granted_score, planned_path
 from podqos.host.runtimes.runtime import (
     LOST_CODE,
     ContainerExit,
     ContainerId,
-    ContainerPlace,
     ContainerStart,
     ExecResult,
     FoundContainer,
+    Heard,
+    Note,
     Sandbox,
 )
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost, ShimProgram
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"
-Note = Callable[[str], None]
 
 
 class ProcessRuntime:
@@ -46,22 +48,16 @@ class ProcessRuntime:
         self._cgroups = cgroups
         self._capabilities = capabilities
         self._note = note
-        self._procfs = Procfs()
         self._shim = ShimClient(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
-        self._executions: dict[str, int] = {}
-        self._exits: list[ContainerExit] = []
-        self._results: list[ExecResult] = []
-        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
+        self._executions: dict[str, threading.Timer] = {}
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Nothing to do: there is no namespace to hold open."""
 
     def start(self, container: ContainerStart) -> int:
         """Start the process directly inside its cgroup."""
-        path = container.cgroup.path
-        if path is None:
-            raise HostError(f"container {container.id.name} has no cgroup to run in (cgroupsPerQOS: false)")
+        path = planned_path(container)
         argv = (*container.command, *container.args)
         if not argv:
             raise HostError(
@@ -72,24 +68,9 @@ class ProcessRuntime:
             self._note(str(unwritten))
         container.folder.mkdir(parents=True, exist_ok=True)
         container.log.parent.mkdir(parents=True, exist_ok=True)
-        score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        if lack is not None:
-            self._note(f"{container.id.name}: oom_score_adj: {lack}")
-        pid = self._shim.start(
-            Program(
-                id=str(container.id),
-                argv=argv,
-                env=self._environment(container),
-                cwd=container.working_dir or str(container.folder),
-                entrances=self._cgroups.entrances(path),
-                oom_score_adj=score,
-                mounts=self._mounts(container),
-                log=str(container.log),
-                log_bytes=container.log_bytes,
-                log_files=container.log_files,
-                label=path,
-            )
-        )
+        program = self._program(container, str(container.id), argv)
+        log, log_bytes, log_files = str(container.log), container.log_bytes, container.log_files
+        pid = self._shim.start(replace(program, log=log, log_bytes=log_bytes, log_files=log_files))
         self._running[container.id] = (pid, path)
         return pid
 
@@ -104,32 +85,16 @@ class ProcessRuntime:
         if container in self._running:
             self._cgroups.kill(self._running[container][1])
 
-    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in the container's cgroup, with its view of files and its environment."""
-        path = container.cgroup.path
-        assert path is not None
-        score, _ = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-        self._executions[token] = self._shim.start(
-            Program(
-                id=f"{_EXEC}{token}",
-                argv=command,
-                env=self._environment(container),
-                cwd=container.working_dir or str(container.folder),
-                entrances=self._cgroups.entrances(path),
-                oom_score_adj=score,
-                mounts=self._mounts(container),
-                label=path,
-            )
-        )
-
-    def stop_execution(self, token: str) -> None:
-        """Kill the command; the shim, whose child it is, has not given its process id to anybody else yet."""
-        pid = self._executions.get(token)
-        if pid is not None:
-            self._cgroups.signal(self._cgroups.own, pid, signal.SIGKILL)
+        pid = self._shim.start(self._program(container, f"{_EXEC}{token}", command))
+        end = (planned_path(container), pid, signal.SIGKILL)
+        timer = self._executions[token] = threading.Timer(seconds, self._cgroups.signal, end)
+        timer.daemon = True
+        timer.start()
 
     def remove(self, container: ContainerId) -> None:
-        """Have the shim forget an ended run; one that is lost is noticed when exits are asked for."""
+        """Have the shim forget an ended run; one that is lost is noticed when it is listened to."""
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
 
@@ -157,39 +122,26 @@ class ProcessRuntime:
         """Return the connection to the shim."""
         return self._shim.fileno()
 
-    def places(self) -> list[ContainerPlace]:
-        """Everything is where it was planned."""
-        return []
-
-    def exits(self) -> list[ContainerExit]:
+    def heard(self) -> list[Heard]:
         """Return what the shim has told; a shim that is gone is replaced, and what it kept has ended."""
+        found: list[Heard] = []
         try:
-            heard = self._shim.exits()
+            ended = self._shim.exits()
         except ShimLost as lost:
             self._note(f"{lost}; what it kept is ended and started again")
-            self._start_over()
-            heard = []
-        for each in heard:
+            return self._start_over()
+        for each in ended:
             container = ContainerId.parse(each.id)
             if container is not None:
                 self._running.pop(container, None)
-                self._exits.append(ContainerExit(container, each.code))
+                found.append(ContainerExit(container, each.code))
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
-                self._executions.pop(token, None)
+                if token in self._executions:
+                    self._executions.pop(token).cancel()
                 self._shim.forget(each.id)
-                self._results.append(ExecResult(token, each.code))
-        ended, self._exits = self._exits, []
-        return ended
-
-    def exec_results(self) -> list[ExecResult]:
-        """Return the commands among them."""
-        results, self._results = self._results, []
-        return results
-
-    def unused_image_bytes(self) -> int:
-        """There are no images."""
-        return 0
+                found.append(ExecResult(token, each.code))
+        return found
 
     def remove_unused_images(self) -> int:
         """There are no images."""
@@ -207,24 +159,41 @@ class ProcessRuntime:
         self._shim.forget_records()
         self._shim.end()
 
-    def _start_over(self) -> None:
+    def _start_over(self) -> list[Heard]:
         known = self._shim.reconnect()
+        found: list[Heard] = []
+        while self._executions:
+            token, timer = self._executions.popitem()
+            timer.cancel()
+            found.append(ExecResult(token, LOST_CODE))
         for container, (_, path) in list(self._running.items()):
-            if str(container) in known.running:
-                continue
-            self._cgroups.kill(path)
-            del self._running[container]
-            ended = known.ended.get(str(container))
-            code = LOST_CODE if ended is None or ended.code is None else ended.code
-            self._exits.append(ContainerExit(container, code))
-        self._results += (ExecResult(token, LOST_CODE) for token in self._executions)
-        self._executions.clear()
+            if str(container) not in known.running:
+                self._cgroups.kill(path)
+                del self._running[container]
+                ended = known.ended.get(str(container))
+                code = LOST_CODE if ended is None or ended.code is None else ended.code
+                found.append(ContainerExit(container, code))
+        return found
 
     def _end_execution(self, program: ShimProgram) -> None:
         if program.pid is not None:
             self._cgroups.signal(self._cgroups.own, program.pid, signal.SIGKILL)
         else:
             self._shim.forget(program.id)
+
+    def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:
+        """Return a program that lives as the container does."""
+        path = planned_path(container)
+        return Program(
+            id=name,
+            argv=argv,
+            env=self._environment(container),
+            cwd=container.working_dir or str(container.folder),
+            entrances=self._cgroups.entrances(path),
+            oom_score_adj=granted_score(container, self._capabilities, self._note),
+            mounts=self._mounts(container),
+            label=path,
+        )
 
     def _environment(self, container: ContainerStart) -> dict[str, str]:
         volumes = {f"PODQOS_VOLUME_{_variable(mount.volume)}": mount.source for mount in container.mounts}

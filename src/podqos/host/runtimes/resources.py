@@ -1,10 +1,13 @@
-"""A planned cgroup in the terms of runtimes that make the cgroup themselves, and where it turned out to be."""
+"""A plan in the terms of runtimes: what to ask of one that makes the cgroup itself, and what this machine allows."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.errors import HostError
+from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.runtimes.runtime import ContainerStart, Note
 from podqos.qos.cgroup import Cgroup
 
 
@@ -38,3 +41,23 @@ def main_cgroup(cgroups: Cgroups, pid: int) -> str | None:
     """Return where a container's main process is charged, which has to be below the node; None if it is gone."""
     path = cgroups.of_process(pid)
     return path if path.startswith(f"{cgroups.own}/") else None
+
+
+def planned_path(container: ContainerStart) -> str:
+    """Return the cgroup a container is to run in."""
+    if container.cgroup.path is None:
+        raise HostError(f"container {container.id.name} has no cgroup to run in (cgroupsPerQOS: false)")
+    return container.cgroup.path
+
+
+def pod_cgroup(container: ContainerStart) -> str:
+    """Return the cgroup of a container's pod."""
+    return planned_path(container).rpartition("/")[0]
+
+
+def granted_score(container: ContainerStart, capabilities: Capabilities, note: Note) -> int:
+    """Return the ``oom_score_adj`` that the machine allows a container; one that it refuses is noted."""
+    score, lack = capabilities.oom_score_adj(container.oom_score_adj)
+    if lack is not None:
+        note(f"{container.id.name}: oom_score_adj: {lack}")
+    return score

@@ -20,8 +20,6 @@ import contextlib
 import ctypes
 import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -32,12 +30,20 @@ from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups
 from podqos.host.linux.disk import usage
-from podqos.host.linux.procfs import Procfs
-from podqos.host.runtimes.engine import Ended, Execution, Note, Started
+from podqos.host.runtimes.engine import Engine, call
 from podqos.host.runtimes.oci_config import bundle_config
 from podqos.host.runtimes.oci_layout import FoundImage, ImageFolder
 from podqos.host.runtimes.oci_unpack import unpack
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, ContainerStart, FoundContainer, Sandbox
+from podqos.host.runtimes.resources import planned_path
+from podqos.host.runtimes.runtime import (
+    LOST_CODE,
+    ContainerExit,
+    ContainerId,
+    ContainerPlace,
+    ContainerStart,
+    FoundContainer,
+    Note,
+)
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _MNT_DETACH = 2
@@ -53,7 +59,7 @@ class _Record(Struct, frozen=True):
     image: str
 
 
-class RuncEngine:
+class RuncEngine(Engine):
     """Calls runc."""
 
     name = "runc"
@@ -61,6 +67,7 @@ class RuncEngine:
     def __init__(
         self, folder: Path, images: ImageFolder, cgroups: Cgroups, capabilities: Capabilities, note: Note
     ) -> None:
+        super().__init__(cgroups, capabilities, note)
         program = shutil.which("runc")
         if program is None:
             raise HostError("runc is not installed: apt-get install runc, or --runtime process, which needs nothing")
@@ -71,24 +78,12 @@ class RuncEngine:
             each.mkdir(parents=True, exist_ok=True)
         self._runc = (program, "--root", str(self._state))
         self._images = images
-        self._cgroups = cgroups
-        self._capabilities = capabilities
-        self._note = note
-        self._procfs = Procfs()
-        self._own_score = self._procfs.oom_score_adj(os.getpid()) or 0
-        self._hostnames: dict[str, str] = {}
         self._codes: dict[str, int] = {}
         self._shim = ShimClient(folder)
 
-    def prepare(self, sandbox: Sandbox) -> None:
-        """Remember the host name: nothing else is shared by the containers of a pod."""
-        self._hostnames[sandbox.uid] = sandbox.hostname
-
-    def start(self, container: ContainerStart) -> Started:
+    def start(self, container: ContainerStart) -> ContainerPlace:
         """Make the bundle and have the shim run it."""
-        path = container.cgroup.path
-        if path is None:
-            raise HostError("it has no cgroup to run in (cgroupsPerQOS: false)")
+        path = planned_path(container)
         image = self._images.find(container.image)
         bundle = self._bundle(container.id)
         self._remove_bundle(bundle)
@@ -97,21 +92,18 @@ class RuncEngine:
         (bundle / "podqos.json").write_bytes(msgspec.json.encode(record))
         try:
             rootfs = self._rootfs(container, image, bundle)
-            score, lack = self._capabilities.oom_score_adj(container.oom_score_adj, self._own_score)
-            if lack is not None:
-                self._note(f"{container.id.name}: oom_score_adj: {lack}")
-            hostname = self._hostnames.get(container.id.uid) or container.env.get("HOSTNAME", "podqos")
+            score, hostname = self._score(container), self._hostname(container)
             config = bundle_config(container, image.config, rootfs, oom_score_adj=score, hostname=hostname)
             (bundle / "config.json").write_bytes(msgspec.json.encode(config))
             self._cgroups.create(path)
             for unwritten in self._cgroups.write(path, container.cgroup.files):
                 self._note(str(unwritten))
-            return Started(path, self._run(container, bundle, path))
+            return ContainerPlace(container.id, path, self._run(container, bundle, path))
         except (HostError, OSError):
             self._remove_bundle(bundle)
             raise
 
-    def ended(self, container: ContainerId) -> Ended | None:
+    def ended(self, container: ContainerId) -> ContainerExit | None:
         """Ask the shim."""
         self.tidy()
         code = self._codes.get(str(container))
@@ -121,28 +113,11 @@ class RuncEngine:
             return None
         record = self._record(self._bundle(container))
         is_oom = record is not None and code != 0 and self._cgroups.oom_kills(record.cgroup) > 0
-        return Ended(code, is_oom)
+        return ContainerExit(container, code, is_oom)
 
-    def execute(self, container: ContainerStart, command: Sequence[str], execution: Execution) -> int:
-        """Run ``runc exec``; when stopped, the command itself is killed."""
-        path = container.cgroup.path
-        assert path is not None
-        pid_file = self._bundle(container.id) / f"exec-{id(execution)}"
-        arguments = [*self._runc, "exec", "--pid-file", str(pid_file), container.id.run_id, *command]
-        with subprocess.Popen(  # noqa: S603 - runc itself
-            arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        ) as program:
-
-            def stop() -> None:
-                with contextlib.suppress(OSError, ValueError):
-                    pid = int(pid_file.read_text())
-                    self._cgroups.signal(path, pid, signal.SIGKILL)
-                program.kill()
-
-            execution.begin(stop)
-            code = program.wait()
-        pid_file.unlink(missing_ok=True)
-        return code if code >= 0 else 128 - code
+    def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
+        """Run ``runc exec``."""
+        return self._execute(self._runc, container.id.run_id, container, command, seconds)
 
     def remove(self, container: ContainerId) -> None:
         """Have runc forget it, and remove the bundle."""
@@ -150,10 +125,6 @@ class RuncEngine:
         self._codes.pop(str(container), None)
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
-
-    def remove_sandbox(self, uid: str) -> None:
-        """Forget the host name."""
-        self._hostnames.pop(uid, None)
 
     def containers(self) -> list[FoundContainer]:
         """Compare bundles with what the shim knows; what it does not know has lost its output, and is ended."""
@@ -183,10 +154,6 @@ class RuncEngine:
             self._note(f"{lost}; what it kept is ended and started again")
             self._shim.reconnect()
             self.containers()
-
-    def unused_image_bytes(self) -> int:
-        """Count unpacked images without containers."""
-        return sum(map(_bytes, self._unused_images()))
 
     def remove_unused_images(self) -> int:
         """Remove them; the layouts they came from are the user's and stay."""
@@ -297,14 +264,9 @@ class RuncEngine:
 
     @staticmethod
     def _call(arguments: Sequence[str]) -> None:
-        try:
-            done = subprocess.run(  # noqa: S603 - runc and cp
-                arguments, capture_output=True, timeout=_CALL_SECONDS, check=False, stdin=subprocess.DEVNULL
-            )
-        except subprocess.TimeoutExpired as error:
-            raise HostError(f"{arguments[0]} takes longer than {_CALL_SECONDS:.0f} s") from error
+        done = call(arguments, _CALL_SECONDS)
         if done.returncode:
-            raise HostError(f"{arguments[0]}: {done.stderr.decode(errors='replace').strip()}")
+            raise HostError(f"{arguments[0]}: {done.stderr.strip()}")
 
 
 def _bytes(folder: Path) -> int:

@@ -1,13 +1,13 @@
 """What the node asks of a container runtime. ``process`` needs nothing installed; the others drive real ones.
 
 A runtime starts and ends containers and says which it knows; it decides nothing. What a container uses is read from
-its cgroup, the same way for all. Calls return quickly; how a container ends is told later through ``exits``, for which
+its cgroup, the same way for all. Calls return quickly; how a container ends is told later through ``heard``, for which
 ``fileno`` says when to ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from podqos.qos.cgroup import Cgroup
 
+Note = Callable[[str], None]
 LOST_CODE = 137
 """The exit code of a process whose end no one saw: it was killed, or as good as."""
 
@@ -62,10 +63,8 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     namespace: str
     cgroup_parent: str
     """The cgroup of the pod; all of its containers lie below."""
-    folder: Path
-    """Of the pod, below the state directory."""
-    logs: Path
-    labels: Mapping[str, str] = {}
+    logs: str
+    """The directory."""
     hostname: str = ""
 
 
@@ -126,6 +125,9 @@ class ExecResult(Struct, frozen=True, gc=False):
     exit_code: int
 
 
+Heard = ContainerPlace | ContainerExit | ExecResult
+
+
 class Runtime(Protocol):
     """Something that runs containers."""
 
@@ -146,11 +148,8 @@ class Runtime(Protocol):
     def kill(self, container: ContainerId) -> None:
         """End a container at once, with everything in it."""
 
-    def execute(self, container: ContainerStart, command: Sequence[str], token: str) -> None:
-        """Run a command inside a container; ``exec_results`` tells how it ended, under this token."""
-
-    def stop_execution(self, token: str) -> None:
-        """End such a command that takes too long."""
+    def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
+        """Run a command inside a container, for so long at most; ``heard`` tells how it ended, under this token."""
 
     def remove(self, container: ContainerId) -> None:
         """Forget a container that has ended, and remove what is left of it; its folder and log are the node's."""
@@ -161,20 +160,11 @@ class Runtime(Protocol):
     def containers(self) -> list[FoundContainer]:
         """Return everything it knows of, to be adopted or removed."""
 
-    def fileno(self) -> int | None:
-        """Return a descriptor that is readable when something has ended; None: ask every second."""
+    def fileno(self) -> int:
+        """Return the descriptor that is readable when something has happened; it stays the same."""
 
-    def places(self) -> list[ContainerPlace]:
-        """Return which runs have been found to be elsewhere than planned since last asked; call ``exits`` before."""
-
-    def exits(self) -> list[ContainerExit]:
-        """Return what has ended since last asked."""
-
-    def exec_results(self) -> list[ExecResult]:
-        """Return which commands have ended since last asked; call ``exits`` before."""
-
-    def unused_image_bytes(self) -> int:
-        """Return what could be gained by ``remove_unused_images``."""
+    def heard(self) -> list[Heard]:
+        """Return what has happened since last asked."""
 
     def remove_unused_images(self) -> int:
         """Remove images that no container uses; return the bytes gained."""

@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 PACKET_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
@@ -31,7 +32,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
-Request = dict[str, object]
+Request = dict[str, Any]
 
 
 class Log:
@@ -177,9 +178,9 @@ class Shim:
                 ended = [{"id": name, "code": code, "label": self._labels[name]} for name, code in self._ended.items()]
                 return {"running": running, "ended": ended}
             case "forget":
-                if self._ended.pop(str(request["id"]), None) is not None:
-                    del self._labels[str(request["id"])]
-                self._forget_record(str(request["id"]))
+                if self._ended.pop(request["id"], None) is not None:
+                    del self._labels[request["id"]]
+                self._forget_record(request["id"])
                 return {}
             case "end":
                 self._over = True
@@ -203,12 +204,12 @@ class Shim:
     # ---- the containers ------------------------------------------------------------------------------------------
 
     def _start(self, request: Request) -> Request:
-        name = str(request["id"])
+        name = request["id"]
         if name in self._ended or name in self._running.values():
             return {"error": "it was started before"}
         log = None
         if request.get("log"):
-            log = Log(str(request["log"]), int(str(request["logBytes"])), int(str(request["logFiles"])))
+            log = Log(request["log"], request["logBytes"], request["logFiles"])
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
         pid = os.fork()
         if pid == 0:
@@ -216,9 +217,10 @@ class Shim:
         for _, write in pipes:
             os.close(write)
         (out, _), (err, _), (trouble, _) = pipes
-        problem = _read_all(trouble).decode(errors="replace")
+        with open(trouble, "rb") as told:
+            problem = told.read().decode(errors="replace")
         if not problem and request.get("pidFile"):
-            pid, problem = self._launched(pid, str(request["pidFile"]))
+            pid, problem = self._launched(pid, request["pidFile"])
         elif problem:
             os.waitpid(pid, 0)
         if problem:
@@ -268,7 +270,7 @@ class Shim:
         return pump
 
     def _reap(self, woken: int) -> None:
-        _read_some(woken)
+        os.read(woken, _READ_BYTES)
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -317,26 +319,22 @@ def become(request: Request, ends: Sequence[int]) -> None:
     out, err, trouble = ends
     try:
         os.setsid()
-        for entrance in _texts(request["entrances"]):
+        for entrance in request["entrances"]:
             _write(entrance, "0")
         adjustment = request.get("oomScoreAdj")
         if adjustment is not None:
             _write("/proc/self/oom_score_adj", str(adjustment))
-        _mount(request.get("mounts"))
+        _mount(request["mounts"])
         signal.set_wakeup_fd(-1)
-        for number in range(1, signal.NSIG):
-            if number not in {signal.SIGKILL, signal.SIGSTOP}:
-                _reset(number)
+        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(0o022)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(err, 2)
-        os.chdir(str(request["cwd"]))
-        environment = request["env"]
-        assert isinstance(environment, dict)
-        argv = _texts(request["argv"])
-        os.execvpe(argv[0], argv, environment)  # noqa: S606 - to run what it is told to is its purpose
+        os.chdir(request["cwd"])
+        os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
         text = getattr(error, "strerror", None) or str(error)
@@ -345,9 +343,9 @@ def become(request: Request, ends: Sequence[int]) -> None:
         os._exit(127)
 
 
-def _mount(mounts: object) -> None:
+def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
     """Show the container its volumes, in a view of the filesystem that is its own."""
-    if not isinstance(mounts, list) or not mounts:
+    if not mounts:
         return
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -364,18 +362,6 @@ def _mount(mounts: object) -> None:
             check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
 
 
-def _reset(number: int) -> None:
-    try:
-        signal.signal(number, signal.SIG_DFL)
-    except (OSError, ValueError):
-        return  # those between the classic and the real-time ones
-
-
-def _texts(value: object) -> list[str]:
-    assert isinstance(value, list)
-    return [str(item) for item in value]
-
-
 def _write(path: str, text: str) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
@@ -384,21 +370,6 @@ def _write(path: str, text: str) -> None:
         raise OSError(error.errno, error.strerror, path) from None
     finally:
         os.close(descriptor)
-
-
-def _read_all(descriptor: int) -> bytes:
-    parts = []
-    while part := os.read(descriptor, _READ_BYTES):
-        parts.append(part)
-    os.close(descriptor)
-    return b"".join(parts)
-
-
-def _read_some(descriptor: int) -> None:
-    try:
-        os.read(descriptor, _READ_BYTES)
-    except BlockingIOError:
-        return
 
 
 def main() -> None:

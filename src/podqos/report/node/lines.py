@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -32,11 +33,10 @@ class NextVictims(Struct, frozen=True):
 
 def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list[str]:
     """Return the status of a node."""
+    up = duration(status.now_us - status.start_us)
+    mode = ", shadowing: nobody is evicted" if status.shadow else ""
     facts = [
-        (
-            "node",
-            f"{status.node}, podqos {status.version}, up {duration(status.now_us - status.start_us)}{_mode(status)}",
-        ),
+        ("node", f"{status.node}, podqos {status.version}, up {up}{mode}"),
         ("runs", f"{status.runtime} runtime in cgroup {status.cgroup} ({status.cgroup_version}), pid {status.pid}"),
         ("manifests", status.manifests),
         ("memory", memory(status)),
@@ -69,16 +69,14 @@ def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> li
             str(pod.priority),
             shown_phase(pod),
             str(pod.restarts),
-            "–" if pod.memory_bytes is None else mebibytes(pod.memory_bytes),
-            mebibytes(pod.memory_request_bytes) if pod.memory_request_bytes else "–",
-            "–" if pod.memory_limit_bytes is None else mebibytes(pod.memory_limit_bytes),
+            shown_bytes(pod.memory_bytes),
+            shown_bytes(pod.memory_request_bytes or None),
+            shown_bytes(pod.memory_limit_bytes),
             _scores(pod),
-            *(
-                (duration(status.now_us - pod.started_us) if pod.started_us else "–", pod.uid, pod.source)
-                if is_wide
-                else ()
-            ),
-        ]
+            duration(status.now_us - pod.started_us) if pod.started_us else "–",
+            pod.uid,
+            pod.source,
+        ][: 1 + len(headers)]
         for pod in by_class(status.pods)
     ]
     return columns(["POD", *headers], rows, style) if rows else ["no pods"]
@@ -136,9 +134,7 @@ def fast_path(state: FastPath) -> str:
 
 def pod_counts(status: NodeStatus) -> str:
     """Return how many pods are in which phase."""
-    counts: dict[str, int] = {}
-    for pod in status.pods:
-        counts[pod.phase] = counts.get(pod.phase, 0) + 1
+    counts = Counter(pod.phase for pod in status.pods)
     parts = [f"{count} {phase}" for phase, count in sorted(counts.items())]
     if status.refused:
         parts.append(f"{len(status.refused)} refused")
@@ -168,6 +164,11 @@ def next_killed(victims: NextVictims, style: Style) -> str:
     return f"{who}: {mebibytes(killed.usage.anon_bytes)} at oom_score_adj {score}{margin}"
 
 
+def shown_bytes(amount: int | None) -> str:
+    """Return an amount in a table; a dash where there is none."""
+    return "–" if amount is None else mebibytes(amount)
+
+
 def shown_phase(pod: PodRow) -> str:
     """Return the phase, or what says more."""
     if pod.is_stopping and pod.memory_bytes is not None:
@@ -185,10 +186,6 @@ def duration(time_us: int) -> str:
 
 
 # ---- the rest of the status ------------------------------------------------------------------------------------------
-
-
-def _mode(status: NodeStatus) -> str:
-    return ", shadowing: nobody is evicted" if status.shadow else ""
 
 
 def _resources(status: NodeStatus, style: Style) -> list[str]:
@@ -231,15 +228,14 @@ def _to_go(row: ThresholdRow, style: Style) -> str:
 
 
 def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
-    known = set(status.degraded)
-    notes = [note for note in status.notes if note.text not in known]
     refused = [f"{each.source}: {each.pod}: {each.why}" for each in status.refused]
-    said = {text for each in status.refused for text in [f"{each.source}: {each.pod}: {each.why}"]}
     counted = [
-        f"{note.text}{f' ({note.count} times)' if note.count > 1 else ''}" for note in notes if note.text not in said
+        f"{note.text} ({note.count} times)" if note.count > 1 else note.text
+        for note in status.notes
+        if note.text not in {*status.degraded, *refused}
     ]
     for title, texts in (
-        ("This machine does not allow everything:", list(status.degraded)),
+        ("This machine does not allow everything:", status.degraded),
         ("Not let in:", refused),
         ("Noted:", counted),
     ):

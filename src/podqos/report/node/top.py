@@ -15,10 +15,10 @@ from podqos.report.node.lines import (
     next_killed,
     pod_counts,
     pressure,
+    shown_bytes,
     shown_phase,
 )
 from podqos.report.text.style import Style, columns, cut
-from podqos.wording import mebibytes
 
 _BAR_COLUMNS = 24
 _NODE_BAR_COLUMNS = 48
@@ -53,10 +53,10 @@ def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> li
             shown_phase(pod),
             str(pod.restarts),
             f"{cpu_milli[pod.uid]}m" if pod.uid in cpu_milli else "–",
-            "–" if pod.memory_bytes is None else mebibytes(pod.memory_bytes),
+            shown_bytes(pod.memory_bytes),
             _bar(pod, capacity, style),
             _request(pod),
-            "–" if pod.memory_limit_bytes is None else mebibytes(pod.memory_limit_bytes),
+            shown_bytes(pod.memory_limit_bytes),
         )
         for pod in by_class(status.pods)
     ]
@@ -76,8 +76,7 @@ def _bar(pod: PodRow, capacity_bytes: int, style: Style) -> str:
 
 def _request(pod: PodRow) -> str:
     is_over = pod.memory_bytes is not None and pod.memory_bytes > pod.memory_request_bytes > 0
-    request = mebibytes(pod.memory_request_bytes) if pod.memory_request_bytes else "–"
-    return f"{request} (above)" if is_over else request
+    return shown_bytes(pod.memory_request_bytes or None) + (" (above)" if is_over else "")
 
 
 def _node_bar(status: NodeStatus) -> str:
