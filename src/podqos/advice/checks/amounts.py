@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
@@ -92,7 +92,7 @@ def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[Fie
             yield error
 
 
-@check("PQ111", "request-above-limit", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+@check("PQ111", "request-above-limit", ERROR, VALIDATION, effect=Effect.NOT_CREATED)
 def request_above_limit() -> Example:
     """PQ111: A request is larger than its limit.
 
@@ -104,7 +104,7 @@ def request_above_limit() -> Example:
     return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
 
-@check("PQ112", "refused-resources", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+@check("PQ112", "refused-resources", ERROR, VALIDATION, effect=Effect.NOT_CREATED)
 def refused_resources() -> Example:
     """PQ112: The API server refuses the resources.
 
@@ -173,7 +173,7 @@ def _zeros(view: View, container: Container, path: str, name: str) -> None:
     view.report(zero_amount, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
 
 
-@check("PQ116", "zero-amount", FindingSeverity.WARNING, QOS, rule=suspicious_amounts)
+@check("PQ116", "zero-amount", WARNING, QOS, rule=suspicious_amounts)
 def zero_amount() -> Example:
     """PQ116: An amount of zero counts as none.
 
@@ -232,7 +232,7 @@ def _meant(name: str, amount: Quantity) -> str:
 @check(
     "PQ117",
     "implausible-unit",
-    FindingSeverity.ERROR,
+    ERROR,
     "Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",
     rule=suspicious_amounts,
 )

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, check
+from podqos.advice.checks.check import ERROR, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.effective import pod_requests
@@ -159,7 +159,7 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
 @check(
     "PQ501",
     "cpu-over-budget",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/kubelet/cm/helpers_linux.go",
     "docs/place.md",
     effect=Effect.NONE,
@@ -182,7 +182,7 @@ def cpu_overcommit() -> Example:
 @check(
     "PQ502",
     "memory-over-budget",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/kubelet/eviction/helpers.go",
     "docs/place.md",
     effect=Effect.NODE,
@@ -202,7 +202,7 @@ def memory_overcommit() -> Example:
     )
 
 
-@check("PQ503", "requests-exceed-nodes", FindingSeverity.ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
+@check("PQ503", "requests-exceed-nodes", ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
 def overfull() -> Example:
     """PQ503: More is requested than the nodes have.
 
@@ -255,14 +255,7 @@ def find_larger_than_any_node(view: View) -> None:
             )
 
 
-@check(
-    "PQ504",
-    "larger-than-any-node",
-    FindingSeverity.ERROR,
-    _FIT,
-    effect=Effect.NOT_CREATED,
-    rule=find_larger_than_any_node,
-)
+@check("PQ504", "larger-than-any-node", ERROR, _FIT, effect=Effect.NOT_CREATED, rule=find_larger_than_any_node)
 def larger_than_any_node() -> Example:
     """PQ504: A pod fits no node, however empty.
 

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
+from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -152,7 +152,7 @@ def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoile
     )
 
 
-@check("PQ101", "accidental-burstable", FindingSeverity.WARNING, QOS, OOM, rule=find_accidental_burstable)
+@check("PQ101", "accidental-burstable", WARNING, QOS, OOM, rule=find_accidental_burstable)
 def accidental_burstable() -> Example:
     """PQ101: One container keeps the pod from being Guaranteed.
 
@@ -224,7 +224,7 @@ _RESOURCES = "spec.containers[0].resources"
 _REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"})
 
 
-@check("PQ102", "accidental-best-effort", FindingSeverity.WARNING, QOS, OOM, rule=find_best_effort)
+@check("PQ102", "accidental-best-effort", WARNING, QOS, OOM, rule=find_best_effort)
 def best_effort() -> Example:
     """PQ102: A workload that keeps running asks for nothing.
 
@@ -241,16 +241,7 @@ def best_effort() -> Example:
     )
 
 
-@check(
-    "PQ103",
-    "daemonset-best-effort",
-    FindingSeverity.WARNING,
-    QOS,
-    OOM,
-    DAEMON_TOLERATIONS,
-    DAEMON_BACKOFF,
-    rule=find_best_effort,
-)
+@check("PQ103", "daemonset-best-effort", WARNING, QOS, OOM, DAEMON_TOLERATIONS, DAEMON_BACKOFF, rule=find_best_effort)
 def daemon_set_best_effort() -> Example:
     """PQ103: A DaemonSet asks for nothing.
 
@@ -272,7 +263,7 @@ def daemon_set_best_effort() -> Example:
     )
 
 
-@check("PQ104", "user-facing-best-effort", FindingSeverity.ERROR, QOS, OOM, rule=find_best_effort)
+@check("PQ104", "user-facing-best-effort", ERROR, QOS, OOM, rule=find_best_effort)
 def user_facing_best_effort() -> Example:
     """PQ104: A workload that users wait for asks for nothing.
 

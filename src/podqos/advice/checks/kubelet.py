@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import Check, check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
@@ -184,11 +184,7 @@ def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
 
 
 @_kubelet_check(
-    "PQ401",
-    "no-memory-threshold",
-    FindingSeverity.ERROR,
-    _THRESHOLDS,
-    "Kubernetes: pkg/kubelet/eviction/defaults_linux.go",
+    "PQ401", "no-memory-threshold", ERROR, _THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"
 )
 def memory_unwatched() -> Example:
     """PQ401: The kubelet does not watch memory.
@@ -233,7 +229,7 @@ def _twice(text: str) -> str:
     return str(amount + amount)
 
 
-@_kubelet_check("PQ402", "soft-after-hard", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER)
 def soft_after_hard() -> Example:
     """PQ402: A soft threshold lies at or below the hard one.
 
@@ -269,7 +265,7 @@ def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
     return kubelet.finding(soft_without_grace, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
 
 
-@_kubelet_check("PQ403", "soft-without-grace", FindingSeverity.ERROR, _THRESHOLDS)
+@_kubelet_check("PQ403", "soft-without-grace", ERROR, _THRESHOLDS)
 def soft_without_grace() -> Example:
     """PQ403: A soft threshold has no grace period.
 
@@ -336,7 +332,7 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
     yield kubelet.finding(kernel_first, path, facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ404", "kernel-kills-first", FindingSeverity.WARNING, _MANAGER)
+@_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER)
 def kernel_first() -> Example:
     """PQ404: Memory can run out between two looks of the kubelet.
 
@@ -417,11 +413,7 @@ def _held_back(kubelet: _Kubelet) -> Found:
 
 
 @_kubelet_check(
-    "PQ405",
-    "soft-not-covered-by-reservation",
-    FindingSeverity.WARNING,
-    _ALLOCATABLE,
-    "OKD: Handling out of resource errors",
+    "PQ405", "soft-not-covered-by-reservation", WARNING, _ALLOCATABLE, "OKD: Handling out of resource errors"
 )
 def soft_not_covered() -> Example:
     """PQ405: Pods within their requests can meet the soft threshold.
@@ -435,7 +427,7 @@ def soft_not_covered() -> Example:
     return Example(examples.kubelet(f"{_RESERVED}{_HARD}{_SOFT}{_GRACE}"))
 
 
-@_kubelet_check("PQ406", "no-memory-reserved", FindingSeverity.WARNING, _ALLOCATABLE)
+@_kubelet_check("PQ406", "no-memory-reserved", WARNING, _ALLOCATABLE)
 def nothing_reserved() -> Example:
     """PQ406: No memory is reserved for the system and the kubelet.
 
@@ -469,7 +461,7 @@ def _swap(kubelet: _Kubelet) -> Finding:
     return kubelet.finding(swap_hides_pressure, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
 
 
-@_kubelet_check("PQ407", "swap-hides-pressure", FindingSeverity.WARNING, _TYPES, "KEP-2400: node swap")
+@_kubelet_check("PQ407", "swap-hides-pressure", WARNING, _TYPES, "KEP-2400: node swap")
 def swap_hides_pressure() -> Example:
     """PQ407: Swap hides memory pressure from the kubelet.
 
@@ -515,7 +507,7 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
     yield kubelet.finding(no_effect, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ410", "eviction-setting-without-effect", FindingSeverity.INFO, _THRESHOLDS, effect=Effect.NONE)
+@_kubelet_check("PQ410", "eviction-setting-without-effect", INFO, _THRESHOLDS, effect=Effect.NONE)
 def no_effect() -> Example:
     """PQ410: An eviction setting does nothing.
 
@@ -564,7 +556,7 @@ def _enforcement(kubelet: _Kubelet) -> Found:
         yield kubelet.finding(pods_not_enforced, path, PodsNotEnforced(enforced), patch)
 
 
-@_kubelet_check("PQ408", "pods-not-enforced", FindingSeverity.WARNING, _ALLOCATABLE, _THRESHOLDS)
+@_kubelet_check("PQ408", "pods-not-enforced", WARNING, _ALLOCATABLE, _THRESHOLDS)
 def pods_not_enforced() -> Example:
     """PQ408: Pods are not held to what is allocatable.
 
@@ -578,11 +570,7 @@ def pods_not_enforced() -> Example:
 
 
 @_kubelet_check(
-    "PQ413",
-    "qos-cgroups-off",
-    FindingSeverity.WARNING,
-    _TYPES,
-    "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go",
+    "PQ413", "qos-cgroups-off", WARNING, _TYPES, "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go"
 )
 def qos_cgroups_off() -> Example:
     """PQ413: The classes have no cgroups.
@@ -625,7 +613,7 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
             return
 
 
-@_kubelet_check("PQ409", "minimum-reclaim-too-large", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ409", "minimum-reclaim-too-large", WARNING, _THRESHOLDS, _MANAGER)
 def reclaims_too_much() -> Example:
     """PQ409: Every eviction takes more pods than pressure asks for.
 
@@ -669,7 +657,7 @@ def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield kubelet.finding(grace_cut, path, GraceCut(workload, stated, given), patch)
 
 
-@_kubelet_check("PQ411", "eviction-cuts-grace-period", FindingSeverity.INFO, _MANAGER, effect=Effect.NONE)
+@_kubelet_check("PQ411", "eviction-cuts-grace-period", INFO, _MANAGER, effect=Effect.NONE)
 def grace_cut() -> Example:
     """PQ411: A soft eviction gives pods less time than they ask for.
 
@@ -704,7 +692,7 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
         return self.message
 
 
-@_kubelet_check("PQ412", "kubelet-does-not-start", FindingSeverity.ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
+@_kubelet_check("PQ412", "kubelet-does-not-start", ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
 def kubelet_refuses() -> Example:
     """PQ412: The kubelet does not start with these settings.
 

@@ -16,9 +16,9 @@ from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import RefusedByServer, refused_resources
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
@@ -85,7 +85,7 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 )
 
 
-@check("PQ201", "limit-range-changes-class", FindingSeverity.WARNING, _LIMIT_RANGER, QOS, rule=policies)
+@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies)
 def limit_range_changes_class() -> Example:
     """PQ201: A LimitRange gives the pod another class than its manifest shows.
 
@@ -129,7 +129,7 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
             )
 
 
-@check("PQ202", "limit-range-hidden-maximum", FindingSeverity.WARNING, _LIMIT_RANGER, rule=policies)
+@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies)
 def hidden_limit() -> Example:
     """PQ202: A LimitRange sets a memory limit that the manifest does not show.
 
@@ -186,9 +186,7 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
         view.report(refused_by_limit_range, errors[0].path, facts, Patch.write(*edits))
 
 
-@check(
-    "PQ203", "refused-by-limit-range", FindingSeverity.ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies
-)
+@check("PQ203", "refused-by-limit-range", ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies)
 def refused_by_limit_range() -> Example:
     """PQ203: A LimitRange refuses the pod.
 
@@ -245,7 +243,7 @@ def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDen
 @check(
     "PQ206",
     "quota-demands-resources",
-    FindingSeverity.ERROR,
+    ERROR,
     _QUOTA,
     "Kubernetes: pkg/quota/v1/evaluator/core/pods.go",
     effect=Effect.NOT_CREATED,
@@ -268,7 +266,7 @@ def quota_demands() -> Example:
     )
 
 
-@check("PQ207", "quota-too-small", FindingSeverity.ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
+@check("PQ207", "quota-too-small", ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
 def quota_too_small() -> Example:
     """PQ207: The quota has no room for all pods of the workload.
 
@@ -363,7 +361,7 @@ def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], Conflicting
 @check(
     "PQ204",
     "conflicting-limit-ranges",
-    FindingSeverity.WARNING,
+    WARNING,
     _LIMIT_RANGER,
     effect=Effect.NONE,
     bundle_rule=find_conflicting_defaults,
@@ -432,7 +430,7 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
 @check(
     "PQ205",
     "injector-downgrade",
-    FindingSeverity.WARNING,
+    WARNING,
     QOS,
     "istio: manifests/charts/istio-control/istio-discovery/files/injection-template.yaml",
     "linkerd2: charts/partials/templates/_proxy.tpl",

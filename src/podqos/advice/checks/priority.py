@@ -7,10 +7,10 @@ from difflib import get_close_matches
 
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import request_paths
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
@@ -112,7 +112,7 @@ def _name(sketch: Sketch) -> tuple[str, str]:
     return sketch.subject.key, sketch.subject.kind
 
 
-@check("PQ301", "priority-unset", FindingSeverity.WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
+@check("PQ301", "priority-unset", WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
 def no_priority() -> Example:
     """PQ301: A workload has no priority while others have.
 
@@ -138,9 +138,7 @@ def best_effort_with_priority(view: View) -> None:
     view.report(priority_without_requests, _PATH, facts, view.choose(Choice.RESOURCES, *request_paths(view)))
 
 
-@check(
-    "PQ302", "high-priority-best-effort", FindingSeverity.WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority
-)
+@check("PQ302", "high-priority-best-effort", WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority)
 def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
@@ -177,7 +175,7 @@ spec:
 @check(
     "PQ303",
     "low-priority-guaranteed",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/scheduler/framework/preemption/preemption.go",
     effect=Effect.STANDING,
     bundle_rule=compare_priorities,
@@ -226,7 +224,7 @@ def find_system_priority(view: View) -> None:
 @check(
     "PQ304",
     "system-priority-misuse",
-    FindingSeverity.ERROR,
+    ERROR,
     "Kubernetes: pkg/kubelet/types/pod_update.go (IsCriticalPod)",
     _PRIORITY,
     rule=find_system_priority,
@@ -270,9 +268,7 @@ def unknown_class(view: View) -> None:
     view.report(unknown_priority_class, _PATH, UnknownPriorityClass(name, known), patch)
 
 
-@check(
-    "PQ305", "unknown-priority-class", FindingSeverity.ERROR, _PRIORITY, effect=Effect.NOT_CREATED, rule=unknown_class
-)
+@check("PQ305", "unknown-priority-class", ERROR, _PRIORITY, effect=Effect.NOT_CREATED, rule=unknown_class)
 def unknown_priority_class() -> Example:
     """PQ305: The PriorityClass does not exist.
 
@@ -309,7 +305,7 @@ def budget(view: View) -> None:
 @check(
     "PQ306",
     "disruption-budget-is-no-shield",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (evictPod)",
     rule=budget,
 )

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
@@ -57,7 +57,7 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
 @check(
     "PQ113",
     "class-changing-resize",
-    FindingSeverity.ERROR,
+    ERROR,
     f"{VALIDATION} (ValidatePodResize)",
     effect=Effect.STANDING,
     bundle_rule=class_changing_resizes,

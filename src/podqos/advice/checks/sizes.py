@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
-from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.view import View
@@ -77,7 +77,7 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     )
 
 
-@check("PQ105", "memory-request-far-below-limit", FindingSeverity.WARNING, RANKING, OOM, rule=memory_amounts)
+@check("PQ105", "memory-request-far-below-limit", WARNING, RANKING, OOM, rule=memory_amounts)
 def limit_far_above_request() -> Example:
     """PQ105: The memory limit is many times the request.
 
@@ -113,7 +113,7 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
 @check(
     "PQ106",
     "memory-limit-without-request",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/apis/core/v1/defaults.go",
     effect=Effect.STANDING,
     rule=memory_amounts,
@@ -162,7 +162,7 @@ def _is_limited(pod: Pod, name: str) -> bool:
 @check(
     "PQ107",
     "memory-request-without-limit",
-    FindingSeverity.WARNING,
+    WARNING,
     "Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)",
     OOM,
     rule=memory_amounts,
@@ -210,9 +210,7 @@ def disk_limits(view: View) -> None:
         view.report(no_disk_limit, next(iter(unlimited)), NoDiskLimit(tuple(unlimited.values())), patch)
 
 
-@check(
-    "PQ108", "no-ephemeral-storage-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=disk_limits
-)
+@check("PQ108", "no-ephemeral-storage-limit", INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=disk_limits)
 def no_disk_limit() -> Example:
     """PQ108: Containers may fill the node's disk.
 
@@ -263,7 +261,7 @@ _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
 @check(
     "PQ109",
     "memory-volume-without-size-limit",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",
     rule=volumes,
 )
@@ -282,7 +280,7 @@ def memory_volume() -> Example:
     )
 
 
-@check("PQ110", "volume-without-size-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=volumes)
+@check("PQ110", "volume-without-size-limit", INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=volumes)
 def disk_volume() -> Example:
     """PQ110: An emptyDir has no size limit.
 
@@ -344,14 +342,7 @@ _AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY
 )
 
 
-@check(
-    "PQ114",
-    "small-sidecar-dies-first",
-    FindingSeverity.WARNING,
-    OOM,
-    "KEP-753: sidecar containers",
-    rule=find_small_sidecar,
-)
+@check("PQ114", "small-sidecar-dies-first", WARNING, OOM, "KEP-753: sidecar containers", rule=find_small_sidecar)
 def small_sidecar() -> Example:
     """PQ114: A small sidecar of an important pod is killed almost first.
 
@@ -406,7 +397,7 @@ def find_fractional_cpu(view: View) -> None:
 @check(
     "PQ115",
     "fractional-cpu-under-static-policy",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",
     effect=Effect.STANDING,
     rule=find_fractional_cpu,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import DAEMON_COMES_BACK
-from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
+from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -146,15 +146,7 @@ def _text(amount: Quantity | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-@check(
-    "PQ118",
-    "comes-back-under-pressure",
-    FindingSeverity.WARNING,
-    RANKING,
-    DAEMON_TOLERATIONS,
-    DAEMON_BACKOFF,
-    rule=find_comes_back,
-)
+@check("PQ118", "comes-back-under-pressure", WARNING, RANKING, DAEMON_TOLERATIONS, DAEMON_BACKOFF, rule=find_comes_back)
 def comes_back() -> Example:
     """PQ118: An evicted pod comes back to the node and is evicted again.
 
