@@ -168,10 +168,10 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
 def cpu_overcommit() -> Example:
     """PQ501: More cpu is promised than the budget allows.
 
-    When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes
-    and the very pods that are to free memory, and it does so to Burstable pods by their requests alone.
+    When all pods burst, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes and
+    the very pods that are to free memory, and Burstable pods are slowed down by their requests alone.
 
-    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    Fix: Lower the limits that exceed their requests most, or add nodes.
     """
     return Example(
         _example("cpu: 500m, memory: 1Gi", 'cpu: "5", memory: 2Gi'),
@@ -191,10 +191,10 @@ def cpu_overcommit() -> Example:
 def memory_overcommit() -> Example:
     """PQ502: More memory is promised than the budget allows.
 
-    Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further limits
-    exceed what the nodes have, the fewer pods have to burst at the same time.
+    Memory cannot be time-shared: when pods use up to their limits, some have to die. The further limits exceed what the
+    nodes have, the fewer pods have to burst at the same time.
 
-    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    Fix: Lower the limits that exceed their requests most, or add nodes.
     """
     return Example(
         _example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 6Gi'),
@@ -206,8 +206,8 @@ def memory_overcommit() -> Example:
 def overfull() -> Example:
     """PQ503: More is requested than the nodes have.
 
-    Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is lost
-    there is no room for its pods.
+    Some pods stay pending, or the scheduler preempts pods of lower priority to make room; after a node is lost there is
+    no room for its pods.
 
     Fix: Lower requests or replicas, or add nodes.
     """
@@ -257,9 +257,9 @@ def find_larger_than_any_node(view: View) -> None:
 
 @check("PQ504", "larger-than-any-node", ERROR, _FIT, effect=Effect.NOT_CREATED, rule=find_larger_than_any_node)
 def larger_than_any_node() -> Example:
-    """PQ504: A pod fits no node, however empty.
+    """PQ504: A pod fits no node, not even an empty one.
 
-    It stays pending for ever: no preemption can make room for it.
+    It stays pending forever: no preemption can make room for it.
 
     Fix: Lower its requests, or add a larger node.
     """

@@ -65,10 +65,10 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
 def class_changing_resize() -> Example:
     """PQ113: A resize would change the class.
 
-    The class of a running pod is fixed: the API server refuses a resize that would make another of it. The pod
-    keeps its old amounts, and is killed at its old limit.
+    The class of a running pod is fixed: the API server rejects a resize that would change it. The pod keeps its old
+    resources and is killed at its old limit.
 
-    Fix: Resize requests and limits together, or create the pod anew.
+    Fix: Resize requests and limits together, or recreate the pod.
     """
     return Example(
         examples.web('cpu: "1", memory: 1Gi', 'cpu: "1", memory: 2Gi, ephemeral-storage: 1Gi'),
