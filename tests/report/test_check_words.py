@@ -56,8 +56,8 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
         (
             "PQ404",
             (
-                "at 50Mi a second the 100Mi below the threshold are gone before the kubelet, which looks every 10 s, "
-                "has seen it: it is first in 20% of cases, with 500Mi always"
+                "at 50Mi a second the 100Mi below the threshold are gone before the kubelet, which checks every 10 s, "
+                "notices: it acts first in 20% of cases, with 500Mi always"
             ),
             "evictionHard[memory.available]: 500Mi (was 100Mi)",
         ),

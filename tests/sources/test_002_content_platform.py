@@ -366,7 +366,7 @@ def test_check_names_the_flapping_and_the_role_of_the_toleration(capsys):
 
     assert "PQ103" in out
     assert (
-        "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is "
+        "the DaemonSet controller makes it tolerate memory-pressure: once evicted, it returns to the same node and is "
         "evicted again" in out
     )
     assert "resources.requests" in out

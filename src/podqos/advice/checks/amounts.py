@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from podqos.admission.field_errors import FieldError
 from podqos.admission.validation import CONTAINER_RESOURCES, validate_resources
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
@@ -92,25 +92,25 @@ def _others(errors: tuple[FieldError, ...], explained: set[str]) -> Iterator[Fie
             yield error
 
 
-@check("PQ111", "request-above-limit", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+@check("PQ111", "request-above-limit", ERROR, VALIDATION, effect=Effect.NOT_CREATED)
 def request_above_limit() -> Example:
     """PQ111: A request is larger than its limit.
 
-    The API server refuses the pod. A Deployment around it is stored all the same: its old pods go on until they
-    die, and no new one ever comes.
+    The API server rejects the pod. A Deployment around it is stored anyway: its old pods run until they die, and no new
+    ones appear.
 
     Fix: Lower the request to the limit, or raise the limit.
     """
     return Example(examples.web("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
 
-@check("PQ112", "refused-resources", FindingSeverity.ERROR, VALIDATION, effect=Effect.NOT_CREATED)
+@check("PQ112", "refused-resources", ERROR, VALIDATION, effect=Effect.NOT_CREATED)
 def refused_resources() -> Example:
-    """PQ112: The API server refuses the resources.
+    """PQ112: The API server rejects the resources.
 
-    No pod is created. A controller around it keeps trying, and nothing replaces the pods that die.
+    No pod is created. A controller keeps retrying, and nothing replaces the pods that die.
 
-    Fix: Write an amount, or a resource, that the API server takes.
+    Fix: Use an amount, or a resource, that the API server accepts.
     """
     return Example(
         examples.web("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, storage: 1Gi'),
@@ -173,14 +173,14 @@ def _zeros(view: View, container: Container, path: str, name: str) -> None:
     view.report(zero_amount, f"{path}.{side}.{name}", ZeroAmount(name, side), patch, container=container.name)
 
 
-@check("PQ116", "zero-amount", FindingSeverity.WARNING, QOS, rule=suspicious_amounts)
+@check("PQ116", "zero-amount", WARNING, QOS, rule=suspicious_amounts)
 def zero_amount() -> Example:
     """PQ116: An amount of zero counts as none.
 
-    For the class only amounts above zero count, and to the kernel a limit of zero is no limit. A container with
-    cpu: 0 looks careful and is as BestEffort, and as unlimited, as one that says nothing.
+    Only amounts above zero count for the class, and to the kernel a limit of zero is no limit. A container with cpu: 0
+    looks careful and is as BestEffort, and as unlimited, as one that states nothing.
 
-    Fix: Remove the zero, or write an amount.
+    Fix: Remove the zero, or state an amount.
     """
     return Example(examples.web("memory: 512Mi", 'cpu: "0", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -232,15 +232,15 @@ def _meant(name: str, amount: Quantity) -> str:
 @check(
     "PQ117",
     "implausible-unit",
-    FindingSeverity.ERROR,
+    ERROR,
     "Kubernetes: staging/src/k8s.io/apimachinery/pkg/api/resource/suffix.go",
     rule=suspicious_amounts,
 )
 def implausible_amount() -> Example:
-    """PQ117: An amount is written in the wrong unit.
+    """PQ117: An amount is in the wrong unit.
 
     m means thousandths: 512m of memory is half a byte, and cpu: 500 is five hundred cores. The first container is
-    killed as soon as it starts, or is evicted as one that requests nothing; the second never finds a node.
+    killed as soon as it starts, or evicted as if it requested nothing; the second never fits a node.
 
     Fix: Write Mi for mebibytes, m for thousandths of a core.
     """

@@ -11,9 +11,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import Check, check
+from podqos.advice.checks.check import ERROR, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.effective import pod_requests
@@ -159,7 +159,7 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
 @check(
     "PQ501",
     "cpu-over-budget",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/kubelet/cm/helpers_linux.go",
     "docs/place.md",
     effect=Effect.NONE,
@@ -168,10 +168,10 @@ def _example(requests: str, limits: str, replicas: int = 2) -> str:
 def cpu_overcommit() -> Example:
     """PQ501: More cpu is promised than the budget allows.
 
-    When everybody bursts, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes
-    and the very pods that are to free memory, and it does so to Burstable pods by their requests alone.
+    When all pods burst, each gets a fraction of its limit. Too little cpu does not kill, but it slows down probes and
+    the very pods that are to free memory, and Burstable pods are slowed down by their requests alone.
 
-    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    Fix: Lower the limits that exceed their requests most, or add nodes.
     """
     return Example(
         _example("cpu: 500m, memory: 1Gi", 'cpu: "5", memory: 2Gi'),
@@ -182,7 +182,7 @@ def cpu_overcommit() -> Example:
 @check(
     "PQ502",
     "memory-over-budget",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/kubelet/eviction/helpers.go",
     "docs/place.md",
     effect=Effect.NODE,
@@ -191,10 +191,10 @@ def cpu_overcommit() -> Example:
 def memory_overcommit() -> Example:
     """PQ502: More memory is promised than the budget allows.
 
-    Memory cannot be shared out by the moment: when pods use what they may, somebody has to die. The further limits
-    exceed what the nodes have, the fewer pods have to burst at the same time.
+    Memory cannot be time-shared: when pods use up to their limits, some have to die. The further limits exceed what the
+    nodes have, the fewer pods have to burst at the same time.
 
-    Fix: Lower the limits of those that exceed their requests most, or add nodes.
+    Fix: Lower the limits that exceed their requests most, or add nodes.
     """
     return Example(
         _example("cpu: 500m, memory: 2Gi", 'cpu: "1", memory: 6Gi'),
@@ -202,12 +202,12 @@ def memory_overcommit() -> Example:
     )
 
 
-@check("PQ503", "requests-exceed-nodes", FindingSeverity.ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
+@check("PQ503", "requests-exceed-nodes", ERROR, _FIT, effect=Effect.NONE, bundle_rule=sums)
 def overfull() -> Example:
     """PQ503: More is requested than the nodes have.
 
-    Some pods stay pending, or the scheduler preempts those of lower priority to make room; after a node is lost
-    there is no room for its pods.
+    Some pods stay pending, or the scheduler preempts pods of lower priority to make room; after a node is lost there is
+    no room for its pods.
 
     Fix: Lower requests or replicas, or add nodes.
     """
@@ -255,18 +255,11 @@ def find_larger_than_any_node(view: View) -> None:
             )
 
 
-@check(
-    "PQ504",
-    "larger-than-any-node",
-    FindingSeverity.ERROR,
-    _FIT,
-    effect=Effect.NOT_CREATED,
-    rule=find_larger_than_any_node,
-)
+@check("PQ504", "larger-than-any-node", ERROR, _FIT, effect=Effect.NOT_CREATED, rule=find_larger_than_any_node)
 def larger_than_any_node() -> Example:
-    """PQ504: A pod fits no node, however empty.
+    """PQ504: A pod fits no node, not even an empty one.
 
-    It stays pending for ever: no preemption can make room for it.
+    It stays pending forever: no preemption can make room for it.
 
     Fix: Lower its requests, or add a larger node.
     """

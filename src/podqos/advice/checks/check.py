@@ -14,6 +14,7 @@ from podqos.advice.checks.finding import Effect, Finding, FindingSeverity
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 
+ERROR, WARNING, INFO = FindingSeverity
 WorkloadRule = Callable[[View], None]
 """Looks at one workload that the API server takes, and notes findings about it."""
 BundleRule = Callable[[Context, Sequence[Sketch]], Iterator[Finding]]

@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
+from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -29,8 +29,8 @@ _UNTIL_DONE = ("Job", "CronJob")
 _DAEMON_SET = "DaemonSet"
 
 DAEMON_COMES_BACK = (
-    "the DaemonSet controller lets it tolerate memory-pressure: evicted, it comes back to the same node and is evicted "
-    "again"
+    "the DaemonSet controller makes it tolerate memory-pressure: once evicted, it returns to the same node and is "
+    "evicted again"
 )
 
 # ---- PQ101 -------------------------------------------------------------------------------------------------------
@@ -152,14 +152,14 @@ def _spoiler(place: Place, resources: ResourceRequirements, name: str) -> Spoile
     )
 
 
-@check("PQ101", "accidental-burstable", FindingSeverity.WARNING, QOS, OOM, rule=find_accidental_burstable)
+@check("PQ101", "accidental-burstable", WARNING, QOS, OOM, rule=find_accidental_burstable)
 def accidental_burstable() -> Example:
     """PQ101: One container keeps the pod from being Guaranteed.
 
     A pod is Guaranteed only if every container, init containers included, has cpu and memory limits equal to its
-    requests. One sidecar without limits makes the whole pod Burstable: its main container loses the oom_score_adj
-    of -997, and under memory pressure the pod is evicted together with the batch jobs, as soon as it uses more than
-    it requests.
+    requests. One sidecar without limits makes the whole pod Burstable: its main container loses the oom_score_adj of
+    -997, and under memory pressure the kubelet evicts the pod along with the batch jobs as soon as it uses more than it
+    requests.
 
     Fix: Give the container limits equal to its requests.
     """
@@ -187,7 +187,7 @@ class NothingSet(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return who asks for nothing, and what makes it matter."""
-        asked = f"{listed(self.containers)} {verb(self.containers, 'asks', 'ask')} for no cpu and no memory"
+        asked = f"{listed(self.containers)} {verb(self.containers, 'requests', 'request')} no cpu and no memory"
         if self.kind == _DAEMON_SET:
             return f"{asked}, and {DAEMON_COMES_BACK}"
         has_service = self.serves is not None and self.serves.startswith("Service ")
@@ -224,15 +224,15 @@ _RESOURCES = "spec.containers[0].resources"
 _REQUESTS, _LIMITS = ({"cpu": "500m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "1Gi"})
 
 
-@check("PQ102", "accidental-best-effort", FindingSeverity.WARNING, QOS, OOM, rule=find_best_effort)
+@check("PQ102", "accidental-best-effort", WARNING, QOS, OOM, rule=find_best_effort)
 def best_effort() -> Example:
-    """PQ102: A workload that keeps running asks for nothing.
+    """PQ102: A long-running workload requests nothing.
 
-    Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score, so that it kills it
-    before every pod that asked for something; whatever it uses is more than it requested, so that the kubelet
-    evicts it with the first; and the scheduler puts it on nodes that are full.
+    Without any request or limit the pod is BestEffort. The kernel adds 1000 to its score and kills it before any pod
+    that has a request; whatever it uses exceeds its request, so the kubelet evicts it among the first; and the
+    scheduler places it on nodes that are already full.
 
-    Fix: State what the containers need; one memory request is enough to be Burstable. If nobody misses it, say so
+    Fix: State what the containers need; one memory request is enough to be Burstable. If the pod is expendable, say so
     with the annotation podqos.dev/restart-cost: none.
     """
     return Example(
@@ -241,26 +241,16 @@ def best_effort() -> Example:
     )
 
 
-@check(
-    "PQ103",
-    "daemonset-best-effort",
-    FindingSeverity.WARNING,
-    QOS,
-    OOM,
-    DAEMON_TOLERATIONS,
-    DAEMON_BACKOFF,
-    rule=find_best_effort,
-)
+@check("PQ103", "daemonset-best-effort", WARNING, QOS, OOM, DAEMON_TOLERATIONS, DAEMON_BACKOFF, rule=find_best_effort)
 def daemon_set_best_effort() -> Example:
-    """PQ103: A DaemonSet asks for nothing.
+    """PQ103: A DaemonSet requests nothing.
 
-    Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration of
-    node.kubernetes.io/memory-pressure, which no manifest can take back: an evicted pod returns to the same node
-    within seconds, uses more than it requests again, and is evicted again, until the controller's back-off (1 s,
-    doubled up to 15 min) keeps it away. What it does for the node (logs, metrics, network) is missing just when it
-    is needed.
+    Its pods are the first to be evicted and killed on every node. The DaemonSet controller adds a toleration for
+    node.kubernetes.io/memory-pressure, which no manifest can remove: an evicted pod returns to the same node within
+    seconds, exceeds its request again and is evicted again, until the controller's back-off (1 s, doubled up to 15 min)
+    keeps it away. What it does for the node (logs, metrics, network) is missing exactly when it is needed.
 
-    Fix: State what the containers need; with a memory request that covers their use the pod is not evicted before
+    Fix: State what the containers need; with a memory request that covers their usage the pod is not evicted before
     others and stays. If the pods are expendable, say so with the annotation podqos.dev/restart-cost: none.
     """
     return Example(
@@ -272,14 +262,14 @@ def daemon_set_best_effort() -> Example:
     )
 
 
-@check("PQ104", "user-facing-best-effort", FindingSeverity.ERROR, QOS, OOM, rule=find_best_effort)
+@check("PQ104", "user-facing-best-effort", ERROR, QOS, OOM, rule=find_best_effort)
 def user_facing_best_effort() -> Example:
-    """PQ104: A workload that users wait for asks for nothing.
+    """PQ104: A user-facing workload requests nothing.
 
-    A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that asked for
-    anything at all, and the kubelet evicts it with the first. Users notice before anybody else does.
+    A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that requests anything
+    at all, and the kubelet evicts it among the first. Users are the first to notice.
 
-    Fix: Make it Guaranteed: limits equal to requests, for every container.
+    Fix: Make it Guaranteed: limits equal to requests for every container.
     """
     return Example(
         examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),

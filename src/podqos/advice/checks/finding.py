@@ -117,8 +117,8 @@ class Choice(StrEnum):
         "sidecar-form",
         "make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always",
     )
-    AMOUNT = "amount", "choose an amount that the API server takes"
-    THRESHOLD = "threshold", "choose a setting that the kubelet takes"
+    AMOUNT = "amount", "choose an amount that the API server accepts"
+    THRESHOLD = "threshold", "choose a setting that the kubelet accepts"
     INJECTOR_RESOURCES = "injector-resources", "choose what the injected containers request and are limited to"
     QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"
 

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.bundle import FoundKubelet
-from podqos.advice.checks.check import Check, check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, Check, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Consequence, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.flag_edits import FlagFile
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context
@@ -184,17 +184,13 @@ def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
 
 
 @_kubelet_check(
-    "PQ401",
-    "no-memory-threshold",
-    FindingSeverity.ERROR,
-    _THRESHOLDS,
-    "Kubernetes: pkg/kubelet/eviction/defaults_linux.go",
+    "PQ401", "no-memory-threshold", ERROR, _THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"
 )
 def memory_unwatched() -> Example:
     """PQ401: The kubelet does not watch memory.
 
-    Naming any hard threshold drops the defaults of all others. Without one for memory.available the kubelet never
-    evicts for memory: the node runs until the kernel kills, which knows neither priorities nor requests nor grace
+    Setting any hard threshold drops the defaults of all others. Without one for memory.available the kubelet never
+    evicts for memory: the node runs until the kernel kills, which knows nothing of priorities, requests or grace
     periods.
 
     Fix: Add memory.available to evictionHard.
@@ -233,12 +229,12 @@ def _twice(text: str) -> str:
     return str(amount + amount)
 
 
-@_kubelet_check("PQ402", "soft-after-hard", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER)
 def soft_after_hard() -> Example:
-    """PQ402: A soft threshold lies at or below the hard one.
+    """PQ402: A soft threshold is not above the hard one.
 
-    The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, which was
-    meant to end pods gently and in time, never gets its turn.
+    The hard threshold is met first and evicts at once, with a grace period of one second. The soft one, meant to end
+    pods gently and in time, never takes effect.
 
     Fix: Set the soft threshold well above the hard one.
     """
@@ -269,12 +265,12 @@ def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
     return kubelet.finding(soft_without_grace, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
 
 
-@_kubelet_check("PQ403", "soft-without-grace", FindingSeverity.ERROR, _THRESHOLDS)
+@_kubelet_check("PQ403", "soft-without-grace", ERROR, _THRESHOLDS)
 def soft_without_grace() -> Example:
     """PQ403: A soft threshold has no grace period.
 
-    Without an entry in evictionSoftGracePeriod the kubelet does not start; with one of zero the threshold acts at
-    once, as a second hard one at a higher mark, and evicts pods for every short burst.
+    Without an entry in evictionSoftGracePeriod the kubelet does not start; with an entry of zero the threshold acts at
+    once, like a second, higher hard threshold, and evicts pods for every short burst.
 
     Fix: Add a grace period to evictionSoftGracePeriod.
     """
@@ -299,8 +295,8 @@ class KernelFirst(Fact, frozen=True, gc=False):
         """Return how fast the memory below the threshold is gone, and what threshold would do."""
         return (
             f"at {mebibytes(self.growth_bytes_per_second)} a second the {mebibytes(self.threshold_bytes)} below the "
-            f"threshold are gone before the kubelet, which looks every {self.interval_seconds} s, has seen it: "
-            f"it is first in {self.kubelet_first:.0%} of cases, with {mebibytes(self.needed_bytes)} always"
+            f"threshold are gone before the kubelet, which checks every {self.interval_seconds} s, notices: "
+            f"it acts first in {self.kubelet_first:.0%} of cases, with {mebibytes(self.needed_bytes)} always"
         )
 
 
@@ -336,13 +332,13 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
     yield kubelet.finding(kernel_first, path, facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ404", "kernel-kills-first", FindingSeverity.WARNING, _MANAGER)
+@_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER)
 def kernel_first() -> Example:
-    """PQ404: Memory can run out between two looks of the kubelet.
+    """PQ404: Memory can run out between two checks of the kubelet.
 
-    The kubelet looks every ten seconds. What pods can take in that time must fit between the threshold and nothing,
-    or the kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, without regard to
-    priority, and without a grace period.
+    The kubelet checks every ten seconds. What pods can allocate in that time must fit below the threshold, or the
+    kernel has to kill before the kubelet has seen anything: by oom_score_adj and size, regardless of priority and
+    without a grace period.
 
     Fix: Raise evictionHard for memory.available. On cgroup v1 kernelMemcgNotification helps as well; on v2 the
     kubelet's notifier is a stub that never fires.
@@ -388,7 +384,7 @@ class OverReserved(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return both amounts."""
-        return f"{self.reserved} of {self.resource} is held back from pods, and the node has {self.capacity}"
+        return f"{self.reserved} of {self.resource} is reserved, but the node has {self.capacity}"
 
 
 def _held_back(kubelet: _Kubelet) -> Found:
@@ -417,30 +413,25 @@ def _held_back(kubelet: _Kubelet) -> Found:
 
 
 @_kubelet_check(
-    "PQ405",
-    "soft-not-covered-by-reservation",
-    FindingSeverity.WARNING,
-    _ALLOCATABLE,
-    "OKD: Handling out of resource errors",
+    "PQ405", "soft-not-covered-by-reservation", WARNING, _ALLOCATABLE, "OKD: Handling out of resource errors"
 )
 def soft_not_covered() -> Example:
-    """PQ405: Pods within their requests can meet the soft threshold.
+    """PQ405: Pods within their requests can reach the soft threshold.
 
-    Allocatable leaves the hard threshold out, but not the soft one. On a full node pods that keep to their requests
-    bring it down to the soft threshold, and the kubelet evicts one of them though the scheduler was right to put it
-    there.
+    Allocatable excludes the hard threshold but not the soft one. On a full node, pods that stay within their requests
+    reach the soft threshold, and the kubelet evicts one of them although the scheduler was right to place it there.
 
     Fix: Add the soft threshold to systemReserved.
     """
     return Example(examples.kubelet(f"{_RESERVED}{_HARD}{_SOFT}{_GRACE}"))
 
 
-@_kubelet_check("PQ406", "no-memory-reserved", FindingSeverity.WARNING, _ALLOCATABLE)
+@_kubelet_check("PQ406", "no-memory-reserved", WARNING, _ALLOCATABLE)
 def nothing_reserved() -> Example:
     """PQ406: No memory is reserved for the system and the kubelet.
 
-    Everything but the hard threshold is offered to pods. On a full node the daemons live from what the pods were
-    promised: pods within their requests are evicted or killed for memory that the system uses.
+    Everything except the hard threshold is offered to pods. On a full node the daemons use memory that was promised to
+    pods: pods within their requests are evicted or killed for memory that the system uses.
 
     Fix: Set kubeReserved.memory and systemReserved.memory to what they use.
     """
@@ -469,12 +460,12 @@ def _swap(kubelet: _Kubelet) -> Finding:
     return kubelet.finding(swap_hides_pressure, "failSwapOn", SwapHidesPressure(behavior), Patch.write(edit))
 
 
-@_kubelet_check("PQ407", "swap-hides-pressure", FindingSeverity.WARNING, _TYPES, "KEP-2400: node swap")
+@_kubelet_check("PQ407", "swap-hides-pressure", WARNING, _TYPES, "KEP-2400: node swap")
 def swap_hides_pressure() -> Example:
     """PQ407: Swap hides memory pressure from the kubelet.
 
-    While pods swap, memory.available does not fall, so that the kubelet sees no pressure and evicts nobody. Pods
-    slow down instead, and when swap is full the kernel kills.
+    While pods swap, memory.available does not fall, so the kubelet sees no pressure and evicts nothing. Pods slow down
+    instead, and when swap is full the kernel kills.
 
     Fix: Set memorySwap.swapBehavior to NoSwap, or failSwapOn to true.
     """
@@ -495,7 +486,7 @@ class NoEffect(Fact, frozen=True, gc=False):
             WarningKind.CONTAINERFS_IGNORED: "the kubelet overwrites it with that of nodefs or imagefs",
             WarningKind.NEVER_MET: "nothing is ever less",
         }
-        return f"{self.setting} of {self.signal} does nothing: {why[WarningKind(self.kind)]}"
+        return f"{self.setting} of {self.signal} has no effect: {why[WarningKind(self.kind)]}"
 
 
 def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
@@ -515,12 +506,12 @@ def _without_effect(kubelet: _Kubelet, warning: ThresholdWarning) -> Found:
     yield kubelet.finding(no_effect, f"{named[0]}[{signal}]", facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ410", "eviction-setting-without-effect", FindingSeverity.INFO, _THRESHOLDS, effect=Effect.NONE)
+@_kubelet_check("PQ410", "eviction-setting-without-effect", INFO, _THRESHOLDS, effect=Effect.NONE)
 def no_effect() -> Example:
-    """PQ410: An eviction setting does nothing.
+    """PQ410: An eviction setting has no effect.
 
-    A grace period without its soft threshold, a threshold of containerfs (the kubelet overwrites it) or a share of
-    zero is read and never acts: what somebody set up to protect pods is not there.
+    A grace period without its soft threshold, a threshold for containerfs (the kubelet overwrites it) or a share of
+    zero is read and never acts: the protection it was meant to give does not exist.
 
     Fix: Remove it, or complete it.
     """
@@ -564,9 +555,9 @@ def _enforcement(kubelet: _Kubelet) -> Found:
         yield kubelet.finding(pods_not_enforced, path, PodsNotEnforced(enforced), patch)
 
 
-@_kubelet_check("PQ408", "pods-not-enforced", FindingSeverity.WARNING, _ALLOCATABLE, _THRESHOLDS)
+@_kubelet_check("PQ408", "pods-not-enforced", WARNING, _ALLOCATABLE, _THRESHOLDS)
 def pods_not_enforced() -> Example:
-    """PQ408: Pods are not held to what is allocatable.
+    """PQ408: Pods are not limited to allocatable.
 
     Without pods in enforceNodeAllocatable no cgroup limits all pods together: they can use what is reserved for the
     system, and when memory runs out the kernel chooses among all processes of the machine. The threshold for
@@ -578,18 +569,13 @@ def pods_not_enforced() -> Example:
 
 
 @_kubelet_check(
-    "PQ413",
-    "qos-cgroups-off",
-    FindingSeverity.WARNING,
-    _TYPES,
-    "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go",
+    "PQ413", "qos-cgroups-off", WARNING, _TYPES, "Kubernetes: pkg/kubelet/cm/qos_container_manager_linux.go"
 )
 def qos_cgroups_off() -> Example:
-    """PQ413: The classes have no cgroups.
+    """PQ413: QoS classes have no cgroups.
 
-    Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much cpu
-    as a Burstable one asks for, nothing holds pods to what is allocatable, and memory of a pod is not accounted as
-    one.
+    Without cgroupsPerQOS there is no cgroup per class and pod: under contention a BestEffort pod gets as much cpu as a
+    Burstable one requests, nothing limits pods to allocatable, and a pod's memory is not accounted as a whole.
 
     Fix: Set cgroupsPerQOS to true, which is the default.
     """
@@ -625,12 +611,12 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
             return
 
 
-@_kubelet_check("PQ409", "minimum-reclaim-too-large", FindingSeverity.WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ409", "minimum-reclaim-too-large", WARNING, _THRESHOLDS, _MANAGER)
 def reclaims_too_much() -> Example:
-    """PQ409: Every eviction takes more pods than pressure asks for.
+    """PQ409: Every eviction takes more pods than the pressure requires.
 
-    Once a threshold is met the kubelet evicts until evictionMinimumReclaim more than the threshold is free. If that
-    is many times the threshold, one moment of pressure costs several pods.
+    Once a threshold is met, the kubelet evicts until evictionMinimumReclaim more than the threshold is free. If that is
+    many times the threshold, a moment of pressure costs several pods.
 
     Fix: Set it to about the threshold.
     """
@@ -669,13 +655,13 @@ def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
         yield kubelet.finding(grace_cut, path, GraceCut(workload, stated, given), patch)
 
 
-@_kubelet_check("PQ411", "eviction-cuts-grace-period", FindingSeverity.INFO, _MANAGER, effect=Effect.NONE)
+@_kubelet_check("PQ411", "eviction-cuts-grace-period", INFO, _MANAGER, effect=Effect.NONE)
 def grace_cut() -> Example:
-    """PQ411: A soft eviction gives pods less time than they ask for.
+    """PQ411: A soft eviction gives pods less time than they request.
 
-    Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless it is set, and
-    its own terminationGracePeriodSeconds. What it needs longer for, such as writing its state, is cut off. (Under a
-    hard threshold it is always one second.)
+    Under a soft threshold a pod gets the smaller of evictionMaxPodGracePeriod, which is zero unless set, and its own
+    terminationGracePeriodSeconds. Anything that takes longer, such as saving state, is cut off. (Under a hard threshold
+    it is always one second.)
 
     Fix: Set evictionMaxPodGracePeriod to the longest grace period on the node.
     """
@@ -704,11 +690,11 @@ class KubeletRefuses(Fact, frozen=True, gc=False):
         return self.message
 
 
-@_kubelet_check("PQ412", "kubelet-does-not-start", FindingSeverity.ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
+@_kubelet_check("PQ412", "kubelet-does-not-start", ERROR, _THRESHOLDS, _ALLOCATABLE, effect=Effect.NONE)
 def kubelet_refuses() -> Example:
     """PQ412: The kubelet does not start with these settings.
 
-    The node drops out with the next restart of its kubelet, and all its pods are moved or lost.
+    The node drops out at the next restart of its kubelet, and all its pods are moved or lost.
 
     Fix: Correct the setting.
     """

@@ -16,9 +16,9 @@ from podqos.admission.quota import QuotaDenied
 from podqos.admission.workloads import WorkloadAdmission
 from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import RefusedByServer, refused_resources
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
 from podqos.advice.checks.sketch import Sketch
@@ -85,15 +85,15 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 )
 
 
-@check("PQ201", "limit-range-changes-class", FindingSeverity.WARNING, _LIMIT_RANGER, QOS, rule=policies)
+@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies)
 def limit_range_changes_class() -> Example:
-    """PQ201: A LimitRange gives the pod another class than its manifest shows.
+    """PQ201: A LimitRange changes the pod's class.
 
-    Defaults of a LimitRange are filled into every container that leaves something out. A pod that was BestEffort on
-    purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can become Guaranteed, and
-    reserve what it never asked for. Who dies before whom changes, and no line of the manifest has.
+    The defaults of a LimitRange are filled into every container that leaves something out. A pod that was BestEffort on
+    purpose becomes Burstable, with a limit at which it is killed; one that was Burstable can become Guaranteed and
+    reserve what it never requested. The kill order changes although no line of the manifest does.
 
-    Fix: Write down what the LimitRange fills in, or what was meant.
+    Fix: State what the LimitRange fills in, or what was intended.
     """
     return Example(examples.documents(examples.pod(examples.container("shell"), name="debug-tools"), _DEFAULT_LIMITS))
 
@@ -129,14 +129,14 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
             )
 
 
-@check("PQ202", "limit-range-hidden-maximum", FindingSeverity.WARNING, _LIMIT_RANGER, rule=policies)
+@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies)
 def hidden_limit() -> Example:
     """PQ202: A LimitRange sets a memory limit that the manifest does not show.
 
-    The container states a request and no limit, and the namespace gives it one: at that limit the kernel kills it,
-    however much the node has free, and nobody who reads the manifest can see why.
+    The container states a request and no limit, and the namespace adds one: at that limit the kernel kills it, however
+    much memory the node has free, and nothing in the manifest shows why.
 
-    Fix: Write the limit down, at this amount or a better one.
+    Fix: State the limit, at this amount or a better one.
     """
     return Example(examples.documents(examples.web("cpu: 100m, memory: 256Mi"), _DEFAULT_LIMITS))
 
@@ -186,16 +186,14 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
         view.report(refused_by_limit_range, errors[0].path, facts, Patch.write(*edits))
 
 
-@check(
-    "PQ203", "refused-by-limit-range", FindingSeverity.ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies
-)
+@check("PQ203", "refused-by-limit-range", ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies)
 def refused_by_limit_range() -> Example:
-    """PQ203: A LimitRange refuses the pod.
+    """PQ203: A LimitRange rejects the pod.
 
     Its bounds do not allow the amounts, or its default limit is smaller than the request. No pod is created: a
-    Deployment goes on with the pods it has, and nothing replaces one that is evicted or killed.
+    Deployment keeps the pods it has, and nothing replaces one that is evicted or killed.
 
-    Fix: Keep to the bounds, or write a limit of your own.
+    Fix: Stay within the bounds, or state a limit of your own.
     """
     return Example(
         examples.documents(
@@ -214,7 +212,7 @@ class Unstated(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return what is demanded, and of which containers."""
-        return f"ResourceQuota {self.quota} demands {listed(self.resources)} of {listed(self.containers)}"
+        return f"ResourceQuota {self.quota} requires {listed(self.resources)} of {listed(self.containers)}"
 
 
 class OverQuota(Fact, frozen=True, gc=False):
@@ -227,7 +225,7 @@ class OverQuota(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return how many pods there is room for, and what the API server answers."""
-        return f"ResourceQuota {self.quota} lets {self.admitted} of {self.pods} pods in: {self.message}"
+        return f"ResourceQuota {self.quota} admits {self.admitted} of {self.pods} pods: {self.message}"
 
 
 def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDenied) -> None:
@@ -245,19 +243,19 @@ def _refused_by_quota(view: View, admission: WorkloadAdmission, denied: QuotaDen
 @check(
     "PQ206",
     "quota-demands-resources",
-    FindingSeverity.ERROR,
+    ERROR,
     _QUOTA,
     "Kubernetes: pkg/quota/v1/evaluator/core/pods.go",
     effect=Effect.NOT_CREATED,
     rule=policies,
 )
 def quota_demands() -> Example:
-    """PQ206: A quota refuses pods that do not state their resources.
+    """PQ206: A quota rejects pods that do not state their resources.
 
-    A quota on cpu or memory demands that every container states it, and no LimitRange of the namespace fills it in.
-    The pod is refused: what dies is not replaced.
+    A quota on cpu or memory requires every container to state it, and no LimitRange of the namespace fills it in. The
+    pod is rejected: pods that die are not replaced.
 
-    Fix: State the resources, or put a LimitRange with defaults beside the quota.
+    Fix: State the resources, or add a LimitRange with defaults to the namespace.
     """
     return Example(
         examples.documents(
@@ -268,14 +266,14 @@ def quota_demands() -> Example:
     )
 
 
-@check("PQ207", "quota-too-small", FindingSeverity.ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
+@check("PQ207", "quota-too-small", ERROR, _QUOTA, effect=Effect.NOT_CREATED, rule=policies)
 def quota_too_small() -> Example:
     """PQ207: The quota has no room for all pods of the workload.
 
-    The pods beyond the quota are refused. A workload that runs with fewer replicas than it was given does so
-    without a word until one of them is evicted, and then there is no room to replace it either.
+    Pods beyond the quota are rejected. The workload runs with fewer replicas than it should, and nothing says so until
+    one of them is evicted: then there is no room to replace it either.
 
-    Fix: Raise the quota, or ask for less.
+    Fix: Raise the quota, or request less.
     """
     return Example(
         examples.documents(
@@ -363,18 +361,18 @@ def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], Conflicting
 @check(
     "PQ204",
     "conflicting-limit-ranges",
-    FindingSeverity.WARNING,
+    WARNING,
     _LIMIT_RANGER,
     effect=Effect.NONE,
     bundle_rule=find_conflicting_defaults,
 )
 def conflicting_defaults() -> Example:
-    """PQ204: Two LimitRanges default the same resource differently.
+    """PQ204: Two LimitRanges set different defaults for the same resource.
 
-    Which of them a container gets is not defined: the API server keeps them in no order. The same manifest can be
-    killed at 512Mi today and at 2Gi tomorrow, and two replicas of it can have different scores.
+    Which of them applies is undefined: the API server keeps them in no order. The same manifest can be killed at 512Mi
+    today and at 2Gi tomorrow, and two of its replicas can have different scores.
 
-    Fix: Let one LimitRange of the namespace give the default.
+    Fix: Let one LimitRange per namespace set the default.
     """
     return Example(
         examples.documents(
@@ -432,7 +430,7 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
 @check(
     "PQ205",
     "injector-downgrade",
-    FindingSeverity.WARNING,
+    WARNING,
     QOS,
     "istio: manifests/charts/istio-control/istio-discovery/files/injection-template.yaml",
     "linkerd2: charts/partials/templates/_proxy.tpl",
@@ -442,8 +440,8 @@ def _injector_patch(view: View, injection: Injection) -> Patch:
 def injector_downgrade() -> Example:
     """PQ205: An injected sidecar lowers the class.
 
-    The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and
-    limits differ or are missing. The main container loses its oom_score_adj of -997 to a proxy nobody wrote down.
+    The manifest is Guaranteed; the pod that runs is not, because the webhook adds containers whose requests and limits
+    differ or are missing. The main container loses its oom_score_adj of -997 to a proxy that is not in the manifest.
 
     Fix: Set the injector's annotations so that its requests equal its limits.
     """

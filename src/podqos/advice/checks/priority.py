@@ -7,10 +7,10 @@ from difflib import get_close_matches
 
 from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import request_paths
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
@@ -112,15 +112,15 @@ def _name(sketch: Sketch) -> tuple[str, str]:
     return sketch.subject.key, sketch.subject.kind
 
 
-@check("PQ301", "priority-unset", FindingSeverity.WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
+@check("PQ301", "priority-unset", WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
 def no_priority() -> Example:
-    """PQ301: A workload has no priority while others have.
+    """PQ301: A workload has no priority while others do.
 
-    Among pods that use more than they request the kubelet evicts the one of lowest priority first. Whoever names no
-    class gets the default, usually zero, and dies before every batch job that was given one; the scheduler may
-    preempt it for any of them, too.
+    Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
+    a class gets the default, usually zero: it dies before every batch job that has one, and the scheduler may preempt
+    it for any of them.
 
-    Fix: Name a PriorityClass.
+    Fix: Set a PriorityClass.
     """
     return Example(
         examples.documents(
@@ -138,17 +138,15 @@ def best_effort_with_priority(view: View) -> None:
     view.report(priority_without_requests, _PATH, facts, view.choose(Choice.RESOURCES, *request_paths(view)))
 
 
-@check(
-    "PQ302", "high-priority-best-effort", FindingSeverity.WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority
-)
+@check("PQ302", "high-priority-best-effort", WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority)
 def priority_without_requests() -> Example:
     """PQ302: A BestEffort pod has a priority.
 
-    The kernel knows no priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet asks
-    first who uses more than he requested, and a pod that requests nothing always does. The priority only helps it
-    to preempt others when it is scheduled.
+    The kernel ignores priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet first looks
+    at which pods exceed their requests, and a pod that requests nothing always does. The priority only helps it preempt
+    other pods when it is scheduled.
 
-    Fix: Give it requests, or take its priority away.
+    Fix: Add requests, or remove the priority.
     """
     return Example(
         examples.documents(
@@ -177,7 +175,7 @@ spec:
 @check(
     "PQ303",
     "low-priority-guaranteed",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/scheduler/framework/preemption/preemption.go",
     effect=Effect.STANDING,
     bundle_rule=compare_priorities,
@@ -185,8 +183,8 @@ spec:
 def guaranteed_without_priority() -> Example:
     """PQ303: A Guaranteed pod has a lower priority than one that is not.
 
-    The class keeps it from the kernel and, while it stays within its request, from eviction; the scheduler goes by
-    priority alone. When the cluster is full it removes this pod to make room for one that was meant to go first.
+    The class protects it from the kernel and, while it stays within its request, from eviction; but the scheduler goes
+    by priority alone. When the cluster is full it preempts this pod to make room for one that was meant to go first.
 
     Fix: Give Guaranteed workloads the higher priorities.
     """
@@ -226,18 +224,18 @@ def find_system_priority(view: View) -> None:
 @check(
     "PQ304",
     "system-priority-misuse",
-    FindingSeverity.ERROR,
+    ERROR,
     "Kubernetes: pkg/kubelet/types/pod_update.go (IsCriticalPod)",
     _PRIORITY,
     rule=find_system_priority,
 )
 def system_priority() -> Example:
-    """PQ304: A workload borrows a priority of the system.
+    """PQ304: A workload uses a priority reserved for the system.
 
-    Pods with a system priority are never evicted: however much such a pod leaks, the kubelet takes all others
-    first, and cluster DNS counts no more than it does. With system-node-critical the kernel spares it as well.
+    Pods with a system priority are never evicted: however much such a pod leaks, the kubelet evicts all others first,
+    and cluster DNS counts no more than it does. With system-node-critical the kernel spares it as well.
 
-    Fix: Name a PriorityClass of your own.
+    Fix: Use a PriorityClass of your own.
     """
     return Example(_pod("web", "system-cluster-critical", examples.USUAL), chosen={_PATH: "latency-critical"})
 
@@ -270,15 +268,13 @@ def unknown_class(view: View) -> None:
     view.report(unknown_priority_class, _PATH, UnknownPriorityClass(name, known), patch)
 
 
-@check(
-    "PQ305", "unknown-priority-class", FindingSeverity.ERROR, _PRIORITY, effect=Effect.NOT_CREATED, rule=unknown_class
-)
+@check("PQ305", "unknown-priority-class", ERROR, _PRIORITY, effect=Effect.NOT_CREATED, rule=unknown_class)
 def unknown_priority_class() -> Example:
     """PQ305: The PriorityClass does not exist.
 
-    The API server refuses every pod that names it: what runs goes on until it dies, and is not replaced.
+    The API server rejects every pod that names it: running pods continue until they die and are not replaced.
 
-    Fix: Name one of the classes that exist, or create it.
+    Fix: Name an existing class, or create it.
     """
     return Example(examples.documents(_CLASSES, _pod("web", "latency-critcal", examples.USUAL)))
 
@@ -291,7 +287,7 @@ class BudgetIsNoShield(Fact, frozen=True, gc=False):
 
     def what(self, _: str) -> str:
         """Return which, and over which class."""
-        return f"PodDisruptionBudget {self.budget} covers it, and it is {self.qos_class}: node pressure asks no budget"
+        return f"PodDisruptionBudget {self.budget} covers it, and it is {self.qos_class}: node pressure ignores budgets"
 
 
 def budget(view: View) -> None:
@@ -309,15 +305,15 @@ def budget(view: View) -> None:
 @check(
     "PQ306",
     "disruption-budget-is-no-shield",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/kubelet/eviction/eviction_manager.go (evictPod)",
     rule=budget,
 )
 def budget_is_no_shield() -> Example:
-    """PQ306: A PodDisruptionBudget does not protect from node pressure.
+    """PQ306: A PodDisruptionBudget does not protect against node pressure.
 
-    Budgets bind those who ask, such as kubectl drain. The kubelet does not ask: when its node runs short it evicts
-    pods that use more than they request, all of them if need be, and the kernel knows no budgets at all.
+    Budgets bind those who ask first, such as kubectl drain. The kubelet does not ask: when its node runs short it
+    evicts pods that use more than they request, all of them if necessary, and the kernel ignores budgets entirely.
 
     Fix: What protects a pod on its node is its class and its request: make it Guaranteed.
     """

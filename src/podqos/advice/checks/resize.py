@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from podqos.admission.defaulting import defaulted
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import ERROR, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, FindingSeverity
+from podqos.advice.checks.finding import Choice, Effect, Fact, Finding
 from podqos.advice.checks.references import VALIDATION
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
@@ -56,7 +56,7 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
 @check(
     "PQ113",
     "class-changing-resize",
-    FindingSeverity.ERROR,
+    ERROR,
     f"{VALIDATION} (ValidatePodResize)",
     effect=Effect.STANDING,
     bundle_rule=class_changing_resizes,
@@ -64,10 +64,10 @@ def class_changing_resizes(context: Context, _: Sequence[Sketch]) -> Iterator[Fi
 def class_changing_resize() -> Example:
     """PQ113: A resize would change the class.
 
-    The class of a running pod is fixed: the API server refuses a resize that would make another of it. The pod
-    keeps its old amounts, and is killed at its old limit.
+    The class of a running pod is fixed: the API server rejects a resize that would change it. The pod keeps its old
+    resources and is killed at its old limit.
 
-    Fix: Resize requests and limits together, or create the pod anew.
+    Fix: Resize requests and limits together, or recreate the pod.
     """
     return Example(
         examples.web('cpu: "1", memory: 1Gi', 'cpu: "1", memory: 2Gi, ephemeral-storage: 1Gi'),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import accidental_burstable
-from podqos.advice.checks.finding import Choice, Effect, Fact, FindingSeverity, Patch
+from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
 from podqos.advice.checks.view import View
@@ -77,15 +77,15 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     )
 
 
-@check("PQ105", "memory-request-far-below-limit", FindingSeverity.WARNING, RANKING, OOM, rule=memory_amounts)
+@check("PQ105", "memory-request-far-below-limit", WARNING, RANKING, OOM, rule=memory_amounts)
 def limit_far_above_request() -> Example:
     """PQ105: The memory limit is many times the request.
 
-    The scheduler reserves the request, the kernel allows the limit. A pod that uses what it may stands far above
-    its request, which is what the kubelet ranks by: of two pods with the same priority the one further above its
-    request is evicted first. The small request gives it a high oom_score_adj besides.
+    The scheduler reserves the request, the kernel allows the limit. A pod that uses up to its limit is far above its
+    request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
+    is evicted first. The small request also gives it a high oom_score_adj.
 
-    Fix: Raise the request towards what the container really uses, or lower the limit.
+    Fix: Raise the request towards actual usage, or lower the limit.
     """
     return Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi'))
 
@@ -97,7 +97,7 @@ class RequestFollowsLimit(Fact, frozen=True, gc=False):
 
     def what(self, container: str) -> str:
         """Return what the request becomes."""
-        return f"{container} states a memory limit of {self.limit} and no request, which becomes the same"
+        return f"{container} states a memory limit of {self.limit} and no request, which defaults to it"
 
 
 def _follows(view: View, container: Container, path: str, limit: Quantity) -> None:
@@ -113,19 +113,19 @@ def _follows(view: View, container: Container, path: str, limit: Quantity) -> No
 @check(
     "PQ106",
     "memory-limit-without-request",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/apis/core/v1/defaults.go",
     effect=Effect.STANDING,
     rule=memory_amounts,
 )
 def request_follows_limit() -> Example:
-    """PQ106: The memory request is not written and becomes the limit.
+    """PQ106: The memory request is missing and defaults to the limit.
 
-    The API server copies a missing request from the limit. That may be meant (it is one way to be Guaranteed), but
-    whoever raises the limit later also raises what the pod reserves, and a pod that does not fit any more stays
-    pending without a line about requests in its manifest.
+    The API server copies a missing request from the limit. That may be intended (it is one way to be Guaranteed), but
+    raising the limit later also raises what the pod reserves, and a pod that no longer fits stays pending with no
+    request in its manifest to explain it.
 
-    Fix: Write the request down.
+    Fix: State the request.
     """
     return Example(examples.web("cpu: 500m", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi'))
 
@@ -162,17 +162,16 @@ def _is_limited(pod: Pod, name: str) -> bool:
 @check(
     "PQ107",
     "memory-request-without-limit",
-    FindingSeverity.WARNING,
+    WARNING,
     "Linux: Documentation/admin-guide/cgroup-v2.rst (memory.max)",
     OOM,
     rule=memory_amounts,
 )
 def no_memory_limit() -> Example:
-    """PQ107: A container may take all memory of its node.
+    """PQ107: A container can use all the memory of its node.
 
-    With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until the
-    node has nothing left: then the kubelet evicts, or the kernel kills, and it need not be this container that
-    dies.
+    With a limit, a container that leaks memory is killed in its own cgroup, alone. Without one it grows until the node
+    runs out: then the kubelet evicts or the kernel kills, and the victim need not be this container.
 
     Fix: Set a memory limit.
     """
@@ -210,15 +209,12 @@ def disk_limits(view: View) -> None:
         view.report(no_disk_limit, next(iter(unlimited)), NoDiskLimit(tuple(unlimited.values())), patch)
 
 
-@check(
-    "PQ108", "no-ephemeral-storage-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=disk_limits
-)
+@check("PQ108", "no-ephemeral-storage-limit", INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=disk_limits)
 def no_disk_limit() -> Example:
-    """PQ108: Containers may fill the node's disk.
+    """PQ108: Containers can fill the node's disk.
 
-    Logs, the writable layer and emptyDir volumes share the node's disk. A container with a limit that exceeds it is
-    evicted alone; without one it can fill the disk until the kubelet evicts pods for DiskPressure, this one or
-    others.
+    Logs, the writable layer and emptyDir volumes share the node's disk. A container that exceeds its limit is evicted
+    alone; without a limit it can fill the disk until the kubelet evicts pods for DiskPressure, this one or others.
 
     Fix: Set limits.ephemeral-storage.
     """
@@ -263,18 +259,18 @@ _SIZE_LIMIT = "spec.volumes[0].emptyDir.sizeLimit"
 @check(
     "PQ109",
     "memory-volume-without-size-limit",
-    FindingSeverity.WARNING,
+    WARNING,
     "Kubernetes: pkg/volume/emptydir/empty_dir.go (calculateEmptyDirMemorySize)",
     rule=volumes,
 )
 def memory_volume() -> Example:
-    """PQ109: A volume in memory has no size limit.
+    """PQ109: A memory-backed volume has no size limit.
 
-    What is written to an emptyDir of medium Memory counts as memory of the container that writes it, and is neither
-    freed when that container restarts nor swapped. Without a size limit it may grow to the pod's memory limit, and
-    a container in which it has is killed again as soon as it starts.
+    Data written to an emptyDir with medium Memory counts as memory of the container that wrote it, and is neither freed
+    when that container restarts nor swapped out. Without a size limit it can grow to the pod's memory limit, and the
+    container is then killed again as soon as it starts.
 
-    Fix: Set emptyDir.sizeLimit, and count it in the memory limit.
+    Fix: Set emptyDir.sizeLimit, and include it in the memory limit.
     """
     return Example(
         _CACHE.replace("emptyDir: {}", "emptyDir: {medium: Memory}"),
@@ -282,12 +278,12 @@ def memory_volume() -> Example:
     )
 
 
-@check("PQ110", "volume-without-size-limit", FindingSeverity.INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=volumes)
+@check("PQ110", "volume-without-size-limit", INFO, _LOCAL_STORAGE, effect=Effect.DISK, rule=volumes)
 def disk_volume() -> Example:
     """PQ110: An emptyDir has no size limit.
 
-    A volume that exceeds its size limit costs its own pod. Without one it can fill the node's disk, and the kubelet
-    evicts for DiskPressure whoever is furthest above his ephemeral-storage request.
+    A volume that exceeds its size limit only costs its own pod. Without one it can fill the node's disk, and the
+    kubelet then evicts for DiskPressure the pod furthest above its ephemeral-storage request.
 
     Fix: Set emptyDir.sizeLimit.
     """
@@ -344,22 +340,15 @@ _AS_INIT_CONTAINER = "  initContainers:\n" + examples.container("proxy", *_PROXY
 )
 
 
-@check(
-    "PQ114",
-    "small-sidecar-dies-first",
-    FindingSeverity.WARNING,
-    OOM,
-    "KEP-753: sidecar containers",
-    rule=find_small_sidecar,
-)
+@check("PQ114", "small-sidecar-dies-first", WARNING, OOM, "KEP-753: sidecar containers", rule=find_small_sidecar)
 def small_sidecar() -> Example:
     """PQ114: A small sidecar of an important pod is killed almost first.
 
-    The oom_score_adj of a Burstable container follows from its own memory request, not from the pod's. A sidecar
-    with a small one ends near 999: when the node runs out of memory the kernel kills it right after the BestEffort
-    pods, and a pod without its proxy serves nobody, whatever its priority.
+    The oom_score_adj of a Burstable container follows from its own memory request, not the pod's. A sidecar with a
+    small request ends up near 999: when the node runs out of memory the kernel kills it right after the BestEffort
+    pods, and without its proxy the pod serves no traffic, whatever its priority.
 
-    Fix: Make the pod Guaranteed, or the sidecar an init container with restartPolicy: Always, whose score follows
+    Fix: Make the pod Guaranteed, or make the sidecar an init container with restartPolicy: Always, whose score follows
     the main container's.
     """
     return Example(
@@ -380,7 +369,7 @@ class FractionalCPU(Fact, frozen=True, gc=False):
 
     def what(self, container: str) -> str:
         """Return how many cores it asks for."""
-        return f"{container} asks for {self.cpu} cpu, which is no whole number of cores"
+        return f"{container} requests {self.cpu} cpu, which is not a whole number of cores"
 
 
 def find_fractional_cpu(view: View) -> None:
@@ -406,19 +395,19 @@ def find_fractional_cpu(view: View) -> None:
 @check(
     "PQ115",
     "fractional-cpu-under-static-policy",
-    FindingSeverity.INFO,
+    INFO,
     "Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",
     effect=Effect.STANDING,
     rule=find_fractional_cpu,
 )
 def fractional_cpu() -> Example:
-    """PQ115: A Guaranteed container gets no cores of its own.
+    """PQ115: A Guaranteed container gets no exclusive cores.
 
-    Under the static CPU manager only Guaranteed containers with a whole number of cores get them to themselves. One
-    with 1500m shares the pool with everybody else: it survives memory pressure, and is still slowed down by the
-    neighbours it was meant to be safe from.
+    The static CPU manager gives exclusive cores only to Guaranteed containers that request a whole number of them. A
+    container with 1500m shares the pool with the rest: it survives memory pressure, but its neighbours can still slow
+    it down.
 
-    Fix: Ask for whole cores.
+    Fix: Request whole cores.
     """
     return Example(
         examples.documents(

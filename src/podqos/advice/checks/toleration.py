@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from podqos.advice.checks import examples
-from podqos.advice.checks.check import check
+from podqos.advice.checks.check import WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.classes import DAEMON_COMES_BACK
-from podqos.advice.checks.finding import Choice, Fact, FindingSeverity
+from podqos.advice.checks.finding import Choice, Fact
 from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
@@ -40,7 +40,7 @@ class MayExceed(Struct, frozen=True, gc=False):
     @property
     def text(self) -> str:
         """Both amounts in words."""
-        may = "all memory there is" if self.limit is None else f"{self.limit} of memory"
+        may = "all available memory" if self.limit is None else f"{self.limit} of memory"
         beyond = "and requests none" if self.request is None else f"and requests {self.request}"
         return f"{self.container or 'the pod'} may use {may} {beyond}"
 
@@ -58,8 +58,8 @@ class ComesBack(Fact, frozen=True, gc=False):
         if self.tolerated_by is None:
             return f"{exceeding}, and {DAEMON_COMES_BACK}"
         return (
-            f"{exceeding}, and {self.tolerated_by} tolerates memory-pressure: evicted, it can come back to the same "
-            "node and is evicted again"
+            f"{exceeding}, and {self.tolerated_by} tolerates memory-pressure: once evicted, it can return to the "
+            "same node and is evicted again"
         )
 
 
@@ -146,26 +146,18 @@ def _text(amount: Quantity | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-@check(
-    "PQ118",
-    "comes-back-under-pressure",
-    FindingSeverity.WARNING,
-    RANKING,
-    DAEMON_TOLERATIONS,
-    DAEMON_BACKOFF,
-    rule=find_comes_back,
-)
+@check("PQ118", "comes-back-under-pressure", WARNING, RANKING, DAEMON_TOLERATIONS, DAEMON_BACKOFF, rule=find_comes_back)
 def comes_back() -> Example:
-    """PQ118: An evicted pod comes back to the node and is evicted again.
+    """PQ118: An evicted pod returns to the same node and is evicted again.
 
-    A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. Pods
-    of a DaemonSet tolerate it, because the controller adds the toleration; others do if their manifest says so. A
-    pod that uses more than it requests is evicted first, returns to the same node within seconds, and is evicted
-    again. Each round frees memory for a moment only, and the kubelet, which evicts one pod at a time, may be busy
-    with it while memory goes on falling.
+    A node under memory pressure has the taint node.kubernetes.io/memory-pressure, which keeps new pods away. DaemonSet
+    pods tolerate it, because the controller adds the toleration; others do if their manifest says so. A pod that uses
+    more than it requests is evicted first, returns to the same node within seconds and is evicted again. Each round
+    frees memory only for a moment, and the kubelet, which evicts one pod at a time, may be busy with it while memory
+    keeps falling.
 
     Fix: Request as much memory as the containers may use: a pod within its request is not among the first to be
-    evicted. Or remove the toleration, where the manifest has it. Pods with the priority class system-node- critical
-    are never evicted, which is meant for parts of the node only.
+    evicted. Or remove the toleration, if the manifest has it. Pods with the priority class system-node-critical are
+    never evicted, but that class is for parts of the node only.
     """
     return Example(examples.daemon_set("cpu: 50m, memory: 150Mi", "memory: 200Mi, ephemeral-storage: 1Gi"))
