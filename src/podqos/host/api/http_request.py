@@ -27,15 +27,6 @@ Pieces = Generator[bytes | None, None, None]
 """An answer in pieces: an empty one lets others go first, None means that there is nothing to say for the moment."""
 
 
-class Refusal(Exception):
-    """A request that gets no other answer than this."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-
-
 class Request(Struct, frozen=True):
     """What somebody asks for."""
 
@@ -72,9 +63,12 @@ class Answer(Struct, frozen=True):
     """Whether it goes on for as long as somebody listens."""
 
 
-def refused(refusal: Refusal) -> Answer:
-    """Return the answer to a request that is refused."""
-    return Answer(f"{refusal.why}\n".encode(), status=refusal.status)
+class Refusal(Exception):
+    """A request that gets no other answer than this."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.answer = Answer(f"{why}\n".encode(), status=status)
 
 
 def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:

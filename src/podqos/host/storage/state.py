@@ -162,10 +162,9 @@ class StateDirectory:
         """Return where an emptyDir is."""
         return self.data(uid) / "volumes" / name
 
-    def container(self, uid: str, name: str, attempt: int | None = None) -> Path:
-        """Return where a container writes what is not in a volume."""
-        folder = self.data(uid) / "containers" / name
-        return folder if attempt is None else folder / str(attempt)
+    def container(self, uid: str, name: str, attempt: int) -> Path:
+        """Return where a run of a container writes what is not in a volume."""
+        return self.data(uid) / "containers" / name / str(attempt)
 
     def logs(self, pod: Pod) -> Path:
         """Return where a pod's logs are, by the kubelet's naming."""
