@@ -87,7 +87,7 @@ class Endpoint:
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request, whatever happens on the way."""
         if not self._any_host and not _names_this_machine(request.host):
-            return Refusal(HTTPStatus.FORBIDDEN, "ask for this machine by its own name").answer
+            return Refusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
         try:
             return self._handler(request)
         except Refusal as refusal:
@@ -173,7 +173,7 @@ class Connection:
 
     def _begin(self, answer: Answer, *, with_body: bool = True) -> None:
         if answer.follows and self._turns.followers >= MOST_FOLLOWERS:
-            answer = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients follow something already").answer
+            answer = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are following already").answer
         self._stage = _Stage.ANSWERING
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._turns.followers += answer.follows - self._follows
