@@ -194,7 +194,7 @@ def test_top_gives_the_terminal_back_when_the_node_goes(node, tmp_path):
     code, output, (before, after) = _session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")
     assert code == 3
     assert output.count(b"\x1b[?1049l") == 1
-    assert b"no node runs" in output
+    assert b"no node is running" in output
     assert after == before
 
 

@@ -30,9 +30,9 @@ def test_each_runtime_has_its_options(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--images", "."], "--images has no meaning with --runtime process"),
-        (["--runtime", "podman", "--runtime-socket", "/s"], "--runtime-socket has no meaning with --runtime podman"),
-        (["--runtime", "runc", "--podman-option=x"], "--podman-option has no meaning with --runtime runc"),
+        (["--images", "."], "--images does not apply to --runtime process"),
+        (["--runtime", "podman", "--runtime-socket", "/s"], "--runtime-socket does not apply to --runtime podman"),
+        (["--runtime", "runc", "--podman-option=x"], "--podman-option does not apply to --runtime runc"),
         (["--runtime", "runc", "--images", "/no/such"], "/no/such is not a directory"),
     ],
 )

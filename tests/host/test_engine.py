@@ -80,7 +80,7 @@ class FakeEngine:
         return None if code is None else ContainerExit(NAME, 128 - code, oom_killed=True)
 
     def execute(self, _container: ContainerStart, _command: list[str], _seconds: float) -> int:
-        raise HostError("it is not there yet")
+        raise HostError("the container is not running yet")
 
     def containers(self) -> list[FoundContainer]:
         return self.found
@@ -215,7 +215,7 @@ def test_a_runtime_that_never_says_how_it_ended_is_not_waited_for_for_ever(runti
         time.sleep(0.001)
     engine.process.kill()
     assert exits(runtime) == [ContainerExit(NAME, LOST_CODE)]
-    assert notes == ["main: the runtime does not say how it ended"]
+    assert notes == ["main: the runtime did not report how it ended"]
 
 
 def test_what_is_found_twice_ends_once(runtime, engine):
@@ -234,4 +234,4 @@ def test_a_command_that_cannot_run_says_why_and_has_failed(runtime, notes):
     while not results and time.monotonic() < until:
         results = runtime.heard()
     assert [(result.token, result.exit_code) for result in results] == [("token", 126)]
-    assert notes == ["main: it is not there yet"]
+    assert notes == ["main: the container is not running yet"]

@@ -75,7 +75,7 @@ def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path, notes):
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(_pod("same"))
     assert [wanted.source for wanted in folder.scan()] == ["a.yaml"]
-    assert "is in a.yaml already" in notes[0]
+    assert "is already in a.yaml" in notes[0]
 
 
 def test_policies_beside_a_pod_decide_about_it(folder, tmp_path):

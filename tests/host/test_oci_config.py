@@ -105,5 +105,5 @@ class TestUsers:
 
     @pytest.mark.parametrize("user", ["nobody", "web:nogroup"])
     def test_a_name_that_the_image_does_not_know_is_an_error(self, rootfs, user):
-        with pytest.raises(HostError, match="does not know"):
+        with pytest.raises(HostError, match="which is not in its"):
             config(start(), ImageConfig(entrypoint=("x",), user=user), rootfs)

@@ -46,7 +46,7 @@ class TestFinding:
 
     def test_another_tag_in_it_is_another_image(self, tmp_path):
         Layout(tmp_path / "web").add("1", [], {})
-        with pytest.raises(HostError, match=r"^no image can be pulled: web:2 is not in "):
+        with pytest.raises(HostError, match=r"^images are not pulled: web:2 is not in "):
             ImageFolder(tmp_path).find("web:2")
 
     def test_a_digest_is_taken_at_its_word(self, tmp_path):
@@ -63,18 +63,18 @@ class TestFinding:
     def test_no_name_leads_out_of_the_directory(self, tmp_path, name):
         (tmp_path / "images").mkdir()
         (tmp_path / "outside" / "bin").mkdir(parents=True)
-        with pytest.raises(HostError, match="no image can be pulled"):
+        with pytest.raises(HostError, match="images are not pulled"):
             ImageFolder(tmp_path / "images").find(name)
 
     def test_without_a_directory_the_option_is_named(self):
-        with pytest.raises(HostError, match=r"no image can be pulled: say where web is with --images DIR"):
+        with pytest.raises(HostError, match=r"images are not pulled: say where web is with --images DIR"):
             ImageFolder(None).find("web")
 
     def test_a_blob_that_is_not_what_its_digest_says_is_refused(self, tmp_path):
         digest = Layout(tmp_path).add("web:1", [], {})
         blob = tmp_path / "blobs" / "sha256" / digest.removeprefix("sha256:")
         blob.write_bytes(blob.read_bytes() + b" ")
-        with pytest.raises(HostError, match="not what its digest says"):
+        with pytest.raises(HostError, match="content does not match its digest"):
             ImageFolder(tmp_path).find("web:1")
 
     def test_of_an_index_the_manifest_of_this_machine_is_taken(self, tmp_path, monkeypatch):

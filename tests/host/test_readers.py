@@ -83,7 +83,7 @@ class TestBothVersions:
     @pytest.mark.parametrize("path", ["/", "/podqos2", "/podqos/../system.slice", "/system.slice"])
     def test_nobody_elses_cgroup_is_touched(self, cgroups, path):
         for change in (cgroups.create, cgroups.remove, cgroups.kill, cgroups.entrances, cgroups.hold):
-            with pytest.raises(HostError, match="is not touched"):
+            with pytest.raises(HostError, match="refusing to touch it"):
                 change(path)
 
 
@@ -111,7 +111,7 @@ class TestCapabilities:
         found = detect(PROC)
         assert (found.can_lower_oom_score, found.version, found.is_hybrid) == (False, CgroupVersion.V1, True)
         lines = found.lines()
-        assert "no pids controller: pod pid limits are not enforced and process ids not counted by pod" in lines
+        assert "no pids controller: pod pid limits are not enforced, and processes are not counted per pod" in lines
         assert any(line.startswith("CAP_SYS_RESOURCE is missing") for line in lines)
         assert all("\n" not in line for line in lines)
 

@@ -192,7 +192,7 @@ def test_entrypoint_and_variables_come_from_the_image(stage: Stage):
 def test_an_image_that_is_not_there_is_named(stage: Stage):
     start = stage.start("true", image="podqos.test/nothing:9")
     assert stage.ended(start).exit_code == CANNOT_START_CODE
-    assert any("no image can be pulled: podqos.test/nothing:9" in note for note in stage.notes)
+    assert any("images are not pulled: podqos.test/nothing:9" in note for note in stage.notes)
 
 
 @every_container_runtime

@@ -44,7 +44,7 @@ def test_the_share_is_the_capacity_and_pods_get_what_is_not_reserved(tmp_path, c
 
 
 def test_more_reserved_than_there_is_is_refused(tmp_path, cgroups):
-    with pytest.raises(HostError, match="more is reserved than there is: memory"):
+    with pytest.raises(HostError, match="reservations exceed capacity: memory"):
         agent_config(_settings(tmp_path, kubeReserved={"memory": "2Gi"}), cgroups, Procfs())
 
 
@@ -73,7 +73,7 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
     [
         (b"", "no kubelet configuration in it"),
         (b"[1]", "no kubelet configuration in it"),
-        (kubelet(cgroupsPerQOS=False, enforceNodeAllocatable=[]), "this node needs QoS cgroups"),
+        (kubelet(cgroupsPerQOS=False, enforceNodeAllocatable=[]), "QoS cgroups are required"),
         (kubelet(containerLogMaxFiles=1), "containerLogMaxFiles"),
         (kubelet(evictionHrad={}), "did you mean evictionHard"),
         (
@@ -82,7 +82,7 @@ def test_the_flags_of_an_okd_node_are_read_like_its_configuration():
         ),
         (
             b'kubeletArguments: {cgroups-per-qos: ["false"]}',
-            "kubelet.yaml: kubeletArguments.cgroups-per-qos: this node",
+            "kubelet.yaml: kubeletArguments.cgroups-per-qos: QoS cgroups",
         ),
         (b'kubeletArguments: {container-log-max-files: ["1"]}', "kubeletArguments.container-log-max-files: 1"),
     ],

@@ -69,7 +69,7 @@ def test_a_directory_that_cannot_be_written_is_survived_and_tried_again(state, t
     state.save(_STATE)
     state.save_late()
     assert len(notes) == 1
-    assert "it is tried again" in notes[0]
+    assert "will retry" in notes[0]
     (tmp_path / "away").rename(tmp_path / "pods")
     state.save_late()
     assert state.load() == [_STATE]

@@ -70,7 +70,7 @@ def test_a_status_names_every_figure_that_matters():
         "pressure      memory 12.5 % (all: 0.0 %) of the last 10 s spent waiting, machine-wide",
         "fast path     on: the kernel watches /podqos at 412Mi; the last victim was held after 1.2 ms",
         "next evicted  default/big: uses 80Mi, 16Mi above its request, priority 0",
-        "next killed   nobody",
+        "next killed   no pod",
         "memory    512Mi     412Mi        103Mi (25 %)",
         "memory.available  hard  100Mi      384Mi      284Mi",
         "  something is missing",

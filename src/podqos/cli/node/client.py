@@ -39,7 +39,7 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
 def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
     """Declare which lines of a file that grows are wanted."""
     parser.add_argument("-f", "--follow", action="store_true", help=following)
-    parser.add_argument("--tail", metavar="LINES", type=int, help="the last lines only")
+    parser.add_argument("--tail", metavar="LINES", type=int, help="only the last LINES lines")
 
 
 def print_lines(
@@ -92,7 +92,7 @@ class NodeClient:
         try:
             return msgspec.json.decode(self.get(target), type=kind, dec_hook=decode_hook)
         except msgspec.DecodeError as error:
-            what = f"the node's answer to {target} is not understood: {error}; is it of another version?"
+            what = f"the node's answer to {target} cannot be decoded: {error}; is the node another version?"
             raise HostError(what) from error
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
@@ -115,7 +115,7 @@ class NodeClient:
                     _refuse(response)
                 yield response
             except (OSError, HTTPException) as error:
-                raise HostError("the node broke off: it has been stopped, or is in trouble") from error
+                raise HostError("the node closed the connection: it has stopped or failed") from error
             finally:
                 response.close()
         finally:
@@ -128,11 +128,11 @@ class NodeClient:
             return connection.getresponse()
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
             raise HostError(
-                f"no node runs with this state directory: nobody answers at {self._socket}; start one with "
-                "`podqos node run`, or name the directory of another with --state-dir"
+                f"no node is running with this state directory: no answer at {self._socket}; start one with "
+                "`podqos node run`, or give another node's directory with --state-dir"
             ) from error
         except PermissionError as error:
-            what = f"{self._socket}: permission denied: run this as the user of the node, usually root"
+            what = f"{self._socket}: permission denied: run as the node's user, usually root"
             raise HostError(what) from error
         except TimeoutError as error:
             raise HostError(f"the node does not answer at {self._socket}") from error
@@ -142,11 +142,11 @@ class NodeClient:
     def _check_version(self, server: str) -> None:
         name, _, version = server.partition("/")
         if name != "podqos":
-            raise HostError(f"{self._socket}: who answers there is no podqos node")
+            raise HostError(f"{self._socket}: not a podqos node")
         if version != __version__ and not self._has_warned:
             self._has_warned = True
             print(
-                f"podqos: the node is podqos {version}, this command {__version__}; restart the node for both to match",
+                f"podqos: the node is podqos {version}, this command {__version__}; restart the node to match",
                 file=sys.stderr,
             )
 
@@ -154,8 +154,8 @@ class NodeClient:
 def _refuse(response: HTTPResponse) -> NoReturn:
     text = response.read().decode(errors="replace").strip()
     if response.status == 404:
-        raise InputError(text, fix="`podqos node pods` lists what there is")
-    raise HostError(f"the node refuses: {text}")
+        raise InputError(text, fix="`podqos node pods` lists them")
+    raise HostError(f"the node refused: {text}")
 
 
 class _Connection(HTTPConnection):

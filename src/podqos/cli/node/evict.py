@@ -10,7 +10,7 @@ import sys
 
 from podqos.cli.node.client import NodeClient, add_pod_arguments, add_state_dir_option, path, pod_named
 
-SUMMARY = "end a pod, with its grace period"
+SUMMARY = "evict a pod, with its grace period"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

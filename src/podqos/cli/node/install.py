@@ -12,7 +12,7 @@ import sys
 from podqos.cli.node.run_options import add_run_options
 from podqos.errors import HostError, InvalidOption
 
-SUMMARY = "print or write a systemd unit for it"
+SUMMARY = "print or write a systemd unit"
 
 _FOLDER = "/etc/systemd/system"
 
@@ -64,8 +64,8 @@ SystemCallArchitectures=native
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node install``."""
     parser.add_argument("--write", action="store_true", help=f"write the unit to {_FOLDER} instead of printing it")
-    parser.add_argument("--name", metavar="NAME", default="podqos-node", help="of the unit (podqos-node)")
-    parser.add_argument("--force", action="store_true", help="replace a unit of that name that says something else")
+    parser.add_argument("--name", metavar="NAME", default="podqos-node", help="name of the unit (podqos-node)")
+    parser.add_argument("--force", action="store_true", help="overwrite a different unit of the same name")
     parser.add_argument("--unit-dir", metavar="DIR", default=_FOLDER, help=argparse.SUPPRESS)
     add_run_options(parser)
 
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise HostError(f"only root can write to {arguments.unit_dir}; without --write the unit is printed")
     file = os.path.join(arguments.unit_dir, f"{arguments.name}.service")
     _write(file, unit, replace=arguments.force)
-    print(f"{file} is written; nothing is started. To do so:")
+    print(f"{file} written; nothing is started yet. To start it:")
     print(f"  systemctl daemon-reload && systemctl enable --now {arguments.name}")
     return 0
 
@@ -91,7 +91,7 @@ def _write(file: str, unit: str, *, replace: bool) -> None:
     try:
         with open(file) as there:
             if there.read() != unit and not replace:
-                raise HostError(f"{file} is there already and says something else; --force replaces it")
+                raise HostError(f"{file} already exists with other content; --force replaces it")
     except FileNotFoundError:
         pass
     except OSError as error:
@@ -149,6 +149,6 @@ def _program() -> list[str]:
 def _quoted(word: str) -> str:
     """Return a word of a command line as systemd reads it."""
     if "\n" in word:
-        raise InvalidOption(f"{word!r} cannot stand in a unit", fix="choose a name without line ends")
+        raise InvalidOption(f"{word!r} cannot be written to a unit", fix="choose a name without line breaks")
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if escaped != word or not word or any(each in " \t;'" for each in word) else word

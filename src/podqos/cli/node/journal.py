@@ -10,20 +10,20 @@ from podqos.cli.node.client import add_lines_options, add_state_dir_option, prin
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
 
-SUMMARY = "what was seen, decided and done, and why"
+SUMMARY = "print its journal: what was seen, decided and done, and why"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node journal``."""
     add_state_dir_option(parser)
-    add_lines_options(parser, "go on with what happens from now on")
-    parser.add_argument("--since", metavar="TIME", help="from a time on: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
+    add_lines_options(parser, "keep printing new entries")
+    parser.add_argument("--since", metavar="TIME", help="start at a time: 10m (ago), 2h30m, or 2026-01-31T12:00:00Z")
     parser.add_argument(
         "-o",
         "--output",
         choices=("text", "jsonl"),
         default="text",
-        help="in words, or as it is written (default: text)",
+        help="as text, or as stored (default: text)",
     )
 
 

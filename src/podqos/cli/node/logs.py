@@ -15,16 +15,16 @@ from podqos.cli.node.client import (
 )
 from podqos.errors import InputError
 
-SUMMARY = "what a container has written"
+SUMMARY = "print a container's log"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node logs``."""
     add_pod_arguments(parser)
     parser.add_argument("-c", "--container", metavar="NAME", help="the container (default: the first)")
-    add_lines_options(parser, "go on until the container ends")
-    parser.add_argument("-p", "--previous", action="store_true", help="of the run before the last restart")
-    parser.add_argument("--timestamps", action="store_true", help="with time and stream, as CRI writes them")
+    add_lines_options(parser, "keep printing until the container ends")
+    parser.add_argument("-p", "--previous", action="store_true", help="the run before the last restart")
+    parser.add_argument("--timestamps", action="store_true", help="show time and stream, as in the CRI log format")
     add_state_dir_option(parser)
 
 
@@ -46,4 +46,4 @@ def _first_container(client: NodeClient, namespace: str, name: str) -> str:
             if len(names) > 1:
                 print(f"podqos: {names[0]} of {', '.join(names)}; choose with -c", file=sys.stderr)
             return names[0]
-    raise InputError(f"there is no pod {namespace}/{name}", fix="`podqos node pods` lists what there is")
+    raise InputError(f"there is no pod {namespace}/{name}", fix="`podqos node pods` lists them")

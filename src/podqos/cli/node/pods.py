@@ -8,7 +8,7 @@ import sys
 from podqos.cli.node.client import NodeClient, add_state_dir_option
 from podqos.cli.terminal import add_colour_option, style_for
 
-SUMMARY = "the node's pods, with what they use and what they are promised"
+SUMMARY = "list its pods: usage, requests, limits, oom_score_adj"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         choices=("table", "wide", "json", "yaml"),
         default="table",
-        help="json, yaml: the pods as Kubernetes has them, with status (default: table)",
+        help="json, yaml: the pods as a Kubernetes PodList with status (default: table)",
     )
     add_colour_option(parser)
 

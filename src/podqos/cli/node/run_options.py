@@ -13,7 +13,7 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
     """Declare what a node is started with."""
     run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
     add_kubelet_option(run_parser, "--config", dest="config")
-    run_parser.add_argument("--memory", metavar="AMOUNT", help="confine the node to so much memory, such as 4Gi")
+    run_parser.add_argument("--memory", metavar="AMOUNT", help="limit the node to this much memory, such as 4Gi")
     run_parser.add_argument("--node-name", metavar="NAME", help="the node's name (default: this machine's)")
     run_parser.add_argument(
         "--state-dir", metavar="DIR", default=STATE_DIR, help=f"where state, logs and volumes are kept ({STATE_DIR})"
@@ -22,19 +22,19 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
         "--cgroup-root", metavar="NAME", default="podqos", help="the name of the node's own cgroup (podqos)"
     )
     add_runtime_options(run_parser)
-    run_parser.add_argument("--shadow", action="store_true", help="decide and journal whom to evict, but evict nobody")
+    run_parser.add_argument("--shadow", action="store_true", help="decide and journal evictions, but evict no pod")
     run_parser.add_argument(
-        "--realtime", action="store_true", help="run before everybody else (SCHED_FIFO) and locked in memory"
+        "--realtime", action="store_true", help="run with real-time priority (SCHED_FIFO), locked in memory"
     )
     run_parser.add_argument(
-        "--no-fast-path", action="store_true", help="look every ten seconds only, as the kubelet does"
+        "--no-fast-path", action="store_true", help="check only every ten seconds, as the kubelet does"
     )
     run_parser.add_argument(
-        "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be taken over later"
+        "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be adopted later"
     )
     run_parser.add_argument(
         "--listen", metavar="ADDRESS:PORT", help="serve the read-only API on a port as well, such as 127.0.0.1:10255"
     )
     run_parser.add_argument(
-        "--listen-anywhere", action="store_true", help="allow --listen on addresses that other machines reach"
+        "--listen-anywhere", action="store_true", help="allow --listen on addresses reachable from other machines"
     )

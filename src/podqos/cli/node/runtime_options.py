@@ -50,7 +50,7 @@ def runtime_choice(arguments: argparse.Namespace) -> RuntimeChoice:
         if getattr(arguments, name) is not None and arguments.runtime != runtime:
             option = f"--{name.replace('_', '-')}"
             raise InvalidOption(
-                f"{option} has no meaning with --runtime {arguments.runtime}", where=option, fix=f"--runtime {runtime}"
+                f"{option} does not apply to --runtime {arguments.runtime}", where=option, fix=f"--runtime {runtime}"
             )
     images, socket = arguments.images, arguments.runtime_socket
     if images is not None and not Path(images).is_dir():

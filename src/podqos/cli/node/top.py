@@ -21,7 +21,7 @@ from podqos.errors import InvalidOption
 if TYPE_CHECKING:
     from podqos.host.api.status_document import NodeStatus
 
-SUMMARY = "watch it: usage against request and limit, pressure, who would be next"
+SUMMARY = "live view: usage against request and limit, pressure, next victims"
 
 _USUAL_LINES = 24
 _ENTER = "\x1b[?1049h\x1b[?25l"
@@ -32,9 +32,9 @@ _HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos node top``."""
     add_state_dir_option(parser)
-    parser.add_argument("--once", action="store_true", help="print the view once")
+    parser.add_argument("--once", action="store_true", help="print once and exit")
     parser.add_argument(
-        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="between two renewals (default: 2)"
+        "-d", "--delay", metavar="SECONDS", type=float, default=2.0, help="refresh interval (default: 2)"
     )
     add_colour_option(parser)
 

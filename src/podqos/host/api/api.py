@@ -62,7 +62,7 @@ class Api:
         try:
             self.server.listen_unix(self._node.settings.state_dir / SOCKET_NAME)
         except OSError as error:
-            self._node.note(f"no API: {error.strerror}; `podqos node status` and the others cannot reach this node")
+            self._node.note(f"no API: {error.strerror}; `podqos node status` and the like cannot reach this node")
         return None if listen is None else self.server.listen_tcp(*listen)
 
     def close(self) -> None:
@@ -97,9 +97,9 @@ class Api:
             case ("containerLogs", namespace, pod, container):
                 return self._logs(request, namespace, pod, container)
             case ("evict", _, _):
-                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "evicting is a POST")
+                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "evict with POST")
             case _:
-                raise Refusal(HTTPStatus.NOT_FOUND, "there is no such thing here")
+                raise Refusal(HTTPStatus.NOT_FOUND, "no such path")
 
     def _status(self) -> Pieces:
         status = yield from node_status(self._node, self.counters, self._version)
@@ -200,7 +200,7 @@ class Api:
                 body: Document = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
                 return Answer(_json(body), JSON, HTTPStatus.CREATED)
             case _:
-                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this can only be read")
+                raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "this path is read-only")
 
     def _state(self, namespace: str, name: str) -> PodState:
         world = self._node.world
@@ -240,7 +240,7 @@ def _without_prefix(line: bytes) -> bytes:
 
 def _only_locally(request: Request) -> None:
     if not request.is_local:
-        raise Refusal(HTTPStatus.FORBIDDEN, "this is to be had through the node's unix socket only")
+        raise Refusal(HTTPStatus.FORBIDDEN, "only available on the node's unix socket")
 
 
 def _every(settings: Struct) -> Document:

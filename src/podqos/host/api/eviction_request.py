@@ -26,9 +26,9 @@ def evict(node: Node, state: PodState) -> None:
     pod = state.pod
     running = node.world.pods.get(pod.metadata.uid)
     if running is None or state.is_over:
-        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} has ended already: {state.phase} {state.reason}".rstrip())
+        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} has already ended: {state.phase} {state.reason}".rstrip())
     if state.is_stopping:
-        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} is being stopped already")
+        raise Refusal(HTTPStatus.CONFLICT, f"{pod.key} is already stopping")
     if pod.is_critical:
         raise Refusal(HTTPStatus.FORBIDDEN, f"{pod.key} is critical and never evicted; remove its manifest instead")
     now_us = node.now_us()

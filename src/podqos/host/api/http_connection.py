@@ -15,7 +15,7 @@ from enum import Enum, auto
 from http import HTTPStatus
 from ipaddress import ip_address
 
-from podqos.host.api.http_request import Answer, Pieces, Refusal, Request, chunk, head, parse_request, refused
+from podqos.host.api.http_request import Answer, Pieces, Refusal, Request, chunk, head, parse_request
 from podqos.host.linux.loop import Loop
 
 Handler = Callable[[Request], Answer]
@@ -87,18 +87,18 @@ class Endpoint:
     def answer(self, request: Request) -> Answer:
         """Return the answer to a request, whatever happens on the way."""
         if not self._any_host and not _names_this_machine(request.host):
-            return refused(Refusal(HTTPStatus.FORBIDDEN, "ask for this machine by its own name"))
+            return Refusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
         try:
             return self._handler(request)
         except Refusal as refusal:
-            return refused(refusal)
+            return refusal.answer
         except Exception as error:  # noqa: BLE001 - the node outlives whatever is wrong with an answer
             return self.broken(error)
 
     def broken(self, error: Exception) -> Answer:
         """Return the answer where making one failed."""
         self._note(f"API: {type(error).__name__}: {error}")
-        return refused(Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}"))
+        return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}").answer
 
 
 class Connection:
@@ -142,7 +142,7 @@ class Connection:
         try:
             parsed = parse_request(bytes(self._inbox), is_local=self._endpoint.is_local)
         except Refusal as refusal:
-            self._begin(refused(refusal))
+            self._begin(refusal.answer)
             return
         if parsed is not None and len(self._inbox) >= parsed[1] + parsed[0].body_bytes:
             self._begin(self._endpoint.answer(parsed[0]), with_body=parsed[0].method != "HEAD")
@@ -173,7 +173,7 @@ class Connection:
 
     def _begin(self, answer: Answer, *, with_body: bool = True) -> None:
         if answer.follows and self._turns.followers >= MOST_FOLLOWERS:
-            answer = refused(Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients follow something already"))
+            answer = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, "too many clients are following already").answer
         self._stage = _Stage.ANSWERING
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._turns.followers += answer.follows - self._follows
@@ -266,7 +266,7 @@ class Connection:
         if now < self._deadline or (self._stage is _Stage.ANSWERING and not self._outbox):
             return
         if self._stage is _Stage.READING:
-            self._begin(refused(Refusal(HTTPStatus.REQUEST_TIMEOUT, "the request took too long")))
+            self._begin(Refusal(HTTPStatus.REQUEST_TIMEOUT, "the request took too long").answer)
         else:
             self.close()
 

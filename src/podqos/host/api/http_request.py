@@ -27,15 +27,6 @@ Pieces = Generator[bytes | None, None, None]
 """An answer in pieces: an empty one lets others go first, None means that there is nothing to say for the moment."""
 
 
-class Refusal(Exception):
-    """A request that gets no other answer than this."""
-
-    def __init__(self, status: HTTPStatus, why: str) -> None:
-        super().__init__(why)
-        self.status = status
-        self.why = why
-
-
 class Request(Struct, frozen=True):
     """What somebody asks for."""
 
@@ -58,7 +49,7 @@ class Request(Struct, frozen=True):
         if text is None:
             return None
         if not text.isdecimal() or not text.isascii() or len(text) > 18:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"{name} must be a number from 0 on")
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"{name} must be a number, 0 or more")
         return int(text)
 
 
@@ -72,9 +63,12 @@ class Answer(Struct, frozen=True):
     """Whether it goes on for as long as somebody listens."""
 
 
-def refused(refusal: Refusal) -> Answer:
-    """Return the answer to a request that is refused."""
-    return Answer(f"{refusal.why}\n".encode(), status=refusal.status)
+class Refusal(Exception):
+    """A request that gets no other answer than this."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.answer = Answer(f"{why}\n".encode(), status=status)
 
 
 def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
@@ -87,13 +81,13 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
     first, *lines = data[:end].split(b"\r\n")
     line = _REQUEST_LINE.fullmatch(first)
     if line is None:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "not a request of HTTP/1.0 or HTTP/1.1")
+        raise Refusal(HTTPStatus.BAD_REQUEST, "not an HTTP/1.0 or HTTP/1.1 request")
     method = line[1].decode()
     if method not in _METHODS:
-        raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{method} is not offered")
+        raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"method {method} is not supported")
     headers = _headers(lines)
     if line[3] == b"1" and "host" not in headers:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "the header Host is missing")
+        raise Refusal(HTTPStatus.BAD_REQUEST, "the Host header is missing")
     path, _, query = line[2].decode().partition("?")
     request = Request(
         method=method,
@@ -131,10 +125,10 @@ def _headers(lines: list[bytes]) -> dict[str, str]:
     for line in lines:
         field = _HEADER.fullmatch(line)
         if field is None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "a header is malformed")
+            raise Refusal(HTTPStatus.BAD_REQUEST, "malformed header")
         name = field[1].decode().lower()
         if name in headers and name in {"host", "content-length"}:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"the header {name} comes twice")
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"duplicate header {name}")
         headers[name] = field[2].decode("latin-1").strip()
     return headers
 

@@ -85,9 +85,10 @@ def _of_node(node: Node) -> Iterator[bytes]:
         ({"eviction_signal": row.signal.value, "kind": "hard" if row.hard else "soft"}, row)
         for row in threshold_rows(node, Summary(stats))
     ]
-    text = "What must be left of a signal: bytes, inodes, process ids"
+    text = "Eviction threshold by signal: bytes, inodes, process ids"
     yield _gauge("podqos_eviction_threshold", text, [(labels, row.threshold) for labels, row in rows])
-    yield _gauge("podqos_eviction_available", "What is left of a signal", [(each, row.available) for each, row in rows])
+    text = "What is available, by eviction signal"
+    yield _gauge("podqos_eviction_available", text, [(labels, row.available) for labels, row in rows])
     for kind, file in pressure(node).items():
         for state, who, stall in (("waiting", "some", file.some), ("stalled", "all", file.full)):
             name = f"node_pressure_{kind}_{state}_seconds_total"
@@ -98,14 +99,14 @@ def _of_node(node: Node) -> Iterator[bytes]:
 def _of_kubelet(node: Node, counters: Counters) -> Iterator[bytes]:
     pods = list(node.world.pods.values())
     running = sum(bool(each.running) for each in pods)
-    yield _gauge("kubelet_running_pods", "Pods that have a container running", running)
+    yield _gauge("kubelet_running_pods", "Pods with a running container", running)
     ended = sum(not run.is_running for pod in pods for run in (*pod.runs.values(), *pod.dead))
     states = {"running": sum(len(pod.running) for pod in pods), "exited": ended}
     yield _gauge("kubelet_running_containers", "Containers by state", _labelled("container_state", states))
     yield _gauge("kubelet_desired_pods", "Pods that the manifests ask for", len(node.wanted))
     evictions = {name: counters.evictions[name] for name in (*(signal.value for signal in Signal), *_LIMITS)}
     yield _counter("kubelet_evictions", "Pods evicted, by eviction signal", _labelled("eviction_signal", evictions))
-    text = "Pods evicted because somebody asked for it"
+    text = "Pods evicted on request"
     yield _counter("podqos_requested_evictions_total", text, counters.requested_evictions)
     entries = {kind.value: counters.entries[kind] for kind in Kind if counters.entries[kind]}
     yield _counter("podqos_journal_entries_total", "Entries written to the journal", _labelled("kind", entries))
@@ -133,7 +134,7 @@ def _of_pods(pods: list[_Measured], counters: Counters) -> Iterator[bytes]:
     yield _counter("container_cpu_usage_seconds_total", "CPU time of a container", used)
     starts = [(labels, started_us / 1e6) for labels, _, started_us in runs]
     yield _gauge("container_start_time_seconds", "Start of a container, since the epoch", starts)
-    yield _counter("container_oom_events_total", "Ends by the OOM killer", _oom_kills(pods, counters))
+    yield _counter("container_oom_events_total", "Containers ended by the OOM killer", _oom_kills(pods, counters))
 
 
 def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample]:
@@ -146,7 +147,7 @@ def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample
 
 def _of_reactions(counters: Counters) -> bytes:
     name = "podqos_reaction_seconds"
-    lines = [_head(name, "histogram", "From the kernel's signal to what was done about an eviction for memory")]
+    lines = [_head(name, "histogram", "Time from the kernel's signal to each stage of an eviction for memory")]
     for stage, histogram in counters.reaction_seconds.items():
         count = 0
         for bound, more in zip((*map(str, REACTION_BUCKETS), "+Inf"), histogram.counts, strict=True):
@@ -164,7 +165,7 @@ def _of_process(counters: Counters) -> Iterator[bytes]:
     yield _gauge("process_resident_memory_bytes", "Memory of the agent", resident * PAGE_BYTES)
     yield _gauge("process_virtual_memory_bytes", "Address space of the agent", virtual * PAGE_BYTES)
     yield _gauge("process_open_fds", "Open descriptors of the agent", len(os.listdir("/proc/self/fd")))  # noqa: PTH208 - as above
-    yield _gauge("process_max_fds", "The most it may have", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    yield _gauge("process_max_fds", "Limit of open descriptors", resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield _gauge("process_start_time_seconds", "Start of the agent, since the epoch", counters.start_us / 1e6)
 
 

@@ -57,16 +57,16 @@ class Capabilities(Struct, frozen=True, kw_only=True):
         """Return one line for each thing that is missing, with what follows from it."""
         said = []
         if not self.is_root:
-            said.append("not root: cgroups and volumes work only where they were handed over to this user")
+            said.append("not root: cgroups and volumes work only where delegated to this user")
         if not self.can_lower_oom_score:
             said.append("CAP_SYS_RESOURCE is missing: negative oom_score_adj (Guaranteed −997) cannot be set")
         if not self.can_mount:
-            said.append("CAP_SYS_ADMIN is missing: volumes are reachable by $PODQOS_VOLUME_… only, not at mountPath")
+            said.append("CAP_SYS_ADMIN is missing: volumes are only at $PODQOS_VOLUME_…, not at mountPath")
         for name, loss in _CONTROLLER_LOSSES.items():
             if name not in self.controllers:
                 said.append(f"no {name} controller: {loss}")
         if self.is_hybrid:
-            said.append(f"hybrid cgroup layout: the controllers of {self.version} are used")
+            said.append(f"hybrid cgroup layout: using the controllers of {self.version}")
         if not self.has_cgroup_kill:
             said.append("no cgroup.kill: processes are killed one by one, each verified to be in its cgroup")
         if not self.has_pressure:
@@ -84,7 +84,7 @@ class Machine(Struct, frozen=True):
 
 _CONTROLLER_LOSSES = {
     "cpu": "CPU requests and limits are not enforced",
-    "pids": "pod pid limits are not enforced and process ids not counted by pod",
+    "pids": "pod pid limits are not enforced, and processes are not counted per pod",
 }
 
 

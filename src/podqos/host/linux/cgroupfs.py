@@ -280,7 +280,7 @@ class Cgroups(ABC):
     def _check(self, path: str) -> None:
         """Refuse a path that is neither the node's own cgroup nor below it."""
         if (path != self.own and not path.startswith(f"{self.own}/")) or ".." in path.split("/"):
-            raise HostError(f"cgroup {path} is not below {self.own}, and is not touched")
+            raise HostError(f"cgroup {path} is not below {self.own}: refusing to touch it")
 
 
 def write_text(file: Path, text: str) -> None:

@@ -50,7 +50,7 @@ class CgroupsV1(Cgroups):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise HostError(f"cgroup {folder} cannot be made: {error.strerror}") from error
+                raise HostError(f"cgroup {folder} cannot be created: {error.strerror}") from error
 
     def kill(self, path: str) -> bool:
         """Kill one after the other."""

@@ -55,7 +55,7 @@ class CgroupsV2(Cgroups):
             try:
                 folder.mkdir(exist_ok=True)
             except OSError as error:
-                raise HostError(f"cgroup {folder} cannot be made: {error.strerror}") from error
+                raise HostError(f"cgroup {folder} cannot be created: {error.strerror}") from error
 
     def kill(self, path: str) -> bool:
         """Have the kernel kill all of them at once; kernels before 5.14 need them killed one by one."""

@@ -71,9 +71,9 @@ class Procfs:
         text = self._text("loadavg")
         return None if text is None else int(text.split()[3].partition("/")[2])
 
-    def capabilities(self, pid: int | str = "self") -> int:
-        """Return the effective capabilities of a process, as bits."""
-        for line in (self._text(f"{pid}/status") or "").splitlines():
+    def capabilities(self) -> int:
+        """Return the effective capabilities of this process, as bits."""
+        for line in (self._text("self/status") or "").splitlines():
             if line.startswith("CapEff:"):
                 return int(line.split()[1], 16)
         return 0

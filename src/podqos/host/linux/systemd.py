@@ -54,7 +54,7 @@ def delegated_root(name: str, pid: int, procfs: Procfs, cgroup_mount: Path) -> s
         own.mkdir(exist_ok=True)
         (own / "cgroup.procs").write_text(str(pid))
     except OSError as error:
-        raise HostError(f"systemd gave {scope}, but it cannot be used: {error.strerror}") from error
+        raise HostError(f"systemd created {scope}, but it cannot be used: {error.strerror}") from error
     return f"{scope}/node"
 
 
@@ -65,7 +65,7 @@ def _awaited_scope(procfs: Procfs, pid: int, unit: str) -> str:
         if scope is not None:
             return scope
         time.sleep(_POLL_SECONDS)
-    raise HostError(f"systemd did not make {unit} within {_ANSWER_SECONDS:.0f} s")
+    raise HostError(f"systemd did not create {unit} within {_ANSWER_SECONDS:.0f} s")
 
 
 def _scope(procfs: Procfs, pid: int, unit: str) -> str | None:

@@ -87,7 +87,7 @@ class ManifestFolder:
             for wanted in self._files[name].wanted:
                 first = pods.setdefault(wanted.pod.key, wanted)
                 if first is not wanted and first.source != wanted.source:
-                    self._note(f"{wanted.source}: pod {wanted.pod.key} is in {first.source} already")
+                    self._note(f"{wanted.source}: pod {wanted.pod.key} is already in {first.source}")
         return list(pods.values())
 
     def admitted(self, wanted: Wanted) -> Pod | Refused:

@@ -157,7 +157,7 @@ class Node:
             self.loop.stop()
             return
         if self._stops == 1:
-            self._say("stopping pods; once more ends them at once")
+            self._say("stopping pods; interrupt again to kill them at once")
             self.is_ending = True
             for uid in [uid for uid, record in self.driver.state.pods.items() if record.is_active]:
                 self.deliver(PodDeleted(uid))
@@ -279,7 +279,7 @@ class Node:
         try:
             log = KernelLog()
         except OSError as error:
-            self.note(f"/dev/kmsg: {error.strerror}: whom the kernel kills is told without its reasons")
+            self.note(f"/dev/kmsg: {error.strerror}: OOM kills are reported without the kernel's reasons")
             return
         self._kernel_log = log
         self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))

@@ -60,7 +60,7 @@ class Protection:
             os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         except OSError as error:
-            self._note(f"agent: nice {NICE}: {error.strerror}: it reacts later on a busy machine")
+            self._note(f"agent: nice {NICE}: {error.strerror}: slower to react on a busy machine")
         if self._settings.realtime:
             self._be_realtime()
 

@@ -75,7 +75,7 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
     settings = read_kubelet(source, data)
     if not settings.configuration.cgroups_per_qos:
         where = f"{source}: {settings.notation.place('cgroupsPerQOS')}"
-        raise InvalidConfiguration("this node needs QoS cgroups", where=where, fix="leave it out")
+        raise InvalidConfiguration("QoS cgroups are required", where=where, fix="leave it out")
     return KubeletFile(settings.configuration, _logs(settings, source), settings.ignored_by("node"))
 
 
@@ -85,7 +85,7 @@ def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs) -> Ag
     capacity = machine_capacity(settings, procfs)
     divided = node_allocatable(capacity, configuration)
     if divided.over_reserved:
-        raise HostError(f"more is reserved than there is: {', '.join(divided.over_reserved)}")
+        raise HostError(f"reservations exceed capacity: {', '.join(divided.over_reserved)}")
     return AgentConfig(
         node=settings.node,
         cgroups=_cgroup_settings(settings, cgroups, capacity, procfs),

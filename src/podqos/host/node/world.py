@@ -190,9 +190,7 @@ class HostWorld:
                 self.conditions[condition] = holds
             case WatchMemory(levels):
                 if not self.memory_watch.watch(levels, observe(self.figures.quick(())).signals):
-                    self._note(
-                        "the kernel has no signal for memory thresholds: pressure is seen within ten seconds only"
-                    )
+                    self._note("the kernel cannot signal memory thresholds: pressure is detected within ten seconds")
             case _:
                 raise AssertionError(command)
         return ()
@@ -256,7 +254,7 @@ class HostWorld:
         self._refused[cgroup.path] = cgroup
         used = self.cgroups.memory(cgroup.path)
         if say:
-            self._note(f"{refused}: the class is held at what it uses")
+            self._note(f"{refused}: the class is limited to its current usage")
         if used is not None:
             limit = next(file for file in cgroup.files if file.name == refused.file)
             for unwritten in self.cgroups.write(
@@ -302,7 +300,7 @@ class HostWorld:
             if volume.empty_dir is not None:
                 self.state.volume(pod.uid, volume.name).mkdir(parents=True, exist_ok=True)
                 if volume.empty_dir.medium:
-                    self._note(f"{pod.pod.key}: volume {volume.name} is on disk, not in memory")
+                    self._note(f"{pod.pod.key}: volume {volume.name} is kept on disk, not in memory")
             elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
                 Path(volume.host_path.path).mkdir(parents=True, exist_ok=True)
 
@@ -549,7 +547,7 @@ def _with_id(cgroup: Cgroup, run_id: str) -> Cgroup:
 
 def _parent(cgroup: Cgroup) -> str:
     if cgroup.path is None:
-        raise HostError("without QoS cgroups (cgroupsPerQOS: false) this node cannot tell pods apart")
+        raise HostError("QoS cgroups are required (cgroupsPerQOS: true)")
     return cgroup.path.rpartition("/")[0]
 
 

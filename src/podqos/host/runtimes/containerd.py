@@ -91,7 +91,7 @@ class CriEngine(Engine):
         name = container.id
         if self._cri.call("ImageStatus", {"image": {"image": container.image}}).image is None:
             raise HostError(
-                f"no image can be pulled: {container.image} is not in the runtime: "
+                f"images are not pulled: {container.image} is not in the runtime: "
                 "ctr --namespace k8s.io images import FILE"
             )
         sandbox_id, pod, attempt = self._sandbox_of(name.uid)
@@ -132,7 +132,7 @@ class CriEngine(Engine):
         """Run a command, which the runtime itself has to end: hanging up on the call can leave it running."""
         found = self._ids.get(container.id)
         if found is None:
-            raise HostError("it is not there yet")
+            raise HostError("the container is not running yet")
         request = {"container_id": found, "cmd": list(command), "timeout": max(1, ceil(seconds))}
         try:
             return self._cri.call("ExecSync", request, seconds).exit_code

@@ -49,7 +49,7 @@ class Cri:
     def _explained(self, method: str, error: grpc.RpcError) -> HostError:
         code, details = error.code(), error.details()
         if code is grpc.StatusCode.UNAVAILABLE:
-            why = "it refuses" if self._socket.exists() else "there is no such file"
+            why = "connection refused" if self._socket.exists() else "no such file"
             return HostError(
                 f"no container runtime answers on {self._socket} ({why}): start it "
                 "(apt-get install containerd), or name its socket with --runtime-socket"

@@ -156,7 +156,7 @@ def call(arguments: Sequence[str], seconds: float, cwd: Path | None = None) -> s
             timeout=seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
-        raise HostError(f"{Path(arguments[0]).name} takes longer than {seconds:.0f} s") from error
+        raise HostError(f"{Path(arguments[0]).name} did not finish within {seconds:.0f} s") from error
 
 
 class _Run(Struct):
@@ -386,7 +386,7 @@ class EngineRuntime:
             self._work.put(lambda: self._look(container, until, min(2 * pause, 0.1)))
             return
         if ended is None:
-            self._tell(f"{container.name}: the runtime does not say how it ended")
+            self._tell(f"{container.name}: the runtime did not report how it ended")
             ended = ContainerExit(container, LOST_CODE)
         self._tell(ended)
 

@@ -128,13 +128,13 @@ def _user(text: str, rootfs: Path) -> tuple[int, int, list[int]]:
             break
     else:
         if user and not user.isdecimal():
-            raise HostError(f"the image wants the user {user!r}, whom its /etc/passwd does not know")
+            raise HostError(f"the image wants the user {user!r}, which is not in its /etc/passwd")
         uid = int(user or 0)
     groups = _lines(rootfs, "/etc/group")
     if group:
         numbers = [int(line[2]) for line in groups if len(line) > 2 and line[0] == group]
         if not numbers and not group.isdecimal():
-            raise HostError(f"the image wants the group {group!r}, which its /etc/group does not know")
+            raise HostError(f"the image wants the group {group!r}, which is not in its /etc/group")
         gid = numbers[0] if numbers else int(group)
     others = [int(line[2]) for line in groups if len(line) > 3 and name in line[3].split(",") and line[2] != str(gid)]
     return uid, gid, others

@@ -125,9 +125,9 @@ class ImageFolder:
     def find(self, text: str) -> FoundImage:
         """Return the image that a manifest names; ``HostError`` says what was looked for."""
         if self._folder is None:
-            raise HostError(f"no image can be pulled: say where {text} is with --images DIR")
+            raise HostError(f"images are not pulled: say where {text} is with --images DIR")
         if not text:
-            raise HostError("the container names no image")
+            raise HostError("the container has no image")
         wanted = parse_reference(text)
         for folder in self._candidates(wanted):
             if (folder / "index.json").is_file():
@@ -138,7 +138,7 @@ class ImageFolder:
                 return FoundImage(ImageConfig(), folder)
         names = " or ".join(dict.fromkeys((wanted.name, wanted.name.rpartition("/")[2])))
         raise HostError(
-            f"no image can be pulled: {text} is not in {self._folder} "
+            f"images are not pulled: {text} is not in {self._folder} "
             f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})"
         )
 
@@ -168,7 +168,7 @@ def checked_blob(layout: Path, blob: Descriptor) -> Path:
     except OSError as error:
         raise HostError(f"{path}: {error.strerror}: the image layout is incomplete") from error
     if digest.hexdigest() != wanted:
-        raise HostError(f"{path}: the content is not what its digest says (found {kind}:{digest.hexdigest()})")
+        raise HostError(f"{path}: content does not match its digest (found {kind}:{digest.hexdigest()})")
     return path
 
 

@@ -91,7 +91,7 @@ class PodmanEngine(Engine):
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Run a container in the background."""
         if call((*self._podman, "image", "exists", container.image), _CALL_SECONDS).returncode:
-            raise HostError(f"no image can be pulled: {container.image} is not in podman: podman load --input FILE")
+            raise HostError(f"images are not pulled: {container.image} is not in podman: podman load --input FILE")
         folder = self._folder / container.id.run_id
         folder.mkdir(exist_ok=True)
         pid_file = folder / "pid"
@@ -228,4 +228,4 @@ def _decode(text: str, kind: type[Answer]) -> Answer:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.DecodeError as error:
-        raise HostError(f"podman says what is not understood: {error}") from error
+        raise HostError(f"unexpected output from podman: {error}") from error

@@ -61,7 +61,7 @@ class ProcessRuntime:
         argv = (*container.command, *container.args)
         if not argv:
             raise HostError(
-                f"container {container.id.name} has no command: the process runtime has no images that could say"
+                f"container {container.id.name} has no command: the process runtime has no images to take it from"
             )
         self._cgroups.create(path)
         for unwritten in self._cgroups.write(path, container.cgroup.files):
@@ -128,7 +128,7 @@ class ProcessRuntime:
         try:
             ended = self._shim.exits()
         except ShimLost as lost:
-            self._note(f"{lost}; what it kept is ended and started again")
+            self._note(f"{lost}; its containers are ended and restarted")
             return self._start_over()
         for each in ended:
             container = ContainerId.parse(each.id)

@@ -151,7 +151,7 @@ class RuncEngine(Engine):
         try:
             self._codes.update({each.id: each.code for each in self._shim.exits()})
         except ShimLost as lost:
-            self._note(f"{lost}; what it kept is ended and started again")
+            self._note(f"{lost}; its containers are ended and restarted")
             self._shim.reconnect()
             self.containers()
 
@@ -199,7 +199,7 @@ class RuncEngine(Engine):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(b"overlay", os.fsencode(rootfs), b"overlay", 0, options.encode()) == 0:
             return rootfs
-        self._note(f"no overlay on {container.folder}: {os.strerror(ctypes.get_errno())}; images are copied")
+        self._note(f"no overlay on {container.folder}: {os.strerror(ctypes.get_errno())}; copying images instead")
         copy = container.folder / "rootfs"
         self._call(["cp", "--archive", "--no-target-directory", str(lower), str(copy)])
         return copy

@@ -206,7 +206,7 @@ class Shim:
     def _start(self, request: Request) -> Request:
         name = request["id"]
         if name in self._ended or name in self._running.values():
-            return {"error": "it was started before"}
+            return {"error": "already started"}
         log = None
         if request.get("log"):
             log = Log(request["log"], request["logBytes"], request["logFiles"])

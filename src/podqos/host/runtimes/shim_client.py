@@ -157,7 +157,7 @@ class ShimClient:
                 return self.programs()
             except ShimLost:
                 time.sleep(_POLL_SECONDS)
-        raise HostError("the shim dies again and again")
+        raise HostError("the shim keeps dying")
 
     def _ask(self, request: Program | dict[str, str]) -> dict[str, object]:
         self._socket.settimeout(_ANSWER_SECONDS)
@@ -216,7 +216,7 @@ class ShimClient:
             if connection is not None:
                 return connection
             time.sleep(_POLL_SECONDS)
-        raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may say why")
+        raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may tell why")
 
     def _name(self) -> str:
         name = str(self._folder / "shim.sock")

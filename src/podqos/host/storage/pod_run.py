@@ -174,13 +174,13 @@ def pod_run(spec: Plain) -> PodRun:
 def unsupported(run: PodRun) -> list[str]:
     """Return what a node without an API server cannot give the pod, one line each."""
     lines = [
-        f"volume {volume.name}: only emptyDir and hostPath can be had without an API server"
+        f"volume {volume.name}: only emptyDir and hostPath are available without an API server"
         for volume in run.volumes
         if volume.host_path is None and volume.empty_dir is None
     ]
     for container in (*run.containers, *run.init_containers):
         lines += [
-            f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are known here"
+            f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are supported"
             for variable in container.env
             if variable.value_from is not None
             and variable.value_from.field_ref is None

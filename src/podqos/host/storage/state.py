@@ -98,7 +98,7 @@ class StateDirectory:
             try:
                 found.append(_ending(file) or _decoder.decode(file.read_bytes()))
             except (OSError, msgspec.DecodeError, ValueError) as error:
-                self._note(f"{file}: not the state of a pod ({error}); put aside")
+                self._note(f"{file}: not the state of a pod ({error}); moved aside")
                 file.rename(file.with_suffix(".bad"))
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
@@ -121,7 +121,7 @@ class StateDirectory:
             ending.unlink(missing_ok=True)
         except OSError as error:
             if uid not in self._unsaved:
-                self._note(f"state of {state.pod.key} not written: {error.strerror}; it is tried again")
+                self._note(f"state of {state.pod.key} not written: {error.strerror}; will retry")
             self._unsaved[uid] = state
         else:
             self._unsaved.pop(uid, None)
@@ -162,10 +162,9 @@ class StateDirectory:
         """Return where an emptyDir is."""
         return self.data(uid) / "volumes" / name
 
-    def container(self, uid: str, name: str, attempt: int | None = None) -> Path:
-        """Return where a container writes what is not in a volume."""
-        folder = self.data(uid) / "containers" / name
-        return folder if attempt is None else folder / str(attempt)
+    def container(self, uid: str, name: str, attempt: int) -> Path:
+        """Return where a run of a container writes what is not in a volume."""
+        return self.data(uid) / "containers" / name / str(attempt)
 
     def logs(self, pod: Pod) -> Path:
         """Return where a pod's logs are, by the kubelet's naming."""

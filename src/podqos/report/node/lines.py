@@ -34,7 +34,7 @@ class NextVictims(Struct, frozen=True):
 def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list[str]:
     """Return the status of a node."""
     up = duration(status.now_us - status.start_us)
-    mode = ", shadowing: nobody is evicted" if status.shadow else ""
+    mode = ", shadow mode: no pod is evicted" if status.shadow else ""
     facts = [
         ("node", f"{status.node}, podqos {status.version}, up {up}{mode}"),
         ("runs", f"{status.runtime} runtime in cgroup {status.cgroup} ({status.cgroup_version}), pid {status.pid}"),
@@ -113,7 +113,7 @@ def conditions(status: NodeStatus, style: Style) -> str:
 def pressure(status: NodeStatus) -> str:
     """Return how much of the last ten seconds tasks waited."""
     if not status.pressure:
-        return "unknown: the kernel keeps no stall information"
+        return "unknown: the kernel has no pressure stall information"
     parts = []
     for name, file in status.pressure.items():
         full = "" if file.full is None else f" (all: {file.full.avg10:.1f} %)"
@@ -124,9 +124,9 @@ def pressure(status: NodeStatus) -> str:
 def fast_path(state: FastPath) -> str:
     """Return whether the kernel tells of memory at once."""
     if not state.enabled:
-        return "off: pressure is seen within ten seconds"
+        return "off: pressure is detected within ten seconds"
     if not state.levels_bytes:
-        return "on, but no level is set: there is no hard threshold for memory, or an eviction is under way"
+        return "on, but no level is set: no hard threshold for memory, or an eviction is in progress"
     levels = ", ".join(f"{path} at {mebibytes(level)}" for path, level in state.levels_bytes.items())
     last = "" if state.last_seconds is None else f"; the last victim was held after {state.last_seconds * 1000:.1f} ms"
     return f"on: the kernel watches {levels}{last}"
@@ -137,7 +137,7 @@ def pod_counts(status: NodeStatus) -> str:
     counts = Counter(pod.phase for pod in status.pods)
     parts = [f"{count} {phase}" for phase, count in sorted(counts.items())]
     if status.refused:
-        parts.append(f"{len(status.refused)} refused")
+        parts.append(f"{len(status.refused)} rejected")
     return ", ".join(parts) or "none"
 
 
@@ -145,7 +145,7 @@ def next_evicted(victims: NextVictims, style: Style) -> str:
     """Return whom the kubelet would evict for memory."""
     ranked = victims.evicted
     if ranked is None:
-        return "nobody"
+        return "no pod"
     excess = ranked.excess_nanos // NANOS
     where = f"{mebibytes(excess)} above" if ranked.over_request else f"{mebibytes(-excess)} below"
     request = f"{where} its request" if ranked.request.value else "without a request"
@@ -156,7 +156,7 @@ def next_killed(victims: NextVictims, style: Style) -> str:
     """Return whom the kernel would kill."""
     killed = victims.killed
     if killed is None:
-        return "nobody"
+        return "no pod"
     process = killed.worst.process
     margin = "" if killed.margin_bytes is None else f", {mebibytes(killed.margin_bytes)} worse than the next"
     score = str(process.oom_score_adj).replace("-", "−")
@@ -235,9 +235,9 @@ def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
         if note.text not in {*status.degraded, *refused}
     ]
     for title, texts in (
-        ("This machine does not allow everything:", status.degraded),
-        ("Not let in:", refused),
-        ("Noted:", counted),
+        ("Restrictions of this machine:", status.degraded),
+        ("Rejected:", refused),
+        ("Notes:", counted),
     ):
         if texts:
             yield ""
