@@ -87,6 +87,14 @@ def test_page_cache_that_comes_wakes_the_node_for_nothing():
         assert lines(done, "Observed", "Evicted", "OOMKilled") == []
 
 
+def test_a_notified_agent_goes_by_new_figures_where_those_of_its_passes_are_old():
+    """The pass at 87 s sees the node as it was at 83 s; the kernel tells at once that memory is short."""
+    leak = workload("leak", using(ramp(0, 950 * MI, 0, after=87)))
+    cache = workload("cache", using(1, inactive_file_bytes=MI))
+    done = run(leak, cache, spec=replace(fast(), statistics_age_us=4 * SECOND_US), seconds=88)
+    assert lines(done, "Evicted") == [(87, "Evicted", "default/leak")]
+
+
 def test_the_growth_of_a_victim_is_stopped_on_the_fast_path_only():
     """It needs two seconds to end: time enough to use up what is left."""
     victim = workload(pod("victim"), using(ramp(0, 3000 * MI, 30)))

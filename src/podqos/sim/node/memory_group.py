@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from podqos.agent.reasons import OOMLevel
 from podqos.kernel.memcg import MemcgSettings
 from podqos.sim.engine.gauge import Gauge, Mark
 
 
-@dataclass(slots=True, eq=False)
 class MemoryGroup:
     """One cgroup, or the machine."""
 
-    path: str
-    level: OOMLevel
-    parent: MemoryGroup | None
-    settings: MemcgSettings = field(default_factory=MemcgSettings)
-    limit_bytes: int | None = None
-    wanted_bytes: int | None = None
-    """The limit that the kernel refused because more was in use."""
-    gauge: Gauge | None = None
-    """All that is charged to it; none where there is no limit to watch."""
-    mark: Mark | None = None
+    __slots__ = ("gauge", "level", "limit_bytes", "mark", "parent", "path", "settings", "wanted_bytes")
+
+    def __init__(self, path: str, level: OOMLevel, parent: MemoryGroup | None) -> None:
+        self.path = path
+        self.level = level
+        self.parent = parent
+        self.settings = MemcgSettings()
+        self.limit_bytes: int | None = None
+        self.wanted_bytes: int | None = None
+        """The limit that the kernel refused because more was in use."""
+        self.gauge: Gauge | None = None
+        """All that is charged to it; none where there is no limit to watch."""
+        self.mark: Mark | None = None
 
     def chain(self) -> Iterator[MemoryGroup]:
         """Yield the cgroup and those above it."""

@@ -100,10 +100,10 @@ class SimNode:
 
     # ---- what the agent sees: the world, with figures as old as they are --------------------------------------------
 
-    def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
-        """Return the figures the kubelet decides on."""
+    def summary(self, *, is_urgent: bool = False) -> Summary:
+        """Return the figures the kubelet decides on; those of an urgent look are new."""
         now_us = self.now_us
-        is_sampled = self._sample is not None and self._sample[0] == now_us and not self._is_fresh
+        is_sampled = self._sample is not None and self._sample[0] == now_us and not (self._is_fresh or is_urgent)
         if not is_sampled:
             self._is_fresh = False
         self.looks.append(self._sample[1] if is_sampled and self._sample is not None else self.world.summary())

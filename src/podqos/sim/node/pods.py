@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import InitVar, dataclass, field
 
 from podqos.agent.commands import ContainerPlan
 from podqos.agent.reasons import OOMLevel
@@ -26,41 +25,54 @@ DemandOf = Callable[[str], ContainerDemand]
 """What a container of a pod wants, by its name."""
 
 
-@dataclass(slots=True, eq=False)
 class SimContainer:
     """A container, running or ended."""
 
-    pod: SimPod
-    plan: ContainerPlan
-    group: InitVar[MemoryGroup]
-    """Its own cgroup."""
-    name: str = field(init=False)
-    path: str = field(init=False)
-    groups: tuple[MemoryGroup, ...] = field(init=False)
-    """The cgroups its memory is charged to, its own first, the machine last."""
-    demand: ContainerDemand = field(init=False)
-    is_running: bool = False
-    started_us: int = 0
-    first_pid: int = 0
-    lost_processes: int = 0
-    fixed_processes: int | None = None
-    """How many processes share its memory, where that does not change over time."""
-    anon: Allocation | None = None
-    active_file: Allocation | None = None
-    inactive_file: Allocation | None = None
-    pids: Allocation | None = None
-    cpu: Allocation | None = None
-    tmpfs: list[Allocation] = field(default_factory=list)
-    """Volumes in memory: charged to it, but no part of any process."""
-    disk: dict[tuple[str, str], Allocation] = field(default_factory=dict)
-    """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
-    the container ends, until it is started again or its pod is gone."""
+    __slots__ = (
+        "active_file",
+        "anon",
+        "cpu",
+        "demand",
+        "disk",
+        "first_pid",
+        "fixed_processes",
+        "groups",
+        "inactive_file",
+        "is_running",
+        "lost_processes",
+        "name",
+        "path",
+        "pids",
+        "plan",
+        "pod",
+        "started_us",
+        "tmpfs",
+    )
 
-    def __post_init__(self, group: MemoryGroup) -> None:
-        self.name = self.plan.name
-        self.path = group.path
-        self.groups = tuple(group.chain())
-        self.demand = self.pod.demand_of(self.name)
+    def __init__(self, pod: SimPod, plan: ContainerPlan, group: MemoryGroup) -> None:
+        self.pod = pod
+        self.plan = plan
+        self.name = plan.name
+        self.path: str = group.path
+        self.groups: tuple[MemoryGroup, ...] = tuple(group.chain())
+        """The cgroups its memory is charged to, its own first, the machine last."""
+        self.demand: ContainerDemand = pod.demand_of(plan.name)
+        self.is_running = False
+        self.started_us = 0
+        self.first_pid = 0
+        self.lost_processes = 0
+        self.fixed_processes: int | None = None
+        """How many processes share its memory, where that does not change over time."""
+        self.anon: Allocation | None = None
+        self.active_file: Allocation | None = None
+        self.inactive_file: Allocation | None = None
+        self.pids: Allocation | None = None
+        self.cpu: Allocation | None = None
+        self.tmpfs: list[Allocation] = []
+        """Volumes in memory: charged to it, but no part of any process."""
+        self.disk: dict[tuple[str, str], Allocation] = {}
+        """By what it is (``rootfs``, ``logs`` or ``volume/name``) and of what (``bytes`` or ``inodes``). It stays when
+        the container ends, until it is started again or its pod is gone."""
 
     @property
     def memory(self) -> Iterator[Allocation]:
@@ -109,35 +121,47 @@ class SimContainer:
             yield Process(pid + index, path, whole + (index >= count - rest), swapped, 0, adj, self.name)
 
 
-@dataclass(slots=True, eq=False)
 class SimPod:
     """A pod whose sandbox is there."""
 
-    pod: Pod
-    group: MemoryGroup
-    """Of its cgroup; the machine's where it has none."""
-    demand_of: DemandOf
-    request_nanos: int = 0
-    """Of memory, as eviction holds usage against it."""
-    uid: str = field(init=False)
-    key: str = field(init=False)
-    priority: int = field(init=False)
-    is_critical: bool = field(init=False)
-    over_request_fine: int = field(init=False)
-    """The least working set that is more than its request, in the units of gauges."""
-    containers: dict[str, SimContainer] = field(default_factory=dict)
-    working_set: Gauge = field(default_factory=Gauge)
-    is_stopping: bool = False
-    is_gone: bool = False
-    pids: tuple[Supply, ...] = ()
-    """What its process ids come from."""
-    local_limits: LocalLimits = field(default_factory=dict)
+    __slots__ = (
+        "containers",
+        "demand_of",
+        "group",
+        "is_critical",
+        "is_gone",
+        "is_stopping",
+        "key",
+        "local_limits",
+        "over_request_fine",
+        "pids",
+        "pod",
+        "priority",
+        "request_nanos",
+        "uid",
+        "working_set",
+    )
 
-    def __post_init__(self) -> None:
-        pod = self.pod
-        self.uid, self.key = pod.metadata.uid, pod.key
-        self.priority, self.is_critical = pod.spec.priority or 0, pod.is_critical
-        self.over_request_fine = (self.request_nanos // NANOS + 1) << FRACTION_BITS
+    def __init__(self, pod: Pod, group: MemoryGroup, demand_of: DemandOf, request_nanos: int = 0) -> None:
+        self.pod = pod
+        self.uid = pod.metadata.uid
+        self.key = pod.key
+        self.priority = pod.spec.priority or 0
+        self.is_critical = pod.is_critical
+        self.request_nanos = request_nanos
+        """Of memory, as eviction holds usage against it."""
+        self.over_request_fine = (request_nanos // NANOS + 1) << FRACTION_BITS
+        """The least working set that is more than that, in the units of gauges."""
+        self.group = group
+        """Of its cgroup; the machine's where it has none."""
+        self.demand_of = demand_of
+        self.containers: dict[str, SimContainer] = {}
+        self.working_set = Gauge()
+        self.is_stopping = False
+        self.is_gone = False
+        self.pids: tuple[Supply, ...] = ()
+        """What its process ids come from."""
+        self.local_limits: LocalLimits = {}
 
     @property
     def running(self) -> Iterator[SimContainer]:
