@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from podqos.advice.checks.finding import FailOn, FindingSeverity, Patch
     from podqos.advice.checks.gate import CheckSummary, Gate
     from podqos.advice.sizing.description import DescribedWorkload
-    from podqos.advice.sizing.effect import WorkloadAdvice
+    from podqos.advice.sizing.effect import AdviceReport, WorkloadAdvice
     from podqos.advice.sizing.matrix import Description
     from podqos.advice.sizing.node_settings import NodeNeeds
     from podqos.advice.sizing.samples import ContainerSamples
@@ -62,15 +62,10 @@ if TYPE_CHECKING:
     from podqos.qos.classes import classify
     from podqos.qos.oom import oom_scores
     from podqos.report.admission.value import AdmissionList, AdmissionReport
-    from podqos.report.advice.value import AdviceReport
     from podqos.report.check.value import CheckReport, FindingReport
     from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.report.placement.value import PlacementReport
     from podqos.report.simulation.view import RunView
-    from podqos.report.survival.cpu import CpuReport
-    from podqos.report.survival.drift import DriftReport
-    from podqos.report.survival.forecast import ForecastReport
-    from podqos.report.survival.ranking import RankReport
     from podqos.report.survival.thresholds import ThresholdsReport
     from podqos.report.text.encoding import json_bytes
     from podqos.sim.blast import BlastRadius
@@ -78,10 +73,11 @@ if TYPE_CHECKING:
     from podqos.sim.summary import RunSummary
     from podqos.sim.sweep import Sweep
     from podqos.sim.variation import Variation
-    from podqos.survival.drift import Allowed, WorkloadDrift
-    from podqos.survival.forecast import Forecast
+    from podqos.survival.cpu import CpuReport
+    from podqos.survival.drift import Allowed, DriftReport, WorkloadDrift
+    from podqos.survival.forecast import Forecast, ForecastReport
     from podqos.survival.orders import both_orders
-    from podqos.survival.places import EvictionPlace, KillPlace
+    from podqos.survival.places import EvictionPlace, KillPlace, RankReport
     from podqos.survival.usage_file import UsageRow
     from podqos.version import __version__
 
@@ -89,7 +85,7 @@ if TYPE_CHECKING:
 _PUBLIC: dict[str, str] = {
     "AdmissionList": "podqos.report.admission.value",
     "AdmissionReport": "podqos.report.admission.value",
-    "AdviceReport": "podqos.report.advice.value",
+    "AdviceReport": "podqos.advice.sizing.effect",
     "Allowed": "podqos.survival.drift",
     "Assumption": "podqos.model.assumption",
     "Baseline": "podqos.advice.checks.baseline",
@@ -99,10 +95,10 @@ _PUBLIC: dict[str, str] = {
     "CheckReport": "podqos.report.check.value",
     "CheckSummary": "podqos.advice.checks.gate",
     "ContainerSamples": "podqos.advice.sizing.samples",
-    "CpuReport": "podqos.report.survival.cpu",
+    "CpuReport": "podqos.survival.cpu",
     "DescribedWorkload": "podqos.advice.sizing.description",
     "Description": "podqos.advice.sizing.matrix",
-    "DriftReport": "podqos.report.survival.drift",
+    "DriftReport": "podqos.survival.drift",
     "Entry": "podqos.agent.journal",
     "EvictionPlace": "podqos.survival.places",
     "ExplainOptions": "podqos.library.explain",
@@ -112,7 +108,7 @@ _PUBLIC: dict[str, str] = {
     "FindingReport": "podqos.report.check.value",
     "FindingSeverity": "podqos.advice.checks.finding",
     "Forecast": "podqos.survival.forecast",
-    "ForecastReport": "podqos.report.survival.forecast",
+    "ForecastReport": "podqos.survival.forecast",
     "FoundWorkload": "podqos.library.inputs.objects",
     "Gate": "podqos.advice.checks.gate",
     "Ignore": "podqos.advice.checks.configuration",
@@ -133,7 +129,7 @@ _PUBLIC: dict[str, str] = {
     "Problem": "podqos.manifest.problems",
     "Profile": "podqos.model.profile",
     "Quantity": "podqos.model.quantity",
-    "RankReport": "podqos.report.survival.ranking",
+    "RankReport": "podqos.survival.places",
     "Rehearsed": "podqos.library.rehearsal",
     "Run": "podqos.library.simulation",
     "RunSummary": "podqos.sim.summary",

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
+from podqos.advice.sizing.effect import AdviceReport
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
@@ -29,7 +30,6 @@ from podqos.library.inputs.files import applied_files, read_bytes
 from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.model.profile import parse_version
 from podqos.report.advice.lines import text
-from podqos.report.advice.value import AdviceReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     add_version_option(parser)
     add_output_options(
-        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.report.advice.value:AdviceReport"
+        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.advice.sizing.effect:AdviceReport"
     )
 
 

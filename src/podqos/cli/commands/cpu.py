@@ -16,7 +16,7 @@ from podqos.library.inputs.files import applied_files
 from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.cpu import CSV_COLUMNS, csv_rows, table
+from podqos.report.survival.cpu import csv_rows, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup", choices=list(CgroupVersion), default="v2", help="cgroup version (default: v2)")
     add_kubelet_option(parser)
     add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.cpu:CpuReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.survival.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,5 +46,5 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(report, arguments, table, csv_rows)
     return 2 if errors else 0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.effect import WorkloadAdvice
+from podqos.advice.sizing.effect import AdviceReport, WorkloadAdvice
 from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.report.advice.value import DOUBTS, AdviceReport
+from podqos.report.advice.value import DOUBTS
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes

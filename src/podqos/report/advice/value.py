@@ -8,31 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.sizing.effect import WorkloadAdvice
-from podqos.advice.sizing.matrix import Because, PriorityTier
+from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
-from podqos.model.assumption import Assumption
 from podqos.report.survival.drift import worded_moves
 from podqos.wording import mebibytes
-
-
-class AdviceReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos advise -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    workloads: tuple[WorkloadAdvice, ...] = ()
-    priority_classes: tuple[PriorityTier, ...] = ()
-    node: NodeAdvice | None = None
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Advice"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
-
 
 _BECAUSE = {
     Because.SOMEBODY_WAITS: "somebody waits for it: Guaranteed, so that it does not live on what others leave",

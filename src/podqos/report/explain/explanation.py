@@ -21,8 +21,8 @@ from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.text import words
-from podqos.report.text.components import ComponentReport, idle_score
 from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
+from podqos.survival.components import ComponentReport, idle_score
 from podqos.survival.decision import Decision, ExplainSettings
 
 

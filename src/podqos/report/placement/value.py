@@ -99,15 +99,6 @@ class PendingReport(Struct, frozen=True, rename="camel"):
     """They must be near to pods of a kind that does not exist."""
 
 
-class SoftThresholdReport(Struct, frozen=True, rename="camel"):
-    """A soft eviction threshold that pods within their allocatable can meet."""
-
-    resource: str
-    allocatable: Quantity
-    usable_before_soft: Quantity
-    soft: Quantity
-
-
 class PlacementReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos place -o json``."""
 
@@ -115,7 +106,8 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     pods: tuple[PodReport, ...]
     pending: tuple[PendingReport, ...]
     displaced: tuple[Displacement, ...]
-    soft_thresholds: tuple[SoftThresholdReport, ...]
+    soft_thresholds: tuple[SoftCoverage, ...]
+    """Those that pods within their allocatable can meet."""
     kubernetes_version: str
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Placement"
@@ -142,11 +134,7 @@ def report(
         pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
         pending=_pending(placement, workloads),
         displaced=placement.displacements,
-        soft_thresholds=tuple(
-            SoftThresholdReport(each.resource, each.allocatable, each.usable_before_soft, each.soft)
-            for each in coverage
-            if not each.is_covered
-        ),
+        soft_thresholds=tuple(each for each in coverage if not each.is_covered),
         kubernetes_version=".".join(map(str, profile.version)),
         assumptions=assumptions,
     )

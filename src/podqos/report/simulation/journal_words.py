@@ -143,7 +143,7 @@ def _short(because: Because | None) -> str:
         case OOMKill() as kill:
             return f"{where(kill)} out of memory; {_badness(kill)}"
         case Promised(qos_class=qos_class, oom_score_adj=scores):
-            return f"{qos_class}, oom_score_adj {', '.join(map(_signed, dict.fromkeys(scores.values())))}"
+            return f"{qos_class}, oom_score_adj {', '.join(map(signed, dict.fromkeys(scores.values())))}"
         case RestartedAfter(restarts=restarts, back_off_seconds=seconds):
             waited = f" after {seconds} s of back-off" if seconds else ""
             return f"restart {restarts}{waited}"
@@ -248,7 +248,7 @@ def where(kill: OOMKill) -> str:
 
 def _badness(kill: OOMKill) -> str:
     used = mebibytes(kill.used_pages * PAGE_BYTES)
-    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {_signed(kill.oom_score_adj)} ‰"
+    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {signed(kill.oom_score_adj)} ‰"
 
 
 def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
@@ -256,7 +256,7 @@ def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
         f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
-        f"{_signed(kill.oom_score_adj)}: a badness of {_size(kill.points * PAGE_BYTES)}, the highest."
+        f"{signed(kill.oom_score_adj)}: a badness of {_size(kill.points * PAGE_BYTES)}, the highest."
     )
     if kill.killed_processes > 1:
         how = "as a whole" if kill.as_group else "with it"
@@ -322,11 +322,6 @@ def _storage_reasons(excess: LocalStorageExceeded) -> Iterator[str]:
     yield f"It exceeded a limit of its own, {excess.limit_kind}{name}: {used}."
 
 
-def is_kill(entry: Entry) -> bool:
-    """Whether somebody was killed or evicted."""
-    return entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}
-
-
 def verb(entry: Entry) -> str:
     """Return what was done to a victim and by whom."""
     if entry.by is By.USER:
@@ -334,7 +329,8 @@ def verb(entry: Entry) -> str:
     return "killed by the kernel" if entry.by is By.KERNEL else "evicted by the kubelet"
 
 
-def _signed(value: int) -> str:
+def signed(value: int) -> str:
+    """Return a number with the minus that people write."""
     return str(value) if value >= 0 else f"−{-value}"
 
 

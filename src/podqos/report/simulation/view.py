@@ -16,7 +16,7 @@ from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
 from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import ThresholdLine
-from podqos.sim.series import Column, ConditionSpan, PodSeries, SignalSeries
+from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
 from podqos.sim.summary import RunSummary
 
 
@@ -50,44 +50,6 @@ class PodView(Struct, frozen=True, rename="camel"):
     cpu_limit_milli: int | None
 
 
-class EvictionRank(Struct, frozen=True, rename="camel"):
-    """A pod in the kubelet's order at a moment."""
-
-    pod: int
-    usage: int | None
-    request: int
-    priority: int
-    over_request: bool
-    spared: str | None
-    reason: str
-    """Why it stands before the next."""
-
-
-class KernelRank(Struct, frozen=True, rename="camel"):
-    """A container in the kernel's order at a moment."""
-
-    pod: int
-    container: str
-    used_bytes: int
-    """Of its worst process."""
-    oom_score_adj: int
-    badness_bytes: int
-    reason: str
-
-
-class OrdersView(Struct, frozen=True, rename="camel"):
-    """Whom kubelet and kernel would have taken at a moment, first to last."""
-
-    time_us: int
-    available_bytes: int
-    kernel_left_bytes: int
-    """Until the kernel has to kill, with page cache reclaimed."""
-    kubelet: tuple[EvictionRank, ...]
-    kernel: tuple[KernelRank, ...]
-    reversed_pairs: int
-    """About how many pairs of pods the two disagree."""
-
-
 class NodeView(Struct, frozen=True, rename="camel"):
     """A node and how its run went."""
 
@@ -114,7 +76,7 @@ class NodeView(Struct, frozen=True, rename="camel"):
     orders: tuple[OrdersView, ...]
 
 
-class Saving(Struct, frozen=True, rename="camel"):
+class Saving(Struct, frozen=True):
     """A change of a pod or of its node, tried by deciding again."""
 
     change: str

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from podqos.report.survival.drift import DriftReport
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.drift import DriftStatus, Standing, WorkloadDrift
+from podqos.survival.drift import DriftReport, DriftStatus, Standing, WorkloadDrift
 from podqos.wording import mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")

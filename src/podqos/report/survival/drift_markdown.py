@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.report.survival.drift import DriftReport
 from podqos.report.survival.drift_lines import basis, change, movers, reasons_of, summary, worst_score
-from podqos.survival.drift import WorkloadDrift
+from podqos.survival.drift import DriftReport, WorkloadDrift
 
 MOST_CHARACTERS = 65_536
 # Room for the heading, the last lines and what is said about the rest.

@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
-from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.forecast import CurvePoint, Forecast, ForecastOutcome, Needed
+from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Needed
 
 _BAR = 30
 
@@ -35,20 +33,6 @@ _CSV: Mapping[str, Callable[[Forecast, ForecastOutcome], object]] = {
     "latest_seconds": lambda _, outcome: float(outcome.latest_seconds),
     "ends_growth": lambda _, outcome: outcome.ends_growth,
 }
-
-
-class ForecastReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos forecast -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    interval_seconds: float
-    growths: tuple[Forecast, ...]
-    curve: tuple[CurvePoint, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Forecast"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
 
 
 def worded(forecast: Forecast) -> Forecast:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from podqos.report.survival.ranking import RankReport, amount
-from podqos.report.text.components import component_table
+from podqos.report.explain.node import component_table
+from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.places import EvictionPlace, KillPlace
+from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 from podqos.wording import mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"

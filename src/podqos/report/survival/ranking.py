@@ -6,10 +6,8 @@ added, never renamed or removed, and ``docs/schema/rank.json`` is made from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.ranking import Policy, RankedPod, Tier
@@ -19,50 +17,20 @@ from podqos.model.assumption import Assumption
 from podqos.model.quantity import NANOS
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
-from podqos.qos.oom import ComponentScore, component_scores
-from podqos.report.text.components import ComponentReport, component_reports
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.report.text.words import oom_rule
-from podqos.survival.orders import Disagreement, KilledContainer, KillKey, Orders
+from podqos.survival.components import components
+from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
-from podqos.survival.places import (
-    EvictionPlace,
-    KillPlace,
-    NodeSummary,
-    eviction_places,
-    kill_places,
-    node_summary,
-)
+from podqos.survival.places import EvictionPlace, KillPlace, RankReport, eviction_places, kill_places, node_summary
 from podqos.wording import mebibytes
-
-
-class RankReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos rank -o json``."""
-
-    kubernetes_version: str
-    signal: str
-    resource: str
-    """What ``usage`` and ``request`` are of: memory, ephemeral-storage, inodes or pids."""
-    policy: Policy
-    hard: bool
-    node: NodeSummary
-    eviction_order: tuple[EvictionPlace, ...]
-    kill_order: tuple[KillPlace, ...]
-    disagreements: tuple[Disagreement, ...]
-    reversed_pairs: int
-    """How many pairs of pods stand the other way round, neighbours or not; 0 if the orders agree."""
-    components: tuple[ComponentReport, ...]
-    """The processes of the node itself, which are in neither order."""
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "SurvivalOrders"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
 
 
 def rank_report(
     snapshot: Snapshot,
     orders: Orders,
     outlook: Outlook,
-    components: Sequence[ComponentScore] = component_scores(),
+    kubelet_oom_score_adj: int = KUBELET_OOM_SCORE_ADJ,
     assumptions: tuple[Assumption, ...] = (),
 ) -> RankReport:
     """Render both orders into the documented shape."""
@@ -79,7 +47,7 @@ def rank_report(
         kill_order=_kill_order(orders, snapshot.node.memory_bytes, machine_bytes),
         disagreements=orders.disagreements,
         reversed_pairs=orders.reversed_pairs,
-        components=component_reports(components, machine_bytes),
+        components=components(kubelet_oom_score_adj, machine_bytes),
         assumptions=assumptions,
     )
 

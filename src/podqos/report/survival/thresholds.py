@@ -21,7 +21,7 @@ from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, WatchedThreshold
+from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 
 _NOTHING = "–"
 
@@ -51,21 +51,12 @@ class SoftCoverageReport(Struct, frozen=True, rename="camel"):
     """Whether pods can use at least their allocatable before the soft threshold is met."""
 
 
-class WarningReport(Struct, frozen=True, rename="camel"):
+class WarningReport(Struct, frozen=True):
     """Something that looks wrong."""
 
     kind: str
     signal: Signal
     text: str
-
-
-class QOSReservedReport(Struct, frozen=True, rename="camel"):
-    """``qosReserved``: the memory that is kept from lower classes."""
-
-    memory_percent: int
-    """Of what higher classes request."""
-    pods_memory: int
-    """In bytes: what all pods may use together, from which that is taken off."""
 
 
 class ThresholdsReport(Struct, frozen=True, rename="camel"):
@@ -89,7 +80,7 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     """Whether a shorter grace period of the pod's own counts."""
     hard_pod_grace_seconds: int | None = None
     """What a pod evicted by a hard threshold is given; null: its own grace period."""
-    qos_reserved: QOSReservedReport | None = None
+    qos_reserved: QOSReserved | None = None
     """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
@@ -116,9 +107,7 @@ def thresholds_report(
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
-        qos_reserved=None
-        if exhaustion.qos_reserved is None
-        else QOSReservedReport(exhaustion.qos_reserved.percent, exhaustion.qos_reserved.pods_bytes),
+        qos_reserved=exhaustion.qos_reserved,
         assumptions=assumptions,
     )
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process, badness, shown_oom_score
-from podqos.qos.oom import ComponentScore
-from podqos.report.text.style import Style, columns
+from podqos.qos.oom import component_scores
 
 _SET_BY = {
     "kubelet": "oomScoreAdj of its configuration",
@@ -29,18 +26,12 @@ class ComponentReport(Struct, frozen=True, rename="camel"):
     set_by: str
 
 
-def component_reports(scores: Sequence[ComponentScore], machine_bytes: int) -> tuple[ComponentReport, ...]:
+def components(kubelet_oom_score_adj: int, machine_bytes: int) -> tuple[ComponentReport, ...]:
     """Return them on a machine with so much RAM and swap."""
     return tuple(
         ComponentReport(each.component, each.value, idle_score(each.value, machine_bytes), _SET_BY[each.component])
-        for each in scores
+        for each in component_scores(kubelet_oom_score_adj)
     )
-
-
-def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
-    """Return a line per component."""
-    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
-    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
 
 
 def idle_score(oom_score_adj: int, machine_bytes: int) -> int:
