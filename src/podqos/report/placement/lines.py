@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import astuple
 
 from podqos.model.node import PODS
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_hugepages
+from podqos.placement import reasons
 from podqos.placement.outcome import Status
-from podqos.placement.reasons import (
-    AffinityMismatch,
-    AffinityUnmet,
-    AntiAffinityViolated,
-    ExistingAntiAffinity,
-    Insufficient,
-    MissingTopologyLabel,
-    NotNamed,
-    PortTaken,
-    Reason,
-    SelectorMismatch,
-    SkewTooLarge,
-    UnderPressure,
-    Unschedulable,
-    UntoleratedTaint,
-)
+from podqos.placement.reasons import AffinityMismatch, AffinityUnmet, Insufficient, Reason, UntoleratedTaint
 from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport, amount_text
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import mebibytes
 
@@ -187,43 +176,42 @@ def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
     return lines + _more(len(told) - _NODES_SHOWN, "more", " with other ceilings")
 
 
+_REASONS: Mapping[type[Reason], str] = {
+    UntoleratedTaint: "taint {0.taint.key}={0.taint.value}:{0.taint.effect}",
+    reasons.UnderPressure: "condition {0.condition}",
+    reasons.Unschedulable: "cordoned",
+    reasons.NotNamed: "not the node it is meant for",
+    reasons.SelectorMismatch: "label {0.key} is {found}, wanted is {0.wanted}",
+    AffinityMismatch: "required node affinity: {failed}",
+    reasons.PortTaken: "host port {0.port}/{0.protocol} is taken",
+    reasons.MissingTopologyLabel: "no label {0.topology_key} to spread over",
+    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, the least is {0.minimum}, "
+    "maxSkew {0.max_skew}",
+    AffinityUnmet: "no pod to be near to in {0.topology_key}={0.topology_value}",
+    reasons.AntiAffinityViolated: "a pod to keep away from is in {0.topology_key}={0.topology_value}",
+    reasons.ExistingAntiAffinity: "a pod in {0.topology_key}={0.topology_value} keeps it away",
+}
+
+
 def reason_words(reason: Reason) -> str:
     """Return one reason with the numbers and names behind it."""
+    found = failed = ""
     match reason:
-        case Insufficient():
-            if reason.resource == PODS:
-                return f"it has {reason.used} of {reason.capacity} pods"
-            wanted, used, of = (_amount(reason.resource, n) for n in (reason.requested, reason.used, reason.capacity))
-            return f"{reason.resource}: {wanted} wanted, {used} of {of} taken"
-        case UntoleratedTaint(taint=taint):
-            return f"taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
-        case UnderPressure():
-            return f"condition {reason.condition}"
-        case Unschedulable():
-            return "cordoned"
-        case NotNamed():
-            return "not the node it is meant for"
-        case SelectorMismatch():
-            return f"label {reason.key} is {reason.found or 'missing'}, wanted is {reason.wanted}"
+        case Insufficient(resource=resource, requested=requested, used=used, capacity=capacity):
+            if resource == PODS:
+                return f"it has {used} of {capacity} pods"
+            wanted, taken, of = (_amount(resource, count) for count in (requested, used, capacity))
+            return f"{resource}: {wanted} wanted, {taken} of {of} taken"
+        case UntoleratedTaint(taint=taint) if not taint.value:
+            return f"taint {taint.key}:{taint.effect}"
+        case AffinityUnmet(topology_key=key, topology_value=None | ""):
+            return f"no label {key}"
+        case reasons.SelectorMismatch():
+            found = reason.found or "missing"
         case AffinityMismatch():
-            failed = " or ".join(f"{r.key} {r.operator} {', '.join(r.values)}".rstrip() for r in reason.failed)
-            return f"required node affinity: {failed or 'no condition that could hold'}"
-        case PortTaken():
-            return f"host port {reason.port}/{reason.protocol} is taken"
-        case MissingTopologyLabel():
-            return f"no label {reason.topology_key} to spread over"
-        case SkewTooLarge():
-            here = f"{reason.topology_key}={reason.topology_value}"
-            return f"{here} has {reason.matching}, the least is {reason.minimum}, maxSkew {reason.max_skew}"
-        case AffinityUnmet():
-            value = reason.topology_value
-            return (
-                f"no pod to be near to in {reason.topology_key}={value}" if value else f"no label {reason.topology_key}"
-            )
-        case AntiAffinityViolated():
-            return f"a pod to keep away from is in {reason.topology_key}={reason.topology_value}"
-        case ExistingAntiAffinity():
-            return f"a pod in {reason.topology_key}={reason.topology_value} keeps it away"
+            terms = (f"{each.key} {each.operator} {', '.join(each.values)}".rstrip() for each in reason.failed)
+            failed = " or ".join(terms) or "no condition that could hold"
+    return _REASONS[type(reason)].format(reason, found=found, failed=failed)
 
 
 def _amount(resource: str, count: int) -> str:
@@ -249,17 +237,9 @@ def _more(count: int, what: str, rest: str = "") -> list[str]:
     return [f"  … and {_number(count, what)}{rest}; -o json has them all"] if count > 0 else []
 
 
-def csv_rows(whole: PlacementReport) -> tuple[Sequence[str], Iterable[Sequence[str]]]:
-    """Return the headings, and a row per pod."""
+def csv_rows(whole: PlacementReport) -> Table:
+    """Return headings, and a row per pod: its fields and why it waits."""
     messages = {key: group.message or "" for group in whole.pending for key in group.pods}
     return ("namespace", "pod", "workload", "status", "node", "message"), (
-        (
-            pod.namespace,
-            pod.name,
-            pod.workload,
-            pod.status.value,
-            pod.node or "",
-            messages.get(f"{pod.namespace}/{pod.name}", ""),
-        )
-        for pod in whole.pods
+        (*astuple(pod)[:-1], pod.node or "", messages.get(f"{pod.namespace}/{pod.name}", "")) for pod in whole.pods
     )

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from html import escape
+from operator import attrgetter
 
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
+from podqos.report.text.encoding import Table
 from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
 from podqos.sim.blast import Blast, BlastRadius, Death
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
-CSV_COLUMNS = (
-    "node",
-    "pod",
-    "container",
-    "qos_class",
-    "priority",
-    "rate_bytes_per_second",
-    "others_killed",
-    "guaranteed_killed",
-    "critical_killed",
-    "first_other",
-    "first_other_after_seconds",
-    "ends_after_seconds",
-    "ended_by",
-)
+_CSV: Mapping[str, Callable[[Blast], object]] = {
+    **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
+    "others_killed": lambda blast: blast.pods_taken,
+    "guaranteed_killed": lambda blast: sum(death.qos_class is QOSClass.GUARANTEED for death in blast.others),
+    "critical_killed": lambda blast: sum(death.is_critical for death in blast.others),
+    "first_other": lambda blast: next((death.pod for death in blast.others), None),
+    "first_other_after_seconds": lambda blast: next((death.after_seconds for death in blast.others), None),
+    "ends_after_seconds": lambda blast: blast.end and blast.end.after_seconds,
+    "ended_by": lambda blast: blast.end and blast.end.by,
+}
 
 
 def table(report: BlastRadius, style: Style, *, everything: bool = False) -> list[str]:
@@ -56,25 +53,9 @@ def table(report: BlastRadius, style: Style, *, everything: bool = False) -> lis
     return lines
 
 
-def csv_rows(report: BlastRadius) -> Iterator[tuple[str | int | float | None, ...]]:
-    """Yield a row per pod and rate."""
-    for each in report.leaks:
-        first = each.others[0] if each.others else None
-        yield (
-            each.node,
-            each.pod,
-            each.container,
-            each.qos_class.value,
-            each.priority,
-            each.rate_bytes_per_second,
-            each.pods_taken,
-            sum(death.qos_class is QOSClass.GUARANTEED for death in each.others),
-            sum(death.is_critical for death in each.others),
-            None if first is None else first.pod,
-            None if first is None else first.after_seconds,
-            None if each.end is None else each.end.after_seconds,
-            None if each.end is None else each.end.by.value,
-        )
+def csv_table(report: BlastRadius) -> Table:
+    """Return headings, and a row per pod and rate."""
+    return _CSV, ([column(each) for column in _CSV.values()] for each in report.leaks)
 
 
 def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from podqos.agent.journal import By
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import INODES, PIDS
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE
+from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.placement.reasons import Insufficient
 from podqos.report.simulation.journal_words import signed
 from podqos.report.simulation.view import Saving
-from podqos.report.survival.ranking import amount
+from podqos.report.survival.ranking import amount, scheduled
 from podqos.report.text.words import edits
 from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual import Counterfactual, PodChange
@@ -73,11 +73,8 @@ def _effect(counterfactual: Counterfactual, by: By) -> str:
 
 
 def _no_room(lacks: Insufficient) -> str:
-    def size(number: int) -> str:
-        return f"{number}m" if lacks.resource == CPU else amount(number, lacks.resource)
-
-    wanted = size(lacks.used + lacks.requested)
-    return f"it does not fit: the node's pods would request {wanted} of {size(lacks.capacity)} {lacks.resource}"
+    wanted, there = (scheduled(n, lacks.resource) for n in (lacks.used + lacks.requested, lacks.capacity))
+    return f"it does not fit: the node's pods would request {wanted} of {there} {lacks.resource}"
 
 
 def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:

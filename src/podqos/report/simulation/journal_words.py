@@ -8,38 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import (
-    Because,
-    CleanUpGain,
-    ConditionStatus,
-    CPUThrottled,
-    ExitedWith,
-    LimitReached,
-    LocalStorageExceeded,
-    NoPlace,
-    NotAdmitted,
-    OOMKill,
-    OOMLevel,
-    PlacedOn,
-    PreemptedFor,
-    Promised,
-    ReplacementFor,
-    RestartedAfter,
-    ThresholdFigures,
-    ThresholdsMet,
-    ThrottledBy,
-    TooLittleLeft,
-    UnderPressure,
-    WaitedTooLong,
-    WouldEvict,
-)
-from podqos.eviction.signals import SIGNALS, RankKey, Signal
+from podqos.eviction.signals import SIGNALS, Signal
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.resources import CPU
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
-from podqos.report.survival.ranking import amount
+from podqos.report.survival.ranking import amount, scheduled
 from podqos.wording import mebibytes
 
 
@@ -47,12 +22,10 @@ def line(entry: Entry) -> str:
     """Return an entry in one line, without its time and node."""
     who = subject(entry)
     match entry.kind:
-        case Kind.OOM_KILLED:
-            return f"{who} killed by the kernel{_after(_short(entry.because))}"
-        case Kind.EVICTED:
+        case Kind.OOM_KILLED | Kind.EVICTED:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
-            return f"{who} {_short(entry.because)}".strip() if who else _short(entry.because)
+            return f"{who} {_short(entry.because)}".strip()
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
@@ -80,18 +53,14 @@ def away(repetition: Again) -> str:
 def reasons(entry: Entry) -> tuple[str, ...]:
     """Return why somebody was killed or evicted, as sentences."""
     match entry.because:
-        case OOMKill() as because:
+        case r.OOMKill() as because:
             return tuple(_oom_reasons(entry, because))
-        case UnderPressure() as because:
+        case r.UnderPressure() as because:
             return tuple(_pressure_reasons(because))
-        case LocalStorageExceeded() as because:
-            return tuple(_storage_reasons(because))
-        case PreemptedFor() as because:
-            return (_sentence(_short(because)),)
-        case None:
-            return ()
+        case r.LocalStorageExceeded() as because:
+            return (f"It exceeded a limit of its own, {_storage(because)}.",)
         case because:
-            return (_sentence(_short(because)),)
+            return () if because is None else (_sentence(_short(because)),)
 
 
 _VERBS = {
@@ -124,58 +93,49 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def _short(because: Because | None) -> str:
+def _short(because: r.Because | None) -> str:
     """Return a reason as a clause."""
     match because:
         case None:
             return ""
-        case ThresholdsMet(met=met):
+        case r.ThresholdsMet(met=met):
             return "; ".join(map(_threshold, met)) or "all thresholds have let go"
-        case ConditionStatus(condition=condition, holds=holds):
+        case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
-        case CleanUpGain() as gain:
+        case r.CleanUpGain() as gain:
             return _clean_up(gain)
-        case UnderPressure() as pressure:
+        case r.UnderPressure() as pressure:
             return f"{_figures(pressure)}; {_decided(pressure)}"
-        case LocalStorageExceeded() as excess:
-            limit = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
-            return f"{excess.limit_kind} {excess.name}: {limit}".replace(" :", ":")
-        case OOMKill() as kill:
-            return f"{where(kill)} out of memory; {_badness(kill)}"
-        case Promised(qos_class=qos_class, oom_score_adj=scores):
+        case r.LocalStorageExceeded() as excess:
+            return _storage(excess)
+        case r.OOMKill() as kill:
+            return f"{_LEVELS[kill.level]} out of memory; {_badness(kill)}"
+        case r.Promised(qos_class=qos_class, oom_score_adj=scores):
             return f"{qos_class}, oom_score_adj {', '.join(map(signed, dict.fromkeys(scores.values())))}"
-        case RestartedAfter(restarts=restarts, back_off_seconds=seconds):
+        case r.RestartedAfter(restarts=restarts, back_off_seconds=seconds):
             waited = f" after {seconds} s of back-off" if seconds else ""
             return f"restart {restarts}{waited}"
-        case ExitedWith(exit_code=code, oom_killed=killed):
+        case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
-        case CPUThrottled() as cpu:
-            return _throttled(cpu)
-        case LimitReached(resource=resource, wanted=wanted, limit=limit):
+        case r.CPUThrottled() as cpu:
+            return f"wants {cpu.wanted_milli}m CPU{_GRANTED[cpu.throttled_by].format(cpu.granted_milli)}"
+        case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
             return f"wants {amount(wanted, resource)} {resource}, there are {amount(limit, resource)}"
-        case PlacedOn(displaced=displaced):
+        case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
-        case PreemptedFor() as preempted:
-            return (
-                f"{preempted.preemptor} with priority {preempted.preemptor_priority} needs its place, "
-                f"it has priority {preempted.priority}"
-            )
-        case ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
+        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
+            return f"{pod} with priority {higher} needs its place, it has priority {priority}"
+        case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"
-        case TooLittleLeft() as left:
-            unit = "m" if left.resource == CPU else ""
-            return (
-                f"requests {left.requested}{unit} {left.resource}; {left.used}{unit} of {left.capacity}{unit} are taken"
-                if left.resource == CPU
-                else f"requests {amount(left.requested, left.resource)} {left.resource}; "
-                f"{amount(left.used, left.resource)} of {amount(left.capacity, left.resource)} are taken"
-            )
-        case NotAdmitted(message=message):
+        case r.TooLittleLeft(resource=resource) as left:
+            requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
+            return f"requests {requested} {resource}; {used} of {of} are taken"
+        case r.NotAdmitted(message=message):
             return message
-        case NoPlace() as nowhere:
+        case r.NoPlace() as nowhere:
             return nowhere.message or _nowhere(nowhere)
-        case WaitedTooLong(seconds=seconds):
+        case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
 
 
@@ -191,7 +151,7 @@ _REFUSALS = {
 }
 
 
-def _nowhere(nowhere: NoPlace) -> str:
+def _nowhere(nowhere: r.NoPlace) -> str:
     """Return why no node takes a pod."""
     reasons = [
         f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
@@ -203,13 +163,13 @@ def _nowhere(nowhere: NoPlace) -> str:
     return f"none of {nodes} takes it ({', '.join(reasons)})"
 
 
-def _threshold(figures: ThresholdFigures) -> str:
+def _threshold(figures: r.ThresholdFigures) -> str:
     resource = SIGNALS[figures.signal].resource
     grace = f" for {figures.grace_period_ns // SECOND_NS} s" if figures.grace_period_ns else ""
     return f"{figures.signal} {amount(figures.available, resource)} < {amount(figures.threshold, resource)}{grace}"
 
 
-def _clean_up(gain: CleanUpGain) -> str:
+def _clean_up(gain: r.CleanUpGain) -> str:
     resource = SIGNALS[gain.signal].resource
     what = " and ".join(gain.what)
     before = amount(gain.available_before, resource)
@@ -219,40 +179,31 @@ def _clean_up(gain: CleanUpGain) -> str:
     return f"removes {what}: {gain.signal} {before} → {amount(gain.available_after, resource)}, {enough}"
 
 
-def _throttled(cpu: CPUThrottled) -> str:
-    wants = f"wants {cpu.wanted_milli}m CPU"
-    match cpu.throttled_by:
-        case ThrottledBy.QUOTA:
-            return f"{wants}, its limit grants {cpu.granted_milli}m"
-        case ThrottledBy.CONTENTION:
-            return f"{wants}, its share grants {cpu.granted_milli}m"
-        case ThrottledBy.NOTHING:
-            return f"{wants} and gets them again"
+_GRANTED = {
+    r.ThrottledBy.QUOTA: ", its limit grants {}m",
+    r.ThrottledBy.CONTENTION: ", its share grants {}m",
+    r.ThrottledBy.NOTHING: " and gets them again",
+}
 
 
 # ---- the kernel's kills ----------------------------------------------------------------------------------------------
 
 _LEVELS = {
-    OOMLevel.CONTAINER: "the container",
-    OOMLevel.POD: "the pod",
-    OOMLevel.CLASS: "the cgroup of its class",
-    OOMLevel.KUBEPODS: "the cgroup of all pods",
-    OOMLevel.NODE: "the machine",
+    r.OOMLevel.CONTAINER: "the container",
+    r.OOMLevel.POD: "the pod",
+    r.OOMLevel.CLASS: "the cgroup of its class",
+    r.OOMLevel.KUBEPODS: "the cgroup of all pods",
+    r.OOMLevel.NODE: "the machine",
 }
 
 
-def where(kill: OOMKill) -> str:
-    """Return what ran out of memory."""
-    return _LEVELS[kill.level]
-
-
-def _badness(kill: OOMKill) -> str:
+def _badness(kill: r.OOMKill) -> str:
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {signed(kill.oom_score_adj)} ‰"
 
 
-def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
-    yield _sentence(f"{where(kill)} had nothing left of its {_size(kill.limit_bytes)}")
+def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
+    yield _sentence(f"{_LEVELS[kill.level]} had nothing left of its {_size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
         f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
@@ -271,29 +222,25 @@ def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
         yield _would_evict(entry, kill.would_evict)
 
 
-def _would_evict(entry: Entry, other: WouldEvict) -> str:
+def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
     who = "the same pod" if other.pod == entry.pod else other.pod
     uses = f"{mebibytes(other.usage)} of {mebibytes(other.request)} requested" if other.request else "nothing requested"
-    why = f"{uses}, priority {other.priority}{_before_next(other.before_next_by, other.next_pod)}"
-    if not other.threshold_met:
-        return f"The kubelet, had it looked, would have evicted nobody; first in its order was {who} ({why})."
-    return f"The kubelet, had it looked, would have evicted {who} ({why})."
-
-
-def _before_next(key: RankKey | None, next_pod: str | None) -> str:
-    return "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
+    key, next_pod = other.before_next_by, other.next_pod
+    before = "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
+    first = "" if other.threshold_met else "nobody; first in its order was "
+    return f"The kubelet, had it looked, would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
 
 
 # ---- the kubelet's evictions -----------------------------------------------------------------------------------------
 
 
-def _figures(pressure: UnderPressure) -> str:
+def _figures(pressure: r.UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
     left = f"{amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
     return f"{pressure.signal} {left} ({'hard' if pressure.hard else 'soft'})"
 
 
-def _decided(pressure: UnderPressure) -> str:
+def _decided(pressure: r.UnderPressure) -> str:
     if not pressure.has_statistics:
         return "it has no statistics"
     resource = SIGNALS[pressure.signal].resource
@@ -305,7 +252,7 @@ def _decided(pressure: UnderPressure) -> str:
     return f"uses {used} {request}, priority {pressure.priority}"
 
 
-def _pressure_reasons(pressure: UnderPressure) -> Iterator[str]:
+def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
     yield _sentence(f"The kubelet saw {_figures(pressure)}")
     order = "that it may evict" if pressure.spared else "in the kubelet's order"
     yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
@@ -316,17 +263,16 @@ def _pressure_reasons(pressure: UnderPressure) -> Iterator[str]:
     yield f"It was given {pressure.grace_period_seconds} s to end."
 
 
-def _storage_reasons(excess: LocalStorageExceeded) -> Iterator[str]:
-    name = f" {excess.name}" if excess.name else ""
-    used = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
-    yield f"It exceeded a limit of its own, {excess.limit_kind}{name}: {used}."
+def _storage(excess: r.LocalStorageExceeded) -> str:
+    what = f"{excess.limit_kind} {excess.name}".rstrip()
+    return f"{what}: {mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
 
 
 def verb(entry: Entry) -> str:
     """Return what was done to a victim and by whom."""
-    if entry.by is By.USER:
-        return "evicted on request"
-    return "killed by the kernel" if entry.by is By.KERNEL else "evicted by the kubelet"
+    if entry.kind is Kind.OOM_KILLED:
+        return "killed by the kernel"
+    return "evicted on request" if entry.by is By.USER else "evicted by the kubelet"
 
 
 def signed(value: int) -> str:

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
 
-CSV_COLUMNS = (
-    "runs",
-    "workload",
-    "survived",
-    "oom_kills_mean",
-    "evictions_mean",
-    "never_ran_mean",
-    "downtime_seconds_median",
-    "downtime_seconds_p95",
-    "downtime_seconds_most",
-)
 _BAR = 20
 
 
@@ -39,23 +29,24 @@ def table(report: Sweep, style: Style) -> list[str]:
     return lines
 
 
-def csv_rows(report: Sweep) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield a row per choice of values and workload; the values come first."""
-    for each in report.combinations:
-        for found in each.workloads:
-            down = found.downtime_seconds
-            yield (
-                *each.values,
-                each.runs,
-                found.workload,
-                found.survived,
-                found.oom_kills.mean,
-                found.evictions.mean,
-                found.never_ran.mean,
-                down.median,
-                down.p95,
-                down.most,
-            )
+def csv_table(report: Sweep) -> Table:
+    """Return headings, and a row per choice of values and workload; the values come first."""
+    kept = {
+        "oom_kills": ("mean",),
+        "evictions": ("mean",),
+        "never_ran": ("mean",),
+        "downtime_seconds": ("median", "p95", "most"),
+    }
+    figures = [(name, statistic) for name, statistics in kept.items() for statistic in statistics]
+    headings = (*report.parameters, "runs", "workload", "survived", *map("_".join, figures))
+    return headings, (
+        (
+            *(*each.values, each.runs, found.workload, found.survived),
+            *(getattr(getattr(found, name), statistic) for name, statistic in figures),
+        )
+        for each in report.combinations
+        for found in each.workloads
+    )
 
 
 def _first_row(each: Combination) -> tuple[str, ...]:

@@ -11,13 +11,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
+from msgspec.structs import astuple
+
 from podqos.agent.journal import By, Kind
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
-from podqos.sim.summary import RunSummary
+from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import mebibytes
 
 _BAR_COLUMNS = 16
@@ -27,20 +30,6 @@ _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITE
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
-
-CSV_COLUMNS = (
-    "workload",
-    "class",
-    "priority",
-    "pods",
-    "untouched",
-    "oom_kills",
-    "evictions",
-    "restarts",
-    "rejections",
-    "downtime_seconds",
-    "cpu_short_seconds",
-)
 
 
 def timeline(view: RunView, style: Style) -> list[str]:
@@ -52,22 +41,12 @@ def timeline(view: RunView, style: Style) -> list[str]:
     ]
 
 
-def csv_rows(summary: RunSummary) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield a row per workload."""
-    for row in summary.workloads:
-        yield (
-            row.workload,
-            row.qos_class.value,
-            row.priority,
-            row.pods,
-            row.untouched,
-            row.oom_kills,
-            row.evictions,
-            row.restarts,
-            row.rejections,
-            row.downtime_us / SECOND_US,
-            row.throttled_us / SECOND_US,
-        )
+def csv_table(summary: RunSummary) -> Table:
+    """Return headings, and a row per workload: its fields, with times in seconds."""
+    name, _, *figures, _, _ = WorkloadSummary.__struct_fields__
+    return (name, "class", *figures, "downtime_seconds", "cpu_short_seconds"), (
+        (*astuple(row)[:-2], row.downtime_us / SECOND_US, row.throttled_us / SECOND_US) for row in summary.workloads
+    )
 
 
 def seconds(time_us: int, digits: int = 3) -> str:

@@ -15,7 +15,7 @@ from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import NANOS
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.report.text.words import oom_rule
@@ -125,3 +125,8 @@ def _why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
 def amount(number: int, resource: str) -> str:
     """Return an amount of a resource for people."""
     return mebibytes(number) if resource in {MEMORY, EPHEMERAL_STORAGE} else str(number)
+
+
+def scheduled(number: int, resource: str) -> str:
+    """Return what the scheduler counts: cpu is in thousandths."""
+    return f"{number}m" if resource == CPU else amount(number, resource)

@@ -6,7 +6,7 @@ classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,21 +20,11 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
+from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 
 _NOTHING = "–"
-
-_CSV_COLUMNS = (
-    "signal",
-    "type",
-    "value",
-    "amount",
-    "lets_go_at",
-    "grace_seconds",
-    "condition",
-    "sure_growth_bytes_per_second",
-)
 
 
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
@@ -246,9 +236,10 @@ def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
     return [f"{count / unit:.1f}{suffix}" if count else "0" for count in counts]
 
 
-def csv_table(report: ThresholdsReport) -> tuple[tuple[str, ...], Iterator[list[object]]]:
-    """Return headings, and a row per threshold."""
-    return _CSV_COLUMNS, ([getattr(each, name) for name in _CSV_COLUMNS] for each in report.thresholds)
+def csv_rows(report: ThresholdsReport) -> Table:
+    """Return headings, and a row per threshold: its fields but whether it is derived, and its minimum reclaim."""
+    *names, _, growth, _ = WatchedThreshold.__struct_fields__
+    return csv_table(report.thresholds, *names, growth)
 
 
 def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
