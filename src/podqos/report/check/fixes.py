@@ -10,6 +10,7 @@ from podqos.advice.fixes.fixing import FixedFile, Fixes, RefusedObject
 from podqos.advice.fixes.patches import ObjectPatch
 from podqos.manifest.edits.apply import CannotEdit, Reason
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.report.check.replacements import text_lines
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
@@ -40,7 +41,7 @@ def reason_words(why: CannotEdit) -> str:
 
 def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]:
     """Yield the difference between a file and what becomes of it; ``patch -p0`` takes it."""
-    before, after = (_lines(data) for data in (file.before, file.after))
+    before, after = (text_lines(data) for data in (file.before, file.after))
     for number, line in enumerate(difflib.unified_diff(before, after, file.source, file.source, n=context)):
         text = line.removesuffix("\n")
         if number < 2:
@@ -55,12 +56,6 @@ def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]
             yield text
         if not line.endswith("\n"):
             yield "\\ No newline at end of file"
-
-
-def _lines(data: bytes) -> list[str]:
-    """Return lines with their ends; only a line feed ends one, as for ``diff``."""
-    *lines, last = data.decode(errors="replace").split("\n")
-    return [line + "\n" for line in lines] + ([last] if last else [])
 
 
 def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches: bool = True) -> Iterator[str]:

@@ -19,7 +19,7 @@ class Replacement(Struct, frozen=True):
 
 def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
     """Return what makes one text of the other, as whole lines, from the top."""
-    old, new = _lines(before), _lines(after)
+    old, new = text_lines(before), text_lines(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         Replacement(_start(old, first), _start(old, end), "".join(new[new_first:new_end]))
@@ -28,9 +28,9 @@ def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
     )
 
 
-def _lines(data: bytes) -> list[str]:
-    """Return lines with their ends; only a line feed ends one."""
-    *lines, last = data.decode().split("\n")
+def text_lines(data: bytes) -> list[str]:
+    """Return lines with their ends; only a line feed ends one, as for ``diff``."""
+    *lines, last = data.decode(errors="replace").split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
+from urllib.parse import quote
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
@@ -25,8 +26,6 @@ JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "note"}
 _KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "external"}
-# Characters that a URI reference may hold as they are (RFC 3986: unreserved, and those allowed in a path).
-_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
 
 
 def sarif(
@@ -62,20 +61,16 @@ def sarif(
 
 def _rule(check: Check, good: GoodExample) -> JSON:
     """Return a reportingDescriptor (3.49)."""
-    help_text = f"{check.why}\n\n{check.fix}"
+    severity = "recommendation" if check.severity is FindingSeverity.INFO else str(check.severity)
     return {
         "id": check.id,
         "name": "".join(word.capitalize() for word in check.name.split("-")),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
-        "help": {"text": help_text, "markdown": _markdown(check, good)},
+        "help": {"text": f"{check.why}\n\n{check.fix}", "markdown": _markdown(check, good)},
         "defaultConfiguration": {"level": _LEVELS[check.severity]},
-        "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": _severity(check.severity)},
+        "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": severity},
     }
-
-
-def _severity(severity: FindingSeverity) -> str:
-    return "recommendation" if severity is FindingSeverity.INFO else str(severity)
 
 
 def _markdown(check: Check, good: GoodExample) -> str:
@@ -89,6 +84,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     """Return a result (3.27)."""
     container = f", container {item.container}" if item.container else ""
     text = f"{item.subject}{container}: {item.reason}"
+    logical = item.subject.replace(" ", "/", 1) + (f"#{item.path}" if item.path else "")
     result: dict[str, JSON] = {
         "ruleId": item.check,
         "ruleIndex": rule_index,
@@ -100,7 +96,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
                     "artifactLocation": {"uri": uri(item.source)},
                     "region": {"startLine": item.line, "startColumn": item.column},
                 },
-                "logicalLocations": [{"fullyQualifiedName": _logical(item), "kind": "object"}],
+                "logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}],
             }
         ],
         "partialFingerprints": {"podqos/v1": item.fingerprint},
@@ -116,25 +112,15 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     return result
 
 
-def _logical(item: FindingReport) -> str:
-    """Return where in the cluster it is: the object, then the field."""
-    key = f"{item.namespace}/{item.name}" if item.namespace else item.name
-    return f"{item.kind}/{key}{'#' + item.path if item.path else ''}"
-
-
 def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
     """Return a fix (3.55); what is replaced are whole lines."""
+    names = ("startLine", "startColumn", "endLine", "endColumn")
     changes: list[JSON] = [
         {
-            "deletedRegion": {
-                "startLine": replacement.start[0],
-                "startColumn": replacement.start[1],
-                "endLine": replacement.end[0],
-                "endColumn": replacement.end[1],
-            },
-            "insertedContent": {"text": replacement.text},
+            "deletedRegion": dict(zip(names, (*each.start, *each.end), strict=True)),
+            "insertedContent": {"text": each.text},
         }
-        for replacement in replacements
+        for each in replacements
     ]
     return {
         "description": {"text": item.patch.text},
@@ -156,5 +142,5 @@ def uri(path: str) -> str:
     """Return a file as a URI reference: relative to the repository, or absolute (3.4.3)."""
     if path == "-":
         return "stdin"
-    written = "".join(c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
+    written = quote(path, safe="/!$&'()*+,;=@")
     return f"file://{written}" if path.startswith("/") else written.removeprefix("./")

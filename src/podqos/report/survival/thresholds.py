@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
+from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
@@ -87,12 +87,22 @@ def thresholds_report(
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
-            *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
+            *(
+                WarningReport(each.kind, each.signal, _WARNINGS[each.kind].format(soft=each.soft, hard=each.hard))
+                for each in exhaustion.warnings
+            ),
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
         allocatable=exhaustion.divisions,
-        soft_coverage=tuple(map(_coverage, exhaustion.coverage)),
+        soft_coverage=tuple(
+            SoftCoverageReport(
+                *(each.resource, each.capacity, each.soft, each.used_by_daemons, each.usable_before_soft),
+                each.allocatable,
+                each.is_covered,
+            )
+            for each in exhaustion.coverage
+        ),
         pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
@@ -229,11 +239,10 @@ def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
     counts = [amount.value for amount in amounts]
     if max(counts) < 1 << 20:
         return [str(count) for count in counts]
-    for unit, suffix in ((1 << 30, "Gi"), (1 << 20, "Mi")):
-        if not any(count % unit for count in counts):
-            return [f"{count // unit}{suffix}" if count else "0" for count in counts]
-    unit, suffix = (1 << 30, "Gi") if max(counts) >= 1 << 30 else (1 << 20, "Mi")
-    return [f"{count / unit:.1f}{suffix}" if count else "0" for count in counts]
+    units = {"Gi": 1 << 30, "Mi": 1 << 20}
+    whole = next((suffix for suffix, unit in units.items() if not any(count % unit for count in counts)), None)
+    suffix = whole or ("Gi" if max(counts) >= units["Gi"] else "Mi")
+    return [f"{count / units[suffix]:.{0 if whole else 1}f}{suffix}" if count else "0" for count in counts]
 
 
 def csv_rows(report: ThresholdsReport) -> Table:
@@ -242,30 +251,17 @@ def csv_rows(report: ThresholdsReport) -> Table:
     return csv_table(report.thresholds, *names, growth)
 
 
-def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
-    return SoftCoverageReport(
-        resource=coverage.resource,
-        capacity=coverage.capacity,
-        soft_eviction=coverage.soft,
-        used_by_daemons=coverage.used_by_daemons,
-        usable_before_soft=coverage.usable_before_soft,
-        allocatable=coverage.allocatable,
-        covered=coverage.is_covered,
-    )
+_STEPS = {
+    Actor.KSWAPD: "the kernel begins to take page cache back",
+    Actor.OOM_KILLER: "the kernel kills, if nothing is left to take back",
+    Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next look, within {interval} s",
+    Actor.SOFT_THRESHOLD: "soft threshold: reports pressure, evicts after {}",
+}
 
 
 def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> str:
-    match step.actor:
-        case Actor.KSWAPD:
-            return "the kernel begins to take page cache back"
-        case Actor.OOM_KILLER:
-            return "the kernel kills, if nothing is left to take back"
-        case Actor.HARD_THRESHOLD:
-            return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
-        case Actor.SOFT_THRESHOLD:
-            met = (each for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
-            grace = duration(max(each.grace_seconds for each in met))
-            return f"soft threshold: reports pressure, evicts after {grace}"
+    met = (each.grace_seconds for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
+    return _STEPS[step.actor].format(duration(max(met, default=0)), interval=MONITORING_INTERVAL_SECONDS)
 
 
 _WARNINGS = {
@@ -281,10 +277,6 @@ _WARNINGS = {
 }
 
 
-def _warning_text(warning: ThresholdWarning) -> str:
-    return _WARNINGS[warning.kind].format(soft=warning.soft, hard=warning.hard)
-
-
 def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
@@ -294,10 +286,8 @@ def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningRep
 
 def _uncovered(coverage: SoftCoverage) -> WarningReport:
     signal = Signal.MEMORY if coverage.resource == MEMORY else Signal.NODEFS
-    allocatable, usable, soft = (
-        amount_of(each.value, coverage.resource)
-        for each in (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
-    )
+    amounts = (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
+    allocatable, usable, soft = (amount_of(each.value, coverage.resource) for each in amounts)
     text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
     return WarningReport("SoftNotCovered", signal, f"{text}add {soft} to systemReserved")
 
