@@ -44,15 +44,10 @@ def check_list(checks: Iterable[Check], good: GoodExample) -> CheckList:
     return CheckList(
         tuple(
             CheckDescription(
-                check.id,
-                check.name,
-                check.severity,
-                check.title,
-                check.why,
-                check.fix,
-                check.example.text,
-                good(check),
-                check.references,
+                *(check.id, check.name, check.severity, check.title, check.why, check.fix),
+                bad=check.example.text,
+                good=good(check),
+                references=check.references,
             )
             for check in checks
         )

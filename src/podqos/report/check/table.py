@@ -7,11 +7,8 @@ from itertools import groupby
 
 from podqos.advice.checks.gate import CheckSummary
 from podqos.report.check.value import CheckReport, FindingReport
-from podqos.report.text.style import Style, wrapped
+from podqos.report.text.style import Style, labelled
 from podqos.wording import counted
-
-_INDENT = " " * 4
-_LABEL = 5
 
 
 def table(report: CheckReport, style: Style) -> Iterator[str]:
@@ -38,12 +35,8 @@ def finding_lines(item: FindingReport, style: Style) -> Iterator[str]:
     yield from _labelled("fix", item.patch.text, style)
 
 
-def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
-    """Yield the lines of a text, the first with its label."""
-    indent = _INDENT + " " * _LABEL
-    lines = [line for part in text.split("\n") if part for line in wrapped(_shown(part), style, indent)]
-    for number, line in enumerate(lines):
-        yield f"{_INDENT}{style.faint(label.ljust(_LABEL))}{line[len(indent) :]}" if number == 0 else line
+def _labelled(label: str, text: str, style: Style) -> list[str]:
+    return labelled(label, map(_shown, filter(None, text.split("\n"))), style, 4, 5)
 
 
 def _shown(text: str) -> str:

@@ -136,11 +136,10 @@ def explain_pod(
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
-    edits = (
-        ()
-        if decision.classification.qos_class is QOSClass.GUARANTEED
-        else edits_to_guaranteed(workload.pod, settings.profile)
-    )
+    is_guaranteed = decision.classification.qos_class is QOSClass.GUARANTEED
+    edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
+    flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
+    cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
     return Explanation(
         kind=workload.kind,
         namespace=workload.metadata.namespace or "default",
@@ -154,17 +153,10 @@ def explain_pod(
         reason=words.why_class(decision.classification),
         edits_to_guaranteed=tuple(replace(edit, path=prefix + edit.path) for edit in edits),
         containers=tuple(
-            _container(kind, container, score, flags, settings)
-            for (kind, container), score, flags in zip(
-                typed_containers(pod),
-                decision.oom_scores,
-                run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
-                strict=True,
-            )
+            _container(kind, container, score, own, settings)
+            for (kind, container), score, own in zip(typed_containers(pod), decision.oom_scores, flags, strict=True)
         ),
-        cgroups=tuple(
-            map(cgroup_explanation, pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile))
-        ),
+        cgroups=tuple(map(cgroup_explanation, cgroups)),
         priority=pod.spec.priority or 0,
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
@@ -220,13 +212,8 @@ def _container(
 
 def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
     """Return one directory in the documented shape."""
-    return CgroupExplanation(
-        level=cgroup.level,
-        container=cgroup.container,
-        path=cgroup.path,
-        oci_path=cgroup.oci_path,
-        files=tuple(
-            CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
-            for file in cgroup.files
-        ),
+    files = (
+        CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
+        for file in cgroup.files
     )
+    return CgroupExplanation(cgroup.level, cgroup.container, cgroup.path, cgroup.oci_path, tuple(files))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
-from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.style import Style, columns, labelled, wrapped
 from podqos.report.text.words import edits as edit_lines
 from podqos.report.text.words import flag_fate
 
@@ -83,11 +83,7 @@ def title(item: Explanation) -> str:
 
 
 def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
-    indent = " " * (2 + _LABEL)
-    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, indent)]
-    if lines:
-        lines[0] = f"  {style.faint(label.ljust(_LABEL))}{lines[0][len(indent) :]}"
-    return lines
+    return labelled(label, paragraphs, style, 2, _LABEL)
 
 
 def _stored_lines(item: Explanation) -> list[str]:

@@ -62,9 +62,8 @@ def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
 
 
 def _used(node: NodeReport, resource: str) -> str:
-    fullness = node.fullness.get(resource, 0.0)
     used, of = node.requested.get(resource, "0"), node.allocatable.get(resource, "0")
-    return f"{used} of {of} ({fullness:.0%})"
+    return f"{used} of {of} ({node.fullness.get(resource, 0.0):.0%})"
 
 
 def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
@@ -128,13 +127,14 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     lines = []
     for group in pending[:_PENDING_SHOWN]:
         lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
-        lines += wrapped(group.message or "reasons not worked out: there are too many", style, "    ")
+        said = [group.message or "reasons not worked out: there are too many"]
         if group.nobody_matches:
-            lines += wrapped("it must be near to pods of a kind that does not exist", style, "    ")
+            said.append("it must be near to pods of a kind that does not exist")
         elif group.circle:
-            lines += wrapped(f"waiting in a circle: {' → '.join((*group.circle, group.circle[0]))}", style, "    ")
+            said.append(f"waiting in a circle: {' → '.join((*group.circle, group.circle[0]))}")
         elif group.waits_for:
-            lines += wrapped(f"it waits for {', '.join(group.waits_for)}, which has no place either", style, "    ")
+            said.append(f"it waits for {', '.join(group.waits_for)}, which has no place either")
+        lines += [line for words in said for line in wrapped(words, style, "    ")]
         lines += [f"      {words}" for words in _by_words(group)]
     return lines + _more(len(pending) - _PENDING_SHOWN, "kind", " of pending pods")
 
@@ -168,10 +168,10 @@ def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
     for node in nodes:
         if node.memory_ceilings:
             names.setdefault(tuple(node.memory_ceilings.items()), []).append(node.name)
-    told = []
-    for ceilings, own in names.items():
-        amounts = ", ".join(f"{name} {mebibytes(Quantity.parse(text).value)}" for name, text in ceilings)
-        told.append(f"{_few(own)}: {amounts}")
+    told = [
+        f"{_few(own)}: {', '.join(f'{name} {mebibytes(Quantity.parse(text).value)}' for name, text in ceilings)}"
+        for ceilings, own in names.items()
+    ]
     lines = [line for words in told[:_NODES_SHOWN] for line in wrapped(words, style, "  ")]
     return lines + _more(len(told) - _NODES_SHOWN, "more", " with other ceilings")
 

@@ -6,7 +6,7 @@ or removed, and ``docs/schema/place.json`` is made from these classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -22,9 +22,8 @@ from podqos.placement.demand import Amounts
 from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
-from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Reason
-from podqos.placement.waiting import AffinityWait, affinity_waits
+from podqos.placement.waiting import affinity_waits
 from podqos.report.placement.messages import refusal_message
 
 # A fleet has more reasons than anybody reads: messages are worked out for so many pairs of a kind of pending pod and a
@@ -126,13 +125,13 @@ def report(
 ) -> PlacementReport:
     """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
     profile = placement.cluster.profile
-    ceilings = [
-        None if config is None else class_ceilings(state, config, profile) for state in placement.cluster.states
-    ]
     return PlacementReport(
-        nodes=tuple(_node(state, budgets, own) for state, own in zip(placement.cluster.states, ceilings, strict=True)),
+        nodes=tuple(
+            _node(state, budgets, None if config is None else class_ceilings(state, config, profile))
+            for state in placement.cluster.states
+        ),
         pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
-        pending=_pending(placement, workloads),
+        pending=tuple(_pending(placement, workloads)),
         displaced=placement.displacements,
         soft_thresholds=tuple(each for each in coverage if not each.is_covered),
         kubernetes_version=".".join(map(str, profile.version)),
@@ -185,35 +184,22 @@ def _pod(outcome: Outcome, workloads: Mapping[str, str]) -> PodReport:
     return PodReport(namespace, name, workloads.get(outcome.pod, f"Pod/{name}"), outcome.status, outcome.node)
 
 
-def _pending(placement: Placement, workloads: Mapping[str, str]) -> tuple[PendingReport, ...]:
+def _pending(placement: Placement, workloads: Mapping[str, str]) -> Iterator[PendingReport]:
     waits = {wait.pod: wait for wait in affinity_waits(placement)}
     nodes = max(1, len(placement.cluster.states))
-    reports = []
     for number, group in enumerate(placement.alike()):
         refusal = placement.refusal(group[0]) if number * nodes < _MESSAGES_UP_TO else None
         told = refusal.nodes if refusal is not None and number * nodes < _REASONS_UP_TO else ()
-        reasons = tuple(NodeReasons(node.node, node.reasons) for node in told)
-        message = refusal_message(refusal) if refusal is not None else None
-        reports.append(_pending_group(group, workloads, waits.get(group[0].key), message, reasons))
-    return tuple(reports)
-
-
-def _pending_group(
-    group: list[PodView],
-    workloads: Mapping[str, str],
-    wait: AffinityWait | None,
-    message: str | None,
-    reasons: tuple[NodeReasons, ...],
-) -> PendingReport:
-    return PendingReport(
-        pods=tuple(view.key for view in group),
-        workloads=tuple(dict.fromkeys(f"{view.namespace}/{workloads.get(view.key, '')}" for view in group)),
-        message=message,
-        nodes=reasons,
-        waits_for=wait.waits_for if wait is not None else (),
-        circle=wait.circle if wait is not None else (),
-        nobody_matches=wait is not None and not wait.waits_for,
-    )
+        wait = waits.get(group[0].key)
+        yield PendingReport(
+            pods=tuple(view.key for view in group),
+            workloads=tuple(dict.fromkeys(f"{view.namespace}/{workloads.get(view.key, '')}" for view in group)),
+            message=None if refusal is None else refusal_message(refusal),
+            nodes=tuple(NodeReasons(node.node, node.reasons) for node in told),
+            waits_for=() if wait is None else wait.waits_for,
+            circle=() if wait is None else wait.circle,
+            nobody_matches=wait is not None and not wait.waits_for,
+        )
 
 
 def _texts(amounts: Amounts) -> dict[str, str]:

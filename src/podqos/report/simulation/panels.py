@@ -99,15 +99,13 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
 
 def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
     """Yield a veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back."""
-    node, times = plot.node, plot.node.times_us
+    node = plot.node
     base = list(node.system_bytes)
     for series in node.pods:
         anon = [low + (each or 0) for low, each in zip(base, series.anon_bytes, strict=True)]
         base = [low + (each or 0) for low, each in zip(anon, series.active_file_bytes, strict=True)]
         if any(series.active_file_bytes):
-            points = [(plot.x(times[index]), y(base[index])) for index in plot.indices]
-            points += [(plot.x(times[index]), y(anon[index])) for index in reversed(plot.indices)]
-            yield f'<path clip-path="url(#c)" d="{path(points)}Z" fill="{PAPER}" opacity=".35"/>'
+            yield _band(plot, y, anon, base, f'fill="{PAPER}" opacity=".35"')
 
 
 def _memory_left(plot: Plot, top: float) -> Iterator[str]:
@@ -137,10 +135,8 @@ def _memory_left(plot: Plot, top: float) -> Iterator[str]:
 
 
 def _is_short(series: PodSeries) -> bool:
-    return any(
-        (wanted or 0) > (granted or 0)
-        for wanted, granted in zip(series.cpu_wanted_milli, series.cpu_granted_milli, strict=True)
-    )
+    both = zip(series.cpu_wanted_milli, series.cpu_granted_milli, strict=True)
+    return any((wanted or 0) > (granted or 0) for wanted, granted in both)
 
 
 def _cpu(plot: Plot, top: float) -> Iterator[str]:
@@ -214,13 +210,12 @@ def _pods(plot: Plot, top: float) -> Iterator[str]:
         name = _bare(pod.key)
         start, end = spans[0] if spans else (LEFT, LEFT)
         width = _LETTER * len(name) + 14
+        x, anchor, fill = end + 14, "", INK
         if end - start > width:
-            fill = "#fff" if palette.is_dark(pod.colour) else INK
-            yield text(start + 6, at + 12, name, weight=550, fill=fill, size=11)
+            x, fill = start + 6, "#fff" if palette.is_dark(pod.colour) else INK
         elif end + width > RIGHT:
-            yield text(start - 8, at + 12, name, anchor="end", weight=550, fill=INK, size=11)
-        else:
-            yield text(end + 14, at + 12, name, weight=550, fill=INK, size=11)
+            x, anchor = start - 8, "end"
+        yield text(x, at + 12, name, anchor=anchor, weight=550, fill=fill, size=11)
 
 
 def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[tuple[int, int]]:
@@ -296,13 +291,18 @@ def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
         if not any(layer.values):
             continue
         upper = [low + value for low, value in zip(base, layer.values, strict=True)]
-        points = [(plot.x(times[index]), y(upper[index])) for index in indices]
-        points += [(plot.x(times[index]), y(base[index])) for index in reversed(indices)]
-        d = path(points)
-        yield f'<path clip-path="url(#c)" d="{d}Z" fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"/>'
+        yield _band(plot, y, base, upper, f'fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"')
         names += _name(layer, [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices])
         base = upper
     yield from names
+
+
+def _band(plot: Plot, y: Scale, low: Sequence[int], high: Sequence[int], paint: str) -> str:
+    """Return the area between two series."""
+    times, indices = plot.node.times_us, plot.indices
+    points = [(plot.x(times[index]), y(high[index])) for index in indices]
+    points += [(plot.x(times[index]), y(low[index])) for index in reversed(indices)]
+    return f'<path clip-path="url(#c)" d="{path(points)}Z" {paint}/>'
 
 
 def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterator[str]:

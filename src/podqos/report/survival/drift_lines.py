@@ -75,20 +75,17 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
 
 
 def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
-    before, after = workload.before, workload.after
     status = style.alarm(workload.status) if workload.fails else str(workload.status)
-    return (
-        workload.workload,
-        status,
-        change(
-            before and style.qos_class(before.qos_class),
-            after and style.qos_class(after.qos_class),
-        ),
-        change(worst_score(before), worst_score(after)),
-        change(before and before.eviction_place, after and after.eviction_place),
-        change(before and before.kernel_place, after and after.kernel_place),
-        change(before and before.priority, after and after.priority),
-    )
+    classes = (each and style.qos_class(each.qos_class) for each in (workload.before, workload.after))
+    return workload.workload, status, change(*classes), *figures(workload)
+
+
+def figures(workload: WorkloadDrift) -> Iterator[str]:
+    """Yield what the columns after the class show: score, places in both orders, priority."""
+    before, after = workload.before, workload.after
+    yield change(worst_score(before), worst_score(after))
+    for name in ("eviction_place", "kernel_place", "priority"):
+        yield change(before and getattr(before, name), after and getattr(after, name))
 
 
 def worst_score(standing: Standing | None) -> str | None:

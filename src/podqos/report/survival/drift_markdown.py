@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.report.survival.drift_lines import basis, change, movers, reasons_of, summary, worst_score
+from podqos.report.survival.drift_lines import basis, change, figures, movers, reasons_of, summary
 from podqos.survival.drift import DriftReport, WorkloadDrift
 
 MOST_CHARACTERS = 65_536
@@ -45,17 +45,10 @@ def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
 
 
 def _row(workload: WorkloadDrift) -> str:
-    before, after = workload.before, workload.after
-    cells = (
-        _code(workload.workload),
-        f"**{workload.status}**" if workload.fails else str(workload.status),
-        change(before and before.qos_class, after and after.qos_class),
-        _code(change(worst_score(before), worst_score(after))),
-        change(before and before.eviction_place, after and after.eviction_place),
-        change(before and before.kernel_place, after and after.kernel_place),
-        change(before and before.priority, after and after.priority),
-    )
-    return f"| {' | '.join(cells)} |"
+    status = f"**{workload.status}**" if workload.fails else str(workload.status)
+    classes = (each and each.qos_class for each in (workload.before, workload.after))
+    score, *places = figures(workload)
+    return f"| {' | '.join((_code(workload.workload), status, change(*classes), _code(score), *places))} |"
 
 
 def _details(workload: WorkloadDrift) -> str:

@@ -6,8 +6,8 @@ and those of ``survival.forecast``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -16,23 +16,14 @@ from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Needed
 
 _BAR = 30
 
-_CSV: Mapping[str, Callable[[Forecast, ForecastOutcome], object]] = {
-    "pod": lambda growth, _: growth.pod,
-    "container": lambda growth, _: growth.container,
-    "rate_bytes_per_second": lambda growth, _: growth.rate_bytes_per_second,
-    "by": lambda _, outcome: outcome.by,
-    "victim": lambda _, outcome: outcome.pod,
-    "victim_container": lambda _, outcome: outcome.container,
-    "probability": lambda _, outcome: float(outcome.probability),
-    "earliest_seconds": lambda _, outcome: float(outcome.earliest_seconds),
-    "latest_seconds": lambda _, outcome: float(outcome.latest_seconds),
-    "ends_growth": lambda _, outcome: outcome.ends_growth,
-}
+_GROWTH = ("pod", "container", "rate_bytes_per_second")
+_OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest_seconds", "ends_growth")
 
 
 def worded(forecast: Forecast) -> Forecast:
@@ -77,10 +68,17 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     return lines
 
 
-def csv_table(report: ForecastReport) -> tuple[Iterable[str], Iterator[list[object]]]:
+def csv_table(report: ForecastReport) -> Table:
     """Return headings, and a row per outcome."""
     pairs = ((growth, outcome) for growth in report.growths for outcome in growth.outcomes)
-    return _CSV, ([column(*pair) for column in _CSV.values()] for pair in pairs)
+    by, *victim = _OUTCOME
+    return (*_GROWTH, by, "victim", "victim_container", *victim[2:]), (
+        [
+            float(value) if isinstance(value, Fraction) else value
+            for value in (*attrgetter(*_GROWTH)(growth), *attrgetter(*_OUTCOME)(outcome))
+        ]
+        for growth, outcome in pairs
+    )
 
 
 def _outcome_text(outcome: ForecastOutcome) -> str:

@@ -6,6 +6,7 @@ added, never renamed or removed, and ``docs/schema/rank.json`` is made from it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -77,12 +78,16 @@ _TIERS = {
 }
 
 
+_EVICTED_FIRST: Mapping[RankKey | None, str] = {
+    RankKey.NO_STATISTICS: "the kubelet has no statistics of it",
+    RankKey.OVER_REQUEST: "over its request, the next is not",
+    RankKey.TIER_USAGE: "further over its request, in proportion",
+    RankKey.NAME: "equal but for the name",
+}
+
+
 def _why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
     match one.before_next_by:
-        case RankKey.NO_STATISTICS:
-            return "the kubelet has no statistics of it"
-        case RankKey.OVER_REQUEST:
-            return "over its request, the next is not"
         case RankKey.PRIORITY:
             return f"priority {one.priority}, the next {other.priority}"
         case RankKey.EXCESS:
@@ -93,12 +98,10 @@ def _why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
             return f"{one.qos_class}, the next {other.qos_class}"
         case RankKey.TIER:
             return f"{_TIERS[one.tier]}, the next {_TIERS[other.tier]}"
-        case RankKey.TIER_USAGE:
-            return "uses more" if one.tier is Tier.BEST_EFFORT else "further over its request, in proportion"
-        case RankKey.NAME:
-            return "equal but for the name"
-        case _:
-            return "equal; in the order given"
+        case RankKey.TIER_USAGE if one.tier is Tier.BEST_EFFORT:
+            return "uses more"
+        case key:
+            return _EVICTED_FIRST.get(key, "equal; in the order given")
 
 
 def _excess(ranked: RankedPod, resource: str) -> str:

@@ -6,7 +6,7 @@ Whether there is a terminal is for the caller to know: a ``Style`` is made at th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -86,6 +86,15 @@ def wrapped(text: str, style: Style, indent: str) -> list[str]:
         else:
             lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
     return [indent + line for line in lines]
+
+
+def labelled(label: str, paragraphs: Iterable[str], style: Style, indent: int, width: int) -> list[str]:
+    """Return wrapped paragraphs behind a label; nothing where there are none."""
+    start = " " * (indent + width)
+    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, start)]
+    if lines:
+        lines[0] = f"{' ' * indent}{style.faint(label.ljust(width))}{lines[0][len(start) :]}"
+    return lines
 
 
 def visible_length(text: str) -> int:

@@ -62,24 +62,21 @@ def amount(quantity: Quantity | None) -> str:
     return "<choose>" if quantity is None else str(quantity)
 
 
+_OOM_RULES = {
+    OOMRule.NODE_CRITICAL: "node-critical pod",
+    OOMRule.GUARANTEED: "Guaranteed: fixed",
+    OOMRule.BEST_EFFORT: "BestEffort: fixed",
+    OOMRule.BURSTABLE: "{formula}",
+    OOMRule.SIDECAR: "{formula}, the smallest regular container's",
+    OOMRule.FLOOR: "{formula}, raised above every Guaranteed",
+    OOMRule.CEILING: "{formula}, lowered below every BestEffort",
+}
+
+
 def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
     """Return why a container has its oom_score_adj."""
     formula = f"1000 − 1000 × {mebibytes(score.request_bytes or 0)} / {mebibytes(node_memory_bytes)}"
-    match score.rule:
-        case OOMRule.NODE_CRITICAL:
-            return "node-critical pod"
-        case OOMRule.GUARANTEED:
-            return "Guaranteed: fixed"
-        case OOMRule.BEST_EFFORT:
-            return "BestEffort: fixed"
-        case OOMRule.BURSTABLE:
-            return formula
-        case OOMRule.SIDECAR:
-            return f"{formula}, the smallest regular container's"
-        case OOMRule.FLOOR:
-            return f"{formula}, raised above every Guaranteed"
-        case OOMRule.CEILING:
-            return f"{formula}, lowered below every BestEffort"
+    return _OOM_RULES[score.rule].format(formula=formula)
 
 
 # A cgroup value in words; {amount} and {containers} are filled in from the decision.
