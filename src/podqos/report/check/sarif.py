@@ -1,7 +1,7 @@
 """``podqos check -o sarif``: the format in which code scanners exchange results, SARIF 2.1.0.
 
 Every check is a rule with its page as help, every finding a result with its place in the file and in the cluster, its
-fingerprint, its suppressions, and, where the text of the file is known, the replacement that mends it.
+fingerprint, its suppressions, and, where the text of the file is known, the replacement that fixes it.
 
 Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are named beside the properties that need it).
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import repeat
 from typing import TypeAlias
-from urllib.parse import quote
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import Check
@@ -26,6 +25,8 @@ JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "note"}
 _KINDS = {"annotation": "inSource", "configuration": "external", "baseline": "external"}
+# Characters that a URI reference may hold as they are (RFC 3986: unreserved, and those allowed in a path).
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=@")
 
 
 def sarif(
@@ -36,7 +37,7 @@ def sarif(
     problems: Sequence[Problem] = (),
     fixes: Sequence[Sequence[Replacement]] | None = None,
 ) -> JSON:
-    """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
+    """Return the log of one run; ``problems`` are those of the input, ``fixes`` the replacements per finding."""
     indexes = {check: index for index, check in enumerate(CHECKS)}
     notifications = [_notification(problem) for problem in problems]
     is_whole = not any(problem.severity is Severity.ERROR for problem in problems)
@@ -142,5 +143,5 @@ def uri(path: str) -> str:
     """Return a file as a URI reference: relative to the repository, or absolute (3.4.3)."""
     if path == "-":
         return "stdin"
-    written = quote(path, safe="/!$&'()*+,;=@")
+    written = "".join(c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
     return f"file://{written}" if path.startswith("/") else written.removeprefix("./")
