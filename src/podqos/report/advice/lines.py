@@ -1,4 +1,4 @@
-"""``podqos advise`` for people: what each workload should have, why, what it leaves open, and what follows."""
+"""``podqos advise`` as text: what each workload should have, why, what stays open, and what follows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
 
-# Turns that are told one by one.
+# Moves that are listed.
 _TOLD = 3
 
 
@@ -53,7 +53,7 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
         for move in moves[:_TOLD]:
             yield from wrapped(move.text, style, "  → ")
         if len(moves) > _TOLD:
-            yield f"  → … and {len(moves) - _TOLD} more such turns"
+            yield f"  → … and {len(moves) - _TOLD} more"
 
 
 def _scores(workload: WorkloadAdvice) -> str:

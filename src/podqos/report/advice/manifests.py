@@ -1,6 +1,6 @@
 """Advice as objects: priority classes, workloads with the advised amounts, and patches that say only what changes.
 
-Objects are plain values in the shape of the API; how they are printed is the command's business. The patches are
+Objects are plain values in the shape of the API. The patches are
 strategic merge patches: for kustomize, and for ``kubectl patch --patch-file``.
 """
 

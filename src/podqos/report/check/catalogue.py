@@ -63,7 +63,7 @@ def table(checks: Iterable[Check], style: Style) -> list[str]:
 def page(check: Check, good: GoodExample, style: Style) -> Iterator[str]:
     """Yield everything about one check."""
     yield f"{style.strong(f'{check.id} {check.name}')} ({style.severity(check.severity)}): {check.title}"
-    for heading, text in (("Why it matters", check.why), ("How to mend it", check.fix)):
+    for heading, text in (("Why it matters", check.why), ("How to fix it", check.fix)):
         yield from ("", style.strong(heading))
         yield from wrapped(text, style, "  ")
     options = "".join(f" --inject {name}" for name in check.example.inject)

@@ -1,4 +1,4 @@
-"""``podqos check -o html``: one page that needs nothing else, for whoever was not at the terminal.
+"""``podqos check -o html``: one self-contained page.
 
 It is readable without scripts and offline, follows the reader's choice of light or dark, and quotes nothing of the
 input unescaped.

@@ -1,4 +1,4 @@
-"""The difference between two texts as regions of the first and what stands there in the second."""
+"""The difference between two texts, as regions of the first and their replacements."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def _labelled(label: str, text: str, style: Style) -> list[str]:
 
 
 def _shown(text: str) -> str:
-    """Return a text that quotes the input: it must not talk to the terminal."""
+    """Return a text that quotes the input, without control characters for the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -60,10 +60,10 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
     yield from (f"  {line}" for line in left_out(summary))
     fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
     if fixable:
-        yield f"  {counted(fixable, 'finding')} can be mended with --fix (--diff shows how)"
+        yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
     checks = sorted({item.check for item in report.items})
     if checks:
-        yield style.faint(f"  podqos check --explain {checks[0]} tells more about a check")
+        yield style.faint(f"  podqos check --explain {checks[0]} explains a check")
 
 
 def left_out(summary: CheckSummary) -> Iterator[str]:
@@ -73,4 +73,4 @@ def left_out(summary: CheckSummary) -> Iterator[str]:
     if summary.in_baseline:
         yield f"{summary.in_baseline} known from the baseline"
     if summary.below_min_severity:
-        yield f"{summary.below_min_severity} below the least severity"
+        yield f"{summary.below_min_severity} hidden by --min-severity"

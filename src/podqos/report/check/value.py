@@ -1,4 +1,4 @@
-"""What ``podqos check`` says, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos check`` as a value: the documented JSON shape, from which all other outputs follow.
 
 The findings come from ``advice``; here they are worded and given their line and column. The shape is stable: fields are
 added, never renamed or removed, and ``docs/schema/check.json`` is made from these classes.
@@ -38,7 +38,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     """The field at fault, from the object's root."""
     reason: str
     consequence: str
-    """Who dies before whom because of it."""
+    """What it means for the kill order."""
     facts: Facts
     """The reason as data."""
     effects: Consequence
@@ -67,7 +67,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckReport"
     assumptions: tuple[Assumption, ...] = ()
-    """What the findings rest on and nobody stated."""
+    """What was assumed because it was not stated."""
 
     @property
     def fails(self) -> bool:

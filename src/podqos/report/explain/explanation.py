@@ -1,4 +1,4 @@
-"""What ``podqos explain`` says of a pod, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos explain`` as a value: the documented JSON shape, from which all other outputs follow.
 
 It renders a ``Decision`` and what follows from it. The shape is stable: fields are added, never renamed or removed, and
 ``docs/schema/explain.json`` is made from these classes.
@@ -101,7 +101,7 @@ class NodeExplanation(Struct, frozen=True):
     """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
 
     pods: int
-    """How many of the pods count, all taken to be on one node: one replica of each workload, none that has ended."""
+    """How many pods count, all assumed to be on one node: one replica of each workload, none that has ended."""
     assumption: str
     """The same in words."""
     cgroups: tuple[CgroupExplanation, ...]
@@ -119,7 +119,7 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ExplanationList"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def explain_pod(

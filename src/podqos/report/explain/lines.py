@@ -87,7 +87,7 @@ def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
 
 
 def _stored_lines(item: Explanation) -> list[str]:
-    """Return what policies wrote into the pod; how it preempts others is no business of its quality of service."""
+    """Return what policies wrote into the pod; preemptionPolicy has no effect on quality of service."""
     changes = [change for change in item.policy_changes if change.path != "spec.preemptionPolicy"]
     return change_lines(changes)
 

@@ -1,4 +1,4 @@
-"""What ``podqos explain`` says once about all pods together: the cgroups above them, for the pods at hand."""
+"""What ``podqos explain`` says about all pods together: the cgroups above them, and the node's own processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``podqos place`` for people: how full the nodes are, where everything lies, what waits and why, who had to go."""
+"""``podqos place`` as text and CSV: how full the nodes are, where pods are placed, what is pending and why."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def text(whole: PlacementReport, style: Style) -> list[str]:
     lines += ["", *_workload_table(whole, style)]
     for title, part in (
         ("Pending", _pending_lines(whole.pending, style)),
-        ("Displaced", [f"  {d.pod} left {d.node} for {d.by}" for d in whole.displaced]),
+        ("Displaced", [f"  {d.pod} was preempted on {d.node} by {d.by}" for d in whole.displaced]),
         ("Soft thresholds", _soft_lines(whole, style)),
         ("Memory ceilings of the classes (qosReserved)", _ceiling_lines(whole.nodes, style)),
     ):
@@ -47,7 +47,7 @@ def text(whole: PlacementReport, style: Style) -> list[str]:
 def _headline(whole: PlacementReport) -> str:
     counts = Counter(pod.status for pod in whole.pods)
     on_nodes = counts[Status.PLACED] + counts[Status.BOUND]
-    words = [f"{on_nodes:,} of {len(whole.pods):,} pods have a place on {_number(len(whole.nodes), 'node')}"]
+    words = [f"{on_nodes:,} of {len(whole.pods):,} pods are placed on {_number(len(whole.nodes), 'node')}"]
     others = (Status.PENDING, Status.GATED, Status.DISPLACED, Status.FINISHED, Status.ELSEWHERE)
     words += [f"{counts[status]:,} {status.lower()}" for status in others if counts[status]]
     return "; ".join(words)
@@ -67,7 +67,7 @@ def _used(node: NodeReport, resource: str) -> str:
 
 
 def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Return the three ratios of each node, a line per resource; a name stands once."""
+    """Return the three ratios of each node, a line per resource; the name only once."""
     rows = [
         (
             "" if number else node.name,
@@ -99,7 +99,7 @@ def _times(ratio: float | None) -> str:
 
 
 def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Say who is behind it where a node promises more than its budget."""
+    """List the nodes over budget, with the pods that contribute most."""
     told = []
     for node in nodes:
         for resource, overcommit in node.overcommit.items():
@@ -127,13 +127,13 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     lines = []
     for group in pending[:_PENDING_SHOWN]:
         lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
-        said = [group.message or "reasons not worked out: there are too many"]
+        said = [group.message or "reasons not computed: there are too many"]
         if group.nobody_matches:
-            said.append("it must be near to pods of a kind that does not exist")
+            said.append("its required pod affinity matches no pod")
         elif group.circle:
-            said.append(f"waiting in a circle: {' → '.join((*group.circle, group.circle[0]))}")
+            said.append(f"circular affinity: {' → '.join((*group.circle, group.circle[0]))}")
         elif group.waits_for:
-            said.append(f"it waits for {', '.join(group.waits_for)}, which has no place either")
+            said.append(f"it waits for {', '.join(group.waits_for)}, which is pending too")
         lines += [line for words in said for line in wrapped(words, style, "    ")]
         lines += [f"      {words}" for words in _by_words(group)]
     return lines + _more(len(pending) - _PENDING_SHOWN, "kind", " of pending pods")
@@ -156,14 +156,14 @@ def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
         )
         told = (
             f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is met once "
-            f"they use {usable}: systemReserved should cover the threshold, too"
+            f"they use {usable}: systemReserved should cover the threshold too"
         )
         lines += wrapped(told, style, "  ")
     return lines
 
 
 def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Say what is left to the lower classes; nodes where it is the same together."""
+    """Return the memory left to the lower classes, grouped by equal ceilings."""
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for node in nodes:
         if node.memory_ceilings:
@@ -180,16 +180,16 @@ _REASONS: Mapping[type[Reason], str] = {
     UntoleratedTaint: "taint {0.taint.key}={0.taint.value}:{0.taint.effect}",
     reasons.UnderPressure: "condition {0.condition}",
     reasons.Unschedulable: "cordoned",
-    reasons.NotNamed: "not the node it is meant for",
-    reasons.SelectorMismatch: "label {0.key} is {found}, wanted is {0.wanted}",
+    reasons.NotNamed: "not the node that it names",
+    reasons.SelectorMismatch: "label {0.key} is {found}, not {0.wanted}",
     AffinityMismatch: "required node affinity: {failed}",
-    reasons.PortTaken: "host port {0.port}/{0.protocol} is taken",
+    reasons.PortTaken: "host port {0.port}/{0.protocol} is in use",
     reasons.MissingTopologyLabel: "no label {0.topology_key} to spread over",
-    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, the least is {0.minimum}, "
+    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, the minimum is {0.minimum}, "
     "maxSkew {0.max_skew}",
-    AffinityUnmet: "no pod to be near to in {0.topology_key}={0.topology_value}",
-    reasons.AntiAffinityViolated: "a pod to keep away from is in {0.topology_key}={0.topology_value}",
-    reasons.ExistingAntiAffinity: "a pod in {0.topology_key}={0.topology_value} keeps it away",
+    AffinityUnmet: "no pod that its affinity matches in {0.topology_key}={0.topology_value}",
+    reasons.AntiAffinityViolated: "a pod that its anti-affinity matches is in {0.topology_key}={0.topology_value}",
+    reasons.ExistingAntiAffinity: "the anti-affinity of a pod in {0.topology_key}={0.topology_value}",
 }
 
 
@@ -201,7 +201,7 @@ def reason_words(reason: Reason) -> str:
             if resource == PODS:
                 return f"it has {used} of {capacity} pods"
             wanted, taken, of = (_amount(resource, count) for count in (requested, used, capacity))
-            return f"{resource}: {wanted} wanted, {taken} of {of} taken"
+            return f"{resource}: requests {wanted}, {taken} of {of} already requested"
         case UntoleratedTaint(taint=taint) if not taint.value:
             return f"taint {taint.key}:{taint.effect}"
         case AffinityUnmet(topology_key=key, topology_value=None | ""):
@@ -210,7 +210,7 @@ def reason_words(reason: Reason) -> str:
             found = reason.found or "missing"
         case AffinityMismatch():
             terms = (f"{each.key} {each.operator} {', '.join(each.values)}".rstrip() for each in reason.failed)
-            failed = " or ".join(terms) or "no condition that could hold"
+            failed = " or ".join(terms) or "no term can match"
     return _REASONS[type(reason)].format(reason, found=found, failed=failed)
 
 

@@ -1,4 +1,4 @@
-"""What the scheduler says when it finds no node, word for word.
+"""The scheduler's own messages for a pod that fits on no node, word for word.
 
 Operators search for these texts, so they are Kubernetes' own; the data behind them is in ``placement.reasons``.
 

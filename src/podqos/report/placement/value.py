@@ -1,4 +1,4 @@
-"""What ``podqos place`` says, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos place`` as a value: the documented JSON shape, from which all other outputs follow.
 
 The decisions come from ``placement``; here they are only gathered. The shape is stable: fields are added, never renamed
 or removed, and ``docs/schema/place.json`` is made from these classes.
@@ -26,15 +26,15 @@ from podqos.placement.reasons import Reason
 from podqos.placement.waiting import affinity_waits
 from podqos.report.placement.messages import refusal_message
 
-# A fleet has more reasons than anybody reads: messages are worked out for so many pairs of a kind of pending pod and a
-# node, and told node by node for so many.
+# A large cluster has too many reasons to read: messages are computed for so many pairs of a kind of pending pod and a
+# node, and listed node by node for so many.
 _MESSAGES_UP_TO = 500_000
 _REASONS_UP_TO = 100_000
 _LARGEST_SHARES = 5
 
 
 class OvercommitReport(Struct, frozen=True, rename="camel"):
-    """One resource of one node: the three ratios, and who is behind them."""
+    """One resource of one node: the three ratios, and the pods behind them."""
 
     limits: str
     limits_to_allocatable: float | None
@@ -64,7 +64,7 @@ class NodeReport(Struct, frozen=True, rename="camel"):
 
 
 class PodReport(Struct, frozen=True, gc=False):
-    """Where one pod ends up."""
+    """Where one pod is placed."""
 
     namespace: str
     name: str
@@ -75,27 +75,27 @@ class PodReport(Struct, frozen=True, gc=False):
 
 
 class NodeReasons(Struct, frozen=True):
-    """Why one node does not take a pod."""
+    """Why one node refuses a pod."""
 
     node: str
     reasons: tuple[Reason, ...]
 
 
 class PendingReport(Struct, frozen=True, rename="camel"):
-    """Pods that wait for one and the same reason."""
+    """Pods that are pending for the same reason."""
 
     pods: tuple[str, ...]
     workloads: tuple[str, ...]
     message: str | None
-    """What the scheduler would say; null where it was not worked out because there is too much of it."""
+    """What the scheduler would say; null if not computed because there are too many."""
     nodes: tuple[NodeReasons, ...]
-    """Empty where there is too much of it."""
+    """Empty if there are too many."""
     waits_for: tuple[str, ...] = ()
-    """Pending pods that these must be near to."""
+    """Pending pods that their affinity requires."""
     circle: tuple[str, ...] = ()
     """Pods of which each waits for the next, and the last for the first."""
     nobody_matches: bool = False
-    """They must be near to pods of a kind that does not exist."""
+    """Their affinity matches no pod."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -111,7 +111,7 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Placement"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def report(

@@ -1,7 +1,7 @@
-"""The journal in words: one line for every entry, and the whole story of a kill.
+"""The journal in words: one line per entry, and the reasons for each kill.
 
-Every sentence renders what an entry carries. Where a sentence would need a number that is not there, the reason is
-missing one.
+Every sentence renders what an entry carries. If a sentence needs a number that is not there, the entry's reason lacks
+it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
-from podqos.eviction.signals import SIGNALS, Signal
+from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
@@ -31,7 +31,7 @@ def line(entry: Entry) -> str:
 
 
 def subject(entry: Entry) -> str:
-    """Return who an entry is about: the pod, and its container where that has another name."""
+    """Return the subject of an entry: the pod, and its container if that has another name."""
     if entry.pod is None:
         return ""
     name = entry.pod.partition("/")[2]
@@ -40,25 +40,25 @@ def subject(entry: Entry) -> str:
 
 
 def again(repetition: Again) -> str:
-    """Return that a pod was evicted again and again."""
+    """Return that a pod was evicted repeatedly."""
     return f"{repetition.pod.partition('/')[2]} came back and was evicted {repetition.times} more times"
 
 
 def away(repetition: Again) -> str:
-    """Return for how long it was not there between its evictions."""
+    """Return how long the pod was away between evictions."""
     first, last = (f"{us / SECOND_US:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
     return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
 
 
 def reasons(entry: Entry) -> tuple[str, ...]:
-    """Return why somebody was killed or evicted, as sentences."""
+    """Return why a pod was killed or evicted, as sentences."""
     match entry.because:
         case r.OOMKill() as because:
             return tuple(_oom_reasons(entry, because))
         case r.UnderPressure() as because:
             return tuple(_pressure_reasons(because))
         case r.LocalStorageExceeded() as because:
-            return (f"It exceeded a limit of its own, {_storage(because)}.",)
+            return (f"It exceeded its own limit, {_storage(because)}.",)
         case because:
             return () if because is None else (_sentence(_short(because)),)
 
@@ -66,8 +66,8 @@ def reasons(entry: Entry) -> tuple[str, ...]:
 _VERBS = {
     Kind.PLACED: "placed",
     Kind.ADMITTED: "admitted",
-    Kind.REJECTED: "turned away",
-    Kind.ADOPTED: "taken over",
+    Kind.REJECTED: "rejected",
+    Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
@@ -80,7 +80,7 @@ _VERBS = {
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
     Kind.REPLACED: "created by its controller",
-    Kind.PENDING: "waits for a place",
+    Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
 }
 
@@ -99,7 +99,7 @@ def _short(because: r.Because | None) -> str:
         case None:
             return ""
         case r.ThresholdsMet(met=met):
-            return "; ".join(map(_threshold, met)) or "all thresholds have let go"
+            return "; ".join(map(_threshold, met)) or "all thresholds cleared"
         case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
         case r.CleanUpGain() as gain:
@@ -120,17 +120,17 @@ def _short(because: r.Because | None) -> str:
         case r.CPUThrottled() as cpu:
             return f"wants {cpu.wanted_milli}m CPU{_GRANTED[cpu.throttled_by].format(cpu.granted_milli)}"
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
-            return f"wants {amount(wanted, resource)} {resource}, there are {amount(limit, resource)}"
+            return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
         case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
         case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
-            return f"{pod} with priority {higher} needs its place, it has priority {priority}"
+            return f"makes room for {pod} with priority {higher}, its own is {priority}"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"
         case r.TooLittleLeft(resource=resource) as left:
             requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
-            return f"requests {requested} {resource}; {used} of {of} are taken"
+            return f"requests {requested} {resource}; {used} of {of} are already requested"
         case r.NotAdmitted(message=message):
             return message
         case r.NoPlace() as nowhere:
@@ -140,27 +140,27 @@ def _short(because: r.Because | None) -> str:
 
 
 _REFUSALS = {
-    "Insufficient": "too little {what} is left",
+    "Insufficient": "not enough {what}",
     "UntoleratedTaint": "taint {what}",
     "UnderPressure": "{what}",
     "SelectorMismatch": "label {what} differs",
     "AffinityMismatch": "its node affinity",
     "NotNamed": "its node affinity",
     "Unschedulable": "cordoned",
-    "PortTaken": "a host port is taken",
+    "PortTaken": "a host port is in use",
 }
 
 
 def _nowhere(nowhere: r.NoPlace) -> str:
-    """Return why no node takes a pod."""
+    """Return why a pod fits on no node."""
     reasons = [
         f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
         for each in nowhere.refusing
     ]
     nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
     if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
-        return "others make room for it"
-    return f"none of {nodes} takes it ({', '.join(reasons)})"
+        return "other pods make room for it"
+    return f"none of {nodes} fits ({', '.join(reasons)})"
 
 
 def _threshold(figures: r.ThresholdFigures) -> str:
@@ -182,7 +182,7 @@ def _clean_up(gain: r.CleanUpGain) -> str:
 _GRANTED = {
     r.ThrottledBy.QUOTA: ", its limit grants {}m",
     r.ThrottledBy.CONTENTION: ", its share grants {}m",
-    r.ThrottledBy.NOTHING: " and gets them again",
+    r.ThrottledBy.NOTHING: " and gets it again",
 }
 
 
@@ -203,21 +203,21 @@ def _badness(kill: r.OOMKill) -> str:
 
 
 def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
-    yield _sentence(f"{_LEVELS[kill.level]} had nothing left of its {_size(kill.limit_bytes)}")
+    yield _sentence(f"{_LEVELS[kill.level]} used up its {_size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
-        f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
-        f"{signed(kill.oom_score_adj)}: a badness of {_size(kill.points * PAGE_BYTES)}, the highest."
+        f"The kernel found a process of {entry.container or entry.pod} using {used} with oom_score_adj "
+        f"{signed(kill.oom_score_adj)}: badness {_size(kill.points * PAGE_BYTES)}, the highest."
     )
     if kill.killed_processes > 1:
         how = "as a whole" if kill.as_group else "with it"
-        yield f"{kill.killed_processes} processes died {how} and gave back {mebibytes(kill.freed_bytes)}."
+        yield f"{kill.killed_processes} processes died {how} and freed {mebibytes(kill.freed_bytes)}."
     elif kill.freed_bytes:
-        yield f"It gave back {mebibytes(kill.freed_bytes)}."
+        yield f"It freed {mebibytes(kill.freed_bytes)}."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
-        margin = "nothing" if not kill.margin_bytes else mebibytes(kill.margin_bytes)
+        margin = "a tie" if not kill.margin_bytes else f"a margin of {mebibytes(kill.margin_bytes)}"
         other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
-        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}; {margin} lay between them."
+        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}: {margin}."
     if kill.would_evict is not None:
         yield _would_evict(entry, kill.would_evict)
 
@@ -227,8 +227,8 @@ def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
     uses = f"{mebibytes(other.usage)} of {mebibytes(other.request)} requested" if other.request else "nothing requested"
     key, next_pod = other.before_next_by, other.next_pod
     before = "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
-    first = "" if other.threshold_met else "nobody; first in its order was "
-    return f"The kubelet, had it looked, would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
+    first = "" if other.threshold_met else "no pod; first in its order was "
+    return f"At that moment the kubelet would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
 
 
 # ---- the kubelet's evictions -----------------------------------------------------------------------------------------
@@ -252,15 +252,29 @@ def _decided(pressure: r.UnderPressure) -> str:
     return f"uses {used} {request}, priority {pressure.priority}"
 
 
+_LOWER = {
+    RankKey.NO_STATISTICS: "this pod has no statistics",
+    RankKey.OVER_REQUEST: "only this pod is over its request",
+    RankKey.PRIORITY: "this pod has a lower priority",
+    RankKey.EXCESS: "this pod exceeds its request by more",
+    RankKey.USAGE: "this pod uses more",
+    RankKey.QOS_CLASS: "this pod has a lower QoS class",
+    RankKey.TIER: "this pod is in a lower tier",
+    RankKey.TIER_USAGE: "this pod uses more within the tier",
+    RankKey.NAME: "this pod's name sorts first",
+    RankKey.INPUT_ORDER: "this pod came first in the input",
+}
+
+
 def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
     yield _sentence(f"The kubelet saw {_figures(pressure)}")
-    order = "that it may evict" if pressure.spared else "in the kubelet's order"
+    order = "that the kubelet may evict" if pressure.spared else "in the kubelet's order"
     yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
     if pressure.spared:
-        yield f"Before it stood {', '.join(pressure.spared)}, which must not be evicted."
+        yield f"Ranked before it, but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
-        yield f"Next would have been {pressure.next_pod}; what put it behind was: {pressure.before_next_by}."
-    yield f"It was given {pressure.grace_period_seconds} s to end."
+        yield f"{pressure.next_pod} was next; it ranked lower because {_LOWER[pressure.before_next_by]}."
+    yield f"Its grace period was {pressure.grace_period_seconds} s."
 
 
 def _storage(excess: r.LocalStorageExceeded) -> str:
@@ -269,7 +283,7 @@ def _storage(excess: r.LocalStorageExceeded) -> str:
 
 
 def verb(entry: Entry) -> str:
-    """Return what was done to a victim and by whom."""
+    """Return what happened to a victim and who did it."""
     if entry.kind is Kind.OOM_KILLED:
         return "killed by the kernel"
     return "evicted on request" if entry.by is By.USER else "evicted by the kubelet"
@@ -281,7 +295,7 @@ def signed(value: int) -> str:
 
 
 def _size(size_bytes: int) -> str:
-    """Return a badness: of tens of gibibytes nobody reads the mebibytes."""
+    """Return a badness; from 10Gi on without mebibytes."""
     size = abs(size_bytes)
     text = mebibytes(size) if size < 10 << 30 or size % (1 << 30) == 0 else f"{size / (1 << 30):.1f}Gi"
     return text if size_bytes >= 0 else f"−{text}"

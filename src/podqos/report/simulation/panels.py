@@ -1,4 +1,4 @@
-"""The panels of a still picture: memory by pod, what was left, CPU and disks where they matter, who ran when."""
+"""The panels of a still picture: memory by pod, memory left, CPU and disks where they matter, when pods ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Draw = Callable[[Plot, float], Iterator[str]]
 
 
 class Panel(Struct, frozen=True):
-    """A part of the picture; ``draw`` is told where its top is."""
+    """A part of the picture; ``draw`` gets the position of its top."""
 
     title: str
     note: str
@@ -70,7 +70,7 @@ def panels(plot: Plot) -> Iterator[Panel]:
 
 
 def _memory_height(plot: Plot) -> int:
-    """Return how much room memory is worth: less where most of it is never used."""
+    """Return the height of the memory panel: less if most memory is never used."""
     return 300 if 2 * min(plot.node.available_bytes, default=0) < plot.node.memory_bytes else 160
 
 
@@ -88,7 +88,7 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
         sum(each or 0 for each in at) for at in zip(*(series.inactive_file_bytes for series in node.pods), strict=True)
     ]
     if any(cache):
-        layers.append(_Layer("page cache out of use", _CACHE, cache))
+        layers.append(_Layer("inactive page cache", _CACHE, cache))
     yield from _stack(plot, y, layers)
     yield from _active_cache(plot, y)
     for threshold in _thresholds(plot, _MEMORY):
@@ -98,7 +98,7 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
 
 
 def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
-    """Yield a veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back."""
+    """Yield a veil over the page cache of each pod: the kubelet counts it, but the kernel can reclaim it."""
     node = plot.node
     base = list(node.system_bytes)
     for series in node.pods:
@@ -178,7 +178,7 @@ def _round_step(rough: float) -> int:
     return next(int(power * each) for each in (1, 2, 5, 10) if power * each >= rough or each == 10)
 
 
-# ---- who ran when ----------------------------------------------------------------------------------------------------
+# ---- when pods ran ---------------------------------------------------------------------------------------------------
 
 
 def _conditions(plot: Plot, top: float) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""From a run and the recording of its nodes to the value that is shown."""
+"""Turn a run and the recordings of its nodes into the value that is shown."""
 
 from __future__ import annotations
 

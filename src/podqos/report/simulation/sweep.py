@@ -1,4 +1,4 @@
-"""``podqos sweep``: what many runs say together, as text."""
+"""``podqos sweep``: the results of many runs, as text and CSV."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _BAR = 20
 
 
 def table(report: Sweep, style: Style) -> list[str]:
-    """Return who acts first, and how each workload fares, under each choice of values."""
-    lines = [style.strong("Who acts first, and whom it takes first")]
-    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST TO GO")
+    """Return who acts first and how each workload fares, for each combination of values."""
+    lines = [style.strong("Who acts first, and the first victim")]
+    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST VICTIM")
     lines += columns(headers, [_first_row(each) for each in report.combinations], style, "  ")
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
@@ -30,7 +30,7 @@ def table(report: Sweep, style: Style) -> list[str]:
 
 
 def csv_table(report: Sweep) -> Table:
-    """Return headings, and a row per choice of values and workload; the values come first."""
+    """Return headings, and a row per combination of values and workload; the values come first."""
     kept = {
         "oom_kills": ("mean",),
         "evictions": ("mean",),
@@ -58,7 +58,7 @@ def _first_row(each: Combination) -> tuple[str, ...]:
         _percent(each.kubelet_first),
         _range(each.oom_kills),
         _range(each.evictions),
-        victims or "nobody",
+        victims or "none",
     )
 
 
@@ -69,7 +69,7 @@ def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
 
 
 def _workloads(combinations: Sequence[Combination]) -> list[str]:
-    """Return the workloads to show: those that were touched at all, worst first."""
+    """Return the workloads to show: those affected at all, worst first."""
     worst: dict[str, float] = {}
     for each in combinations:
         for found in each.workloads:

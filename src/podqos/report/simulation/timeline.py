@@ -1,7 +1,7 @@
-"""A run for the terminal: what happened when, how much memory was left, who was killed by whom and why; then the sum.
+"""A run for the terminal: what happened when, how much memory was left, what was killed and why; then the totals.
 
-Each function takes the documented value and returns lines. What repeats itself (pods that start together, containers
-that are short of CPU at the same time, a pod that is evicted again and again) is one line.
+Each function takes the documented value and returns lines. What repeats (pods that start together, containers short of
+CPU at the same time, a pod evicted repeatedly) is one line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
 from podqos.sim.summary import RunSummary, WorkloadSummary
-from podqos.wording import mebibytes
+from podqos.wording import counted, mebibytes
 
 _BAR_COLUMNS = 16
 _MOST_LINES = 400
@@ -116,7 +116,7 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
 
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
-    """Yield what happened at one time; each is a line with those that explain it."""
+    """Yield what happened at one time: lines, each with those that explain it."""
     for kind, alike in groupby(events, key=lambda event: event.kind):
         each = list(alike)
         if kind in _KILLS:
@@ -200,28 +200,28 @@ def ending(view: RunView, style: Style) -> list[str]:
         )
         for row in summary.workloads
     ]
-    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNTOUCHED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNAFFECTED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
     return [*lines, "", *columns(headers, rows, style)]
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:
     for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
         when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
-        yield f"evicted again and again: {each.pod} {each.times:,} times, {when}"
+        yield f"evicted repeatedly: {each.pod} {each.times:,} times, {when}"
     more = len(summary.repeated_evictions) - _REPEATED_SHOWN
     if more > 0:
-        yield f"evicted again and again: {_many(more, 'more pod')}"
+        yield f"evicted repeatedly: {_many(more, 'more pod')}"
 
 
 def headline(summary: RunSummary) -> str:
     """Return the outcome in one sentence."""
     killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
     evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"
-    return f"{killed}, {evicted}; {summary.untouched:,} of {_many(summary.pods, 'pod')} came through untouched."
+    return f"{killed}, {evicted}; {summary.untouched:,} of {counted(summary.pods, 'pod')} were unaffected."
 
 
 def _many(count: int, what: str) -> str:
-    return "nobody" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"no {what}s" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _some(count: int) -> str:

@@ -1,11 +1,11 @@
-"""What ``podqos simulate`` says of a run, as a value: the documented JSON shape, which the page reads too.
+"""The output of ``podqos simulate`` as a value: the documented JSON shape, which the page reads too.
 
 Everything else that shows a run (terminal, SVG, HTML) is a rendering of this value and decides nothing. ``reading``
 makes it. The shape is stable: fields are added, never renamed or removed; ``docs/schema/simulate.json`` follows these
 classes, and the viewer's types follow that.
 
 Series are columns: the numbers of a series belong to the times of its node, one each. Between two times everything is
-linear; where something happens at once, a time stands twice. A pod has ``None`` where it does not run.
+linear; a step has its time twice. A pod has ``None`` where it does not run.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Kill(Struct, frozen=True, rename="camel"):
     """Its place among those the kubelet may evict: for an eviction in the order of the signal that ran short, for a
     kill by the kernel in that of memory. None where no order was made, as for a limit of the pod's own."""
     would_evict: str | None
-    """For a kill by the kernel: whom the kubelet would have evicted had it looked."""
+    """For a kill by the kernel: the pod the kubelet would have evicted at that moment."""
     savings: tuple[Saving, ...]
 
 
@@ -122,7 +122,7 @@ class EventView(Struct, frozen=True, rename="camel"):
     container: str | None
     text: str
     first_pod: str | None = None
-    """The pod in whose place this one was made, by however many others between them."""
+    """The first of the pods that this one replaces, directly or through others."""
 
 
 class RunView(Struct, frozen=True, rename="camel"):
@@ -138,7 +138,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     pods: tuple[PodView, ...]
     """Of the nodes shown."""
     nodes: tuple[NodeView, ...]
-    """Those in focus: all of a few, of many those where most was killed."""
+    """Those shown: all if they are few, otherwise those with the most kills."""
     kills: tuple[Kill, ...]
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]

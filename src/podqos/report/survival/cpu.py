@@ -1,4 +1,4 @@
-"""``podqos cpu`` for people and as CSV: what every pod gets when all burst at once."""
+"""``podqos cpu`` for people and as CSV: what each pod gets when all burst at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def table(report: CpuReport, style: Style) -> list[str]:
             _cores(pod.wanted_milli),
             _cores(pod.granted_milli),
             f"−{pod.denied_percent:.0f} %" if pod.denied_percent >= 0.5 else "all",
-            {CpuBound.CONTENTION: "shared out", CpuBound.QUOTA: "its own limit", None: ""}[pod.bound],
+            {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}[pod.bound],
         )
         for pod in report.pods
     ]
     headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "OF THAT", "BECAUSE")
     total = (
-        f"All together want {_cores(report.wanted_milli)} cores, {report.cores} are there, "
-        f"{_cores(report.granted_milli)} are used. Nobody is killed for CPU."
+        f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores} are available, "
+        f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."
     )
     return [*columns(headers, rows, style), "", total]
 

@@ -1,8 +1,4 @@
-"""What ``podqos drift`` says, as a value: the documented JSON shape, from which all other outputs follow.
-
-The comparison itself comes from ``survival.drift``; here it is gathered and worded. The shape is stable: fields are
-added, never renamed or removed, and ``docs/schema/drift.json`` is made from it.
-"""
+"""Words for what ``survival.drift`` finds: changed fields, and workloads that changed places in a kill order."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from podqos.survival.drift import Order, Overtaking, WorkloadDrift
 
 
 def worded(drift: WorkloadDrift) -> WorkloadDrift:
-    """Return what became of a workload with its changes and turns in words."""
+    """Return a workload's drift with its changes and moves in words."""
     return replace(
         drift,
         differences=tuple(replace(each, text=difference_words(each)) for each in drift.differences),
@@ -25,7 +21,7 @@ def worded(drift: WorkloadDrift) -> WorkloadDrift:
 
 
 def worded_moves(moves: Iterable[Overtaking], workload: str) -> tuple[Overtaking, ...]:
-    """Return turns with their words, from the side of one of the two."""
+    """Return moves with their words, from the side of one of the two."""
     return tuple(replace(move, text=overtaking_words(move, workload)) for move in moves)
 
 
@@ -39,7 +35,7 @@ def difference_words(difference: Difference) -> str:
         case DifferenceKind.CONTAINER_REMOVED:
             return f"container {where} was removed"
         case DifferenceKind.POD_RESOURCES:
-            return "resources of the pod as a whole were " + ("added" if difference.after else "removed")
+            return "pod-level resources were " + ("added" if difference.after else "removed")
         case DifferenceKind.PRIORITY:
             return f"priority {difference.before} → {difference.after}"
         case _:
@@ -50,7 +46,7 @@ _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}
 
 
 def overtaking_words(move: Overtaking, workload: str) -> str:
-    """Return a turn in words, from the side of one of the two, and whose change it comes from."""
+    """Return a move in words, from the side of one of the two, and which of them changed."""
     reason = f"never evicted: {move.spared}" if move.spared is not None else str(move.key)
     if workload == move.goes_first:
         said = f"now {_VERBS[move.order]} before {move.outlives} ({reason})"
@@ -59,5 +55,5 @@ def overtaking_words(move: Overtaking, workload: str) -> str:
         said = f"{move.goes_first} is now {_VERBS[move.order]} before it ({reason})"
         own, other, who = move.other_changed, move.first_changed, move.goes_first
     if own:
-        return f"{said}; both were changed" if other else said
-    return f"{said}; only {who} was changed"
+        return f"{said}; both changed" if other else said
+    return f"{said}; only {who} changed"

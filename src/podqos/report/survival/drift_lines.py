@@ -11,12 +11,12 @@ from podqos.wording import mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
-# Turns of one workload that are told one by one.
+# Moves of one workload that are listed.
 _TOLD = 10
 
 
 def table(report: DriftReport, style: Style) -> list[str]:
-    """Return what changed, and what it rests on."""
+    """Return what changed, and the basis of the comparison."""
     changed = report.changed
     if not changed:
         return [
@@ -34,17 +34,17 @@ def table(report: DriftReport, style: Style) -> list[str]:
 def summary(report: DriftReport) -> str:
     """Return how many of what, in a sentence."""
     counts = Counter(each.status for each in report.workloads)
-    names = {DriftStatus.AHEAD: "moved ahead in a kill order", DriftStatus.BACK: "moved back"}
+    names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
-    verdict = f"{failing} to look at" if failing else "Nobody is worse off"
-    hint = f" {shifted} of them did not change; --allow-shifted accepts such." if shifted else ""
+    verdict = f"{failing} to look at" if failing else "No workload is worse off"
+    hint = f" {shifted} of them did not change; --allow-shifted accepts those." if shifted else ""
     return f"{verdict}: {', '.join(parts)}.{hint}"
 
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:
-    """Return those that changed or moved ahead; who was only overtaken is told of there."""
+    """Return those that changed or got worse; their reasons also name the workloads that got better."""
     return [each for each in report.changed if each.differences or each.moved_ahead]
 
 
@@ -54,12 +54,12 @@ def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
     for moves in (workload.moved_ahead, workload.moved_back):
         yield from (move.text for move in moves[:_TOLD])
         if len(moves) > _TOLD:
-            yield f"… and {len(moves) - _TOLD} more such turns"
+            yield f"… and {len(moves) - _TOLD} more"
 
 
 def basis(report: DriftReport) -> str:
-    """Return what the comparison rests on."""
-    usage = f"usage from {report.usage}" if report.usage else "no usage given: the older requests stand in for it"
+    """Return the basis of the comparison."""
+    usage = f"usage from {report.usage}" if report.usage else "no usage given, assumed to equal the older requests"
     injected = f"; injected: {', '.join(report.injectors)}" if report.injectors else ""
     return f"A node of {mebibytes(report.node_memory_bytes)}; {usage}{injected}."
 
@@ -75,9 +75,14 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
 
 
 def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
-    status = style.alarm(workload.status) if workload.fails else str(workload.status)
+    status = style.alarm(status_word(workload)) if workload.fails else status_word(workload)
     classes = (each and style.qos_class(each.qos_class) for each in (workload.before, workload.after))
     return workload.workload, status, change(*classes), *figures(workload)
+
+
+def status_word(workload: WorkloadDrift) -> str:
+    """Return what became of a workload, in a word."""
+    return {DriftStatus.AHEAD: "worse", DriftStatus.BACK: "better"}.get(workload.status, str(workload.status))
 
 
 def figures(workload: WorkloadDrift) -> Iterator[str]:

@@ -1,14 +1,14 @@
 """``podqos drift`` as Markdown for a comment on a pull request.
 
 GitHub cuts comments at 65,536 characters, so this stays well below and says how much it left out. Everything that
-comes from manifests stands in code spans: there nobody is mentioned and nothing is markup.
+comes from manifests is in code spans, where nothing is a mention or markup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.report.survival.drift_lines import basis, change, figures, movers, reasons_of, summary
+from podqos.report.survival.drift_lines import basis, change, figures, movers, reasons_of, status_word, summary
 from podqos.survival.drift import DriftReport, WorkloadDrift
 
 MOST_CHARACTERS = 65_536
@@ -45,7 +45,7 @@ def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
 
 
 def _row(workload: WorkloadDrift) -> str:
-    status = f"**{workload.status}**" if workload.fails else str(workload.status)
+    status = f"**{status_word(workload)}**" if workload.fails else status_word(workload)
     classes = (each and each.qos_class for each in (workload.before, workload.after))
     score, *places = figures(workload)
     return f"| {' | '.join((_code(workload.workload), status, change(*classes), _code(score), *places))} |"
@@ -57,7 +57,7 @@ def _details(workload: WorkloadDrift) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text in which nothing means anything."""
+    """Return a text in which nothing is markup."""
     clean = " ".join(text.replace("`", "'").replace("|", "¦").split())
     return f"`{clean[:500]}`"
 

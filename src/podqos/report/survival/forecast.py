@@ -1,8 +1,4 @@
-"""``podqos forecast``: who acts first, how likely, and who dies in each case, as a documented value and as text.
-
-The value is stable: fields are added, never renamed or removed; ``docs/schema/forecast.json`` is made from this class
-and those of ``survival.forecast``.
-"""
+"""``podqos forecast`` as text and CSV: who acts first, how likely that is, and which pod dies in each case."""
 
 from __future__ import annotations
 
@@ -82,7 +78,7 @@ def csv_table(report: ForecastReport) -> Table:
 
 
 def _outcome_text(outcome: ForecastOutcome) -> str:
-    after = "and the growth goes on" if not outcome.ends_growth else "which ends it"
+    after = "and the growth continues" if not outcome.ends_growth else "which stops the growth"
     when = f"{_span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
     if outcome.by is By.KUBELET:
         return f"the kubelet evicts {outcome.pod} for {outcome.signal} ({outcome.threshold_type}) {when}"
@@ -95,14 +91,14 @@ def _needed_text(needed: Needed) -> str:
     threshold = amount(needed.eviction_hard_bytes, MEMORY)
     text = f"To be first {chance} of the time the kubelet needs evictionHard memory.available<{threshold}"
     if not needed.attainable:
-        text += ": more than is available now, so nothing this fast can be caught by looking"
+        text += ": more than is available now, so the kubelet cannot catch growth this fast"
     if needed.soft_threshold_bytes is not None:
         soft, grace = amount(needed.soft_threshold_bytes, MEMORY), needed.soft_grace_seconds
         text += (
             f"; the soft threshold of {soft} is too late even without a grace period"
             if grace is None
             else f"; the soft threshold of {soft} may have a grace period of up to {duration(grace)}, and "
-            f"systemReserved has to hold {soft} for it"
+            f"systemReserved has to cover {soft} for it"
         )
     return f"{text}."
 
@@ -124,7 +120,7 @@ def _race_text(growth: Forecast) -> str:
         f"{each.signal} ({each.type}) is below {amount(each.amount, MEMORY)} after {_time(each.crossed_after_seconds)}"
         for each in growth.thresholds
     ]
-    return f"{text}; {'; '.join(crossed) or 'no threshold watches memory'}."
+    return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
 
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:

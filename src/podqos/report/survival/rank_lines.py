@@ -1,4 +1,4 @@
-"""``podqos rank`` for people: the two orders one below the other, and where they disagree.
+"""``podqos rank`` as text and CSV: the two orders one below the other, and where they disagree.
 
 Each function takes the documented value and returns lines.
 """

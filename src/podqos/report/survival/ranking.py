@@ -1,8 +1,4 @@
-"""What ``podqos rank`` says of a node, as a value: the documented JSON shape, from which all other outputs follow.
-
-The orders themselves come from ``survival``; here they are only gathered and worded. The shape is stable: fields are
-added, never renamed or removed, and ``docs/schema/rank.json`` is made from it.
-"""
+"""Put both orders of a node together for ``podqos rank``, with the reason for each place in words."""
 
 from __future__ import annotations
 
@@ -79,7 +75,7 @@ _TIERS = {
 
 
 _EVICTED_FIRST: Mapping[RankKey | None, str] = {
-    RankKey.NO_STATISTICS: "the kubelet has no statistics of it",
+    RankKey.NO_STATISTICS: "the kubelet has no statistics for it",
     RankKey.OVER_REQUEST: "over its request, the next is not",
     RankKey.TIER_USAGE: "further over its request, in proportion",
     RankKey.NAME: "equal but for the name",

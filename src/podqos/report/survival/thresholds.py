@@ -42,7 +42,7 @@ class SoftCoverageReport(Struct, frozen=True, rename="camel"):
 
 
 class WarningReport(Struct, frozen=True):
-    """Something that looks wrong."""
+    """A setting that looks wrong."""
 
     kind: str
     signal: Signal
@@ -75,7 +75,7 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was not stated."""
 
 
 def thresholds_report(
@@ -171,9 +171,9 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     return [
         *lines,
         "",
-        f"{style.strong('Transition')}  pressure is reported until {transition} after it has ended",
+        f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
         f"{style.strong('Pod grace')}   {_grace(report)}",
-        f"{style.strong('Scheduling')}  MemoryPressure keeps BestEffort pods away, Disk- and PIDPressure all",
+        f"{style.strong('Scheduling')}  MemoryPressure repels BestEffort pods, Disk- and PIDPressure all",
     ]
 
 
@@ -194,7 +194,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
 
 
 def _warning_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    lines = [style.strong("What is wrong")] if report.warnings else ["Nothing looks wrong."]
+    lines = [style.strong("Warnings")] if report.warnings else ["No warnings."]
     for warning in report.warnings:
         lines += wrapped(f"{warning.signal}: {warning.text}", style, "  ")
     return lines
@@ -252,8 +252,8 @@ def csv_rows(report: ThresholdsReport) -> Table:
 
 
 _STEPS = {
-    Actor.KSWAPD: "the kernel begins to take page cache back",
-    Actor.OOM_KILLER: "the kernel kills, if nothing is left to take back",
+    Actor.KSWAPD: "the kernel starts to reclaim page cache",
+    Actor.OOM_KILLER: "the kernel kills if nothing is left to reclaim",
     Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next look, within {interval} s",
     Actor.SOFT_THRESHOLD: "soft threshold: reports pressure, evicts after {}",
 }
@@ -265,22 +265,22 @@ def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> 
 
 
 _WARNINGS = {
-    WarningKind.SOFT_AFTER_HARD: "the soft threshold ({soft}) is not met before the hard one ({hard}) and never acts",
+    WarningKind.SOFT_AFTER_HARD: "the hard threshold ({hard}) is met before the soft one ({soft}), which never acts",
     WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
     WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
-    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and takes the threshold of nodefs or imagefs",
-    WarningKind.NEVER_MET: "nothing is ever less than this share",
+    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and uses the threshold of nodefs or imagefs",
+    WarningKind.NEVER_MET: "this threshold can never be met",
     WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only the kernel acts (naming any hard "
     "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
-    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: pressure goes "
-    "unseen until swap is full",
+    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
+    "no pressure until swap is full",
 }
 
 
 def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    text = f"{threshold.value} is too late: the kernel keeps {kept} of this machine free and kills before that"
+    text = f"{threshold.value} is too low: the kernel keeps {kept} of this machine free and kills before that"
     return WarningReport("TooLate", threshold.signal, text)
 
 

@@ -1,4 +1,4 @@
-"""What is said about the settings of a kubelet that podqos ignores: one line, wherever they were given."""
+"""The kubelet settings that podqos ignores, in one line."""
 
 from __future__ import annotations
 

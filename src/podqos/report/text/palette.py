@@ -1,6 +1,6 @@
 """The colours of pictures: a hue per class, a shade per pod.
 
-Blue, orange and magenta are told apart by colour-blind eyes, too; shades of one class alternate in lightness so that
+Blue, orange and magenta work for colour-blind readers too; shades of one class alternate in lightness so that
 neighbours differ.
 """
 
