@@ -70,7 +70,7 @@ def visit(browser, race):
 
 def test_it_tells_the_outcome_and_marks_every_kill(visit):
     headline = visit.page.locator(".headline").inner_text()
-    assert headline == "The kernel killed 2 containers, the kubelet evicted nobody; 7 of 9 pods came through untouched."
+    assert headline == "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected."
     assert visit.page.locator(".marks .mark").count() == 2
     assert visit.page.title() == "race – podqos"
 
