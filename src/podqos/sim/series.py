@@ -82,7 +82,7 @@ class KernelRank(Struct, frozen=True, rename="camel"):
 
 
 class OrdersView(Struct, frozen=True, rename="camel"):
-    """Whom kubelet and kernel would have taken at a moment, first to last."""
+    """The order in which kubelet and kernel would have taken pods at a moment."""
 
     time_us: int
     available_bytes: int

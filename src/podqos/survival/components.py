@@ -17,17 +17,17 @@ _SET_BY = {
 
 
 class ComponentReport(Struct, frozen=True, rename="camel"):
-    """One of them."""
+    """A process of the node itself."""
 
     name: str
     oom_score_adj: int
     oom_score_idle: int
-    """What ``/proc/PID/oom_score`` shows on that node while it uses next to nothing."""
+    """What ``/proc/PID/oom_score`` shows on that node while it is idle."""
     set_by: str
 
 
 def components(kubelet_oom_score_adj: int, machine_bytes: int) -> tuple[ComponentReport, ...]:
-    """Return them on a machine with so much RAM and swap."""
+    """Return them for a machine with this much RAM and swap."""
     return tuple(
         ComponentReport(each.component, each.value, idle_score(each.value, machine_bytes), _SET_BY[each.component])
         for each in component_scores(kubelet_oom_score_adj)
@@ -35,7 +35,7 @@ def components(kubelet_oom_score_adj: int, machine_bytes: int) -> tuple[Componen
 
 
 def idle_score(oom_score_adj: int, machine_bytes: int) -> int:
-    """Return what ``/proc/PID/oom_score`` shows for a process that uses next to nothing."""
+    """Return what ``/proc/PID/oom_score`` shows for an idle process."""
     total_pages = machine_bytes // PAGE_BYTES
     idle = Process(pid=2, cgroup="/", rss_pages=0, oom_score_adj=oom_score_adj)
     return shown_oom_score(badness(idle, total_pages), total_pages)

@@ -66,7 +66,7 @@ class CpuReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CPUBurst"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 class PodDivision(Struct, frozen=True, gc=False):

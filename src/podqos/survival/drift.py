@@ -181,16 +181,16 @@ class DriftReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Drift"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was assumed because it was not stated."""
 
     @property
     def fails(self) -> bool:
-        """Whether somebody is worse off."""
+        """Whether a workload is worse off."""
         return any(workload.fails for workload in self.workloads)
 
     @property
     def changed(self) -> tuple[WorkloadDrift, ...]:
-        """Those there is something to say about, the worst first."""
+        """The workloads that changed in any way, worst first."""
         shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
         order = {status: place for place, status in enumerate(_WORST_FIRST)}
         return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))

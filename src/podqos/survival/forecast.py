@@ -145,7 +145,7 @@ class ForecastReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Forecast"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):

@@ -94,13 +94,13 @@ class RankReport(Struct, frozen=True, rename="camel"):
     kill_order: tuple[KillPlace, ...]
     disagreements: tuple[Disagreement, ...]
     reversed_pairs: int
-    """How many pairs of pods stand the other way round, neighbours or not; 0 if the orders agree."""
+    """How many pairs of pods the two orders rank differently, neighbours or not; 0 if they agree."""
     components: tuple[ComponentReport, ...]
     """The processes of the node itself, which are in neither order."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "SurvivalOrders"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:

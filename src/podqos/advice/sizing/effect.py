@@ -69,7 +69,7 @@ class AdviceReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Advice"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 class Advised(Struct, frozen=True):

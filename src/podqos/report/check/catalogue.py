@@ -27,7 +27,7 @@ class CheckDescription(Struct, frozen=True):
     bad: str
     """A manifest that has the finding."""
     good: str
-    """The same without it."""
+    """The same manifest without the finding."""
     references: tuple[str, ...]
 
 

@@ -7,7 +7,7 @@ from podqos.model.pod import QOSClass
 
 
 def consequence(finding: Finding) -> str:
-    """Return what follows for survival."""
+    """Return the consequence in a sentence."""
     found = finding.consequence
     if found.effect is Effect.NODE:
         return _of_a_node(found)

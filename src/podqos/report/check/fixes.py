@@ -32,7 +32,7 @@ _REASONS = {
 
 
 def reason_words(why: CannotEdit) -> str:
-    """Return why a text was left as it is."""
+    """Return why a file was not changed."""
     text = _REASONS[why.reason].replace("{name}", why.name)
     if why.reason is Reason.NOT_AS_MEANT and why.name:
         text = f"{text}: {why.name}"

@@ -80,7 +80,7 @@ def html(report: CheckReport, good: GoodExample) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Return a text of the input as a page can show it."""
+    """Escape a text of the input for the page."""
     return escape_markup(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 

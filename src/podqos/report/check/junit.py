@@ -19,7 +19,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(report: CheckReport, checked: Sequence[CheckedObject]) -> str:
-    """Return the document; ``checked`` is everything that was looked at."""
+    """Return the document; ``checked`` are all objects that were checked."""
     found: dict[tuple[str, str], dict[str, list[FindingReport]]] = {}
     for item in report.items:
         found.setdefault((item.source, item.subject), {}).setdefault(item.check, []).append(item)

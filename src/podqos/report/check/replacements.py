@@ -18,7 +18,7 @@ class Replacement(Struct, frozen=True):
 
 
 def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
-    """Return what makes one text of the other, as whole lines, from the top."""
+    """Return the replacements that turn one text into the other, as whole lines, from the top."""
     old, new = text_lines(before), text_lines(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
@@ -35,7 +35,7 @@ def text_lines(data: bytes) -> list[str]:
 
 
 def _start(lines: list[str], index: int) -> Position:
-    """Return where a line begins; behind the last one, where the text ends."""
+    """Return where a line begins; after the last one, where the text ends."""
     if index == len(lines) and lines and not lines[-1].endswith("\n"):
         return len(lines), len(lines[-1]) + 1
     return index + 1, 1

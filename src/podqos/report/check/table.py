@@ -1,4 +1,4 @@
-"""``podqos check`` for people: findings by file, with line and column, why, what follows, and what to write."""
+"""``podqos check`` as text: findings by file, with line and column, reason, consequence and fix."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _shown(text: str) -> str:
 
 
 def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
-    """Yield how much there is, and where more is said."""
+    """Yield the counts, and how to get more."""
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
     if summary.findings:
@@ -67,7 +67,7 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
 
 
 def left_out(summary: CheckSummary) -> Iterator[str]:
-    """Yield what is not among the findings, and why."""
+    """Yield what was left out of the findings, and why."""
     if summary.suppressed:
         yield f"{summary.suppressed} suppressed by annotation or configuration (--show-suppressed shows them)"
     if summary.in_baseline:

@@ -50,7 +50,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """The object as people call it."""
+        """Kind and name of the object."""
         key = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {key}"
 

@@ -36,12 +36,12 @@ class FlagExplanation(Struct, frozen=True):
 
 
 class ContainerExplanation(ContainerAmounts, frozen=True, rename="camel"):
-    """One container: what it asks for and what that makes it."""
+    """One container: what it requests and what follows from that."""
 
     qos_class_per_resource: dict[str, QOSClass]
     oom_score_adj: int
     oom_score_idle: int
-    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that uses next to nothing."""
+    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that is idle."""
     oom_rule: str
     oom_reason: str
     run_flags: tuple[FlagExplanation, ...]
@@ -92,13 +92,13 @@ class Explanation(Struct, frozen=True, rename="camel"):
     policy_changes: tuple[ChangeReport, ...]
     """What policies of the input wrote into the pod."""
     refusal: str | None
-    """The API server's answer where policies of the input do not let the pod in; shown is how far it got."""
+    """The API server's answer if policies of the input refuse the pod; the rest shows how far it got."""
     notes: tuple[str, ...]
-    """What else there is to say: the class as written, what was assumed, which policies were not applied."""
+    """Other remarks: the class as written, what was assumed, which policies were not applied."""
 
 
 class NodeExplanation(Struct, frozen=True):
-    """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
+    """What the pods share: the cgroups above them, and the node's own processes."""
 
     pods: int
     """How many pods count, all assumed to be on one node: one replica of each workload, none that has ended."""
@@ -131,7 +131,7 @@ def explain_pod(
     *,
     taken_for: str = "",
 ) -> Explanation:
-    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none."""
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
@@ -181,7 +181,7 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
 
 
 def _why_not_as_written(stored: Stored) -> str:
-    """Return what made the class another, step by step: policies, or else defaulting alone."""
+    """Return what changed the class, step by step: policies, or defaulting alone."""
     if not stored.drift:
         return "the API server copies limits to missing requests"
     from podqos.report.admission.words import why_drift

@@ -1,4 +1,4 @@
-"""``podqos explain`` for people: a block of text per pod, one line per pod, or one line per container.
+"""``podqos explain`` as text: a block of text per pod, one line per pod, or one line per container.
 
 Each function takes explanations (the documented value) and a style, and returns lines. The machine formats are the
 value itself and need no code here.
@@ -18,7 +18,7 @@ _LABEL = 8  # columns of a label, such as "why", within a block
 
 
 def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
-    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with what became of it."""
+    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with its outcome."""
     lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
     lines += _labelled("why", [item.reason], style)
     lines += _labelled("stored", _stored_lines(item), style)
@@ -77,7 +77,7 @@ def wide(items: Sequence[Explanation], style: Style) -> list[str]:
 
 
 def title(item: Explanation) -> str:
-    """Return the name by which a person knows the object."""
+    """Return kind, name and replicas of the object."""
     count = f" × {item.replicas}" if item.replicas is not None and item.replicas != 1 else ""
     return f"{item.kind} {item.namespace}/{item.name}{count}"
 

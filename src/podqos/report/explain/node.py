@@ -15,7 +15,7 @@ from podqos.wording import mebibytes
 
 
 def explain_node(pods: PodSet, settings: ExplainSettings) -> NodeExplanation:
-    """Render what follows for the node into the documented shape."""
+    """Return what the pods mean for the node, in the documented shape."""
     return NodeExplanation(
         pods=pods.pods,
         assumption=_assumption(pods, settings),

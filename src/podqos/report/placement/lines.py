@@ -140,7 +140,7 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
 
 
 def _by_words(group: PendingReport) -> list[str]:
-    """Return the reasons, nodes with the same ones together."""
+    """Return the reasons, grouped by nodes with the same ones."""
     nodes: dict[str, list[str]] = {}
     for refusal in group.nodes:
         nodes.setdefault("; ".join(map(reason_words, refusal.reasons)), []).append(refusal.node)

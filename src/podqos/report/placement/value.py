@@ -1,7 +1,7 @@
 """The output of ``podqos place`` as a value: the documented JSON shape, from which all other outputs follow.
 
-The decisions come from ``placement``; here they are only gathered. The shape is stable: fields are added, never renamed
-or removed, and ``docs/schema/place.json`` is made from these classes.
+The decisions come from ``placement``; this module only collects them. The shape is stable: fields are added, never
+renamed or removed, and ``docs/schema/place.json`` is made from these classes.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ class OvercommitReport(Struct, frozen=True, rename="camel"):
     exceeds_budget: bool
     pods_without_limit: int
     largest_beyond_request: dict[str, str] = {}
-    """Where the budget is exceeded: the pods that may go furthest beyond what they request, and by how much."""
+    """Where the budget is exceeded: the pods whose limits exceed their requests most, and by how much."""
 
 
 class NodeReport(Struct, frozen=True, rename="camel"):
-    """One node as it ends up."""
+    """One node with all its pods."""
 
     name: str
     pods: int
@@ -123,7 +123,7 @@ def report(
     config: KubeletConfiguration | None = None,
     assumptions: tuple[Assumption, ...] = (),
 ) -> PlacementReport:
-    """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
+    """Collect the results. ``workloads`` names the workload of every pod by the pod's key."""
     profile = placement.cluster.profile
     return PlacementReport(
         nodes=tuple(
@@ -140,7 +140,7 @@ def report(
 
 
 def amount_text(resource: str, count: int) -> str:
-    """Return what the scheduler counts as the amount that people write."""
+    """Return an amount in the scheduler's unit as manifests write it."""
     if resource == CPU:
         return str(Quantity.of_milli(count))
     return str(Quantity.of_units(count, "BinarySI" if resource == MEMORY else "DecimalSI"))

@@ -17,7 +17,7 @@ from podqos.wording import mebibytes
 
 
 def saving(counterfactual: Counterfactual, by: By) -> Saving:
-    """Word a change and what would have followed from it."""
+    """Word a change and its effect."""
     return Saving(
         _change(counterfactual), _effect(counterfactual, by), counterfactual.saves, tuple(edits(counterfactual.edits))
     )

@@ -290,7 +290,7 @@ def verb(entry: Entry) -> str:
 
 
 def signed(value: int) -> str:
-    """Return a number with the minus that people write."""
+    """Return a number with a typographic minus."""
     return str(value) if value >= 0 else f"−{-value}"
 
 

@@ -45,7 +45,7 @@ class _Layer(Struct, frozen=True):
 
 
 def panels(plot: Plot) -> Iterator[Panel]:
-    """Yield what there is to see, from the top."""
+    """Yield the panels, from the top."""
     node = plot.node
     stacked = f"working sets, stacked; the node has {mebibytes(node.memory_bytes)}"
     yield Panel("Memory by pod", stacked, _memory_height(plot), _memory)
@@ -250,7 +250,7 @@ def _colour(threshold: ThresholdLine) -> str:
 
 
 def _marks(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
-    """Yield thresholds with their words: of a soft one above the line, of a hard one below where there is room."""
+    """Yield thresholds with labels: above the line for a soft one, below for a hard one if there is room."""
     for threshold in thresholds:
         at, colour = y(threshold.amount), _colour(threshold)
         words = f"{'hard' if threshold.hard else 'soft'}: {threshold.statement}"
@@ -272,7 +272,7 @@ def _curve(plot: Plot, y: Scale, values: Sequence[int], colour: str, *, dash: st
 
 
 def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """Yield the points of a series, closer where it is steep: on a logarithmic scale that is no straight line."""
+    """Yield the points of a series, closer where it is steep, because a logarithmic scale bends lines."""
     times, indices = plot.node.times_us, plot.indices
     for index, following in zip(indices, [*indices[1:], indices[-1]], strict=True):
         time_us, value = times[index], values[index]
@@ -283,7 +283,7 @@ def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
 
 
 def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
-    """Yield bands on top of each other, and then their names where those fit in."""
+    """Yield stacked bands, then their names where they fit."""
     times, indices = plot.node.times_us, plot.indices
     base = [0] * len(times)
     names: list[str] = []
@@ -306,7 +306,7 @@ def _band(plot: Plot, y: Scale, low: Sequence[int], high: Sequence[int], paint: 
 
 
 def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterator[str]:
-    """Yield the name of a band at the first place where it fits into it."""
+    """Yield the name of a band at the first place where it fits."""
     width = _LETTER * len(layer.name) + 12
     for at, (start, _, _) in enumerate(spans):
         x = max(LEFT, start)
@@ -320,7 +320,7 @@ def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterato
 
 
 def _narrowest(spans: Sequence[tuple[float, float, float]], end: float) -> tuple[float, float]:
-    """Return what is inside of a band all the way from its first point to ``end``: below the one, above the other."""
+    """Return the lower and upper bound within which a band stays from its first point to ``end``."""
     _, low, high = spans[0]
     for (x, x_low, x_high), (next_x, next_low, next_high) in pairwise(spans):
         share = (end - x) / (next_x - x) if next_x > end else 1.0

@@ -47,7 +47,7 @@ _CLASSES = tuple(QOSClass)
 
 
 def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
-    """Put together what is shown of a run; ``records`` are of the nodes in focus, in the order to show them."""
+    """Return what is shown of a run; ``records`` are those of the nodes to show, in that order."""
     scenario, nodes = run.scenario, recorded_nodes(run, records)
     pods = tuple(pod for node in nodes.values() for pod in _pods(node))
     of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
@@ -158,7 +158,7 @@ def _orders(node: RecordedNode, places: Mapping[str, int], kill_times: set[int])
 
 
 def _rank(kind: type[Rank], place: EvictionPlace | KillPlace, places: Mapping[str, int]) -> Rank:
-    """Return a place in an order without what the run's list of pods says."""
+    """Return a place in an order, with its pod as an index into the run's list."""
     return kind(places[place.pod], *(getattr(place, field) for field in kind.__struct_fields__[1:]))
 
 
@@ -166,7 +166,7 @@ def _rank(kind: type[Rank], place: EvictionPlace | KillPlace, places: Mapping[st
 
 
 def _pods(node: RecordedNode) -> Iterator[PodView]:
-    """Yield the pods of a node as pictures stack them: by class, the important first."""
+    """Yield the pods of a node in the order in which pictures stack them: by class, high priority first."""
 
     def stacking(pod: Pod) -> tuple[int, int, str]:
         return _CLASSES.index(node.qos_class(pod.key)), -(pod.spec.priority or 0), pod.key

@@ -50,7 +50,7 @@ def csv_table(summary: RunSummary) -> Table:
 
 
 def seconds(time_us: int, digits: int = 3) -> str:
-    """Return a time for people: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
+    """Return a time as text: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
     if time_us < 2 * MINUTE_US:
         return f"{time_us / SECOND_US:.{digits}f} s"
     minutes, rest_us = divmod(time_us, MINUTE_US)
@@ -159,7 +159,7 @@ def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[
 
 
 def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
-    """Return a bar of the memory in use and what is left, just ``before`` what happened or after it."""
+    """Return a bar of the memory in use and what is left, just ``before`` an event or after it."""
     times = node.times_us
     if not times:
         return ""

@@ -21,7 +21,7 @@ from podqos.sim.summary import RunSummary
 
 
 class ContainerView(Struct, frozen=True, rename="camel"):
-    """A container of a pod, as it was promised."""
+    """A container of a pod: its score, requests and limits."""
 
     name: str
     oom_score_adj: int
@@ -42,7 +42,7 @@ class PodView(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     colour: str
-    """How pictures paint it: a shade of its class."""
+    """Its colour in pictures: a shade of its class."""
     containers: tuple[ContainerView, ...]
     memory_request_bytes: int | None
     memory_limit_bytes: int | None
@@ -51,16 +51,16 @@ class PodView(Struct, frozen=True, rename="camel"):
 
 
 class NodeView(Struct, frozen=True, rename="camel"):
-    """A node and how its run went."""
+    """A node and its series."""
 
     name: str
     memory_bytes: int
     swap_bytes: int
     cpu_milli: int
     kernel_min_bytes: int
-    """What the kernel keeps to itself: at this mark it kills."""
+    """The kernel's min watermark: at this mark it kills."""
     pods_limit_bytes: int | None
-    """What all pods together may use; null where nothing holds them to it."""
+    """What all pods together may use; null if nothing enforces it."""
     thresholds: tuple[ThresholdLine, ...]
     times_us: Column
     available_bytes: Column
@@ -71,20 +71,20 @@ class NodeView(Struct, frozen=True, rename="camel"):
     """Working set outside all pods."""
     pods: tuple[PodSeries, ...]
     signals: tuple[SignalSeries, ...]
-    """Only those that move."""
+    """Only those that change."""
     conditions: tuple[ConditionSpan, ...]
     orders: tuple[OrdersView, ...]
 
 
 class Saving(Struct, frozen=True):
-    """A change of a pod or of its node, tried by deciding again."""
+    """A change to a pod or its node, verified by deciding again."""
 
     change: str
     """What to change."""
     effect: str
     """What would have followed."""
     saves: bool
-    """Whether, decided again with it, the pod is spared at that moment."""
+    """Whether the pod is spared at that moment with it."""
     edits: tuple[str, ...] = ()
     """Lines of the manifest to write."""
 
@@ -105,7 +105,7 @@ class Kill(Struct, frozen=True, rename="camel"):
     """Its place in the kernel's order just before."""
     kubelet_place: int | None
     """Its place among those the kubelet may evict: for an eviction in the order of the signal that ran short, for a
-    kill by the kernel in that of memory. None where no order was made, as for a limit of the pod's own."""
+    kill by the kernel in that of memory. None if there was no order, as for the pod's own limit."""
     would_evict: str | None
     """For a kill by the kernel: the pod the kubelet would have evicted at that moment."""
     savings: tuple[Saving, ...]

@@ -1,4 +1,4 @@
-"""``podqos cpu`` for people and as CSV: what each pod gets when all burst at once."""
+"""``podqos cpu`` as text and CSV: what each pod gets when all burst at once."""
 
 from __future__ import annotations
 

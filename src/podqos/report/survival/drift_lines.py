@@ -1,4 +1,4 @@
-"""``podqos drift`` for people: a line per workload that changed, and why, one below the other."""
+"""``podqos drift`` as text: a line per workload that changed, then the reasons."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def table(report: DriftReport, style: Style) -> list[str]:
 
 
 def summary(report: DriftReport) -> str:
-    """Return how many of what, in a sentence."""
+    """Return the counts in a sentence."""
     counts = Counter(each.status for each in report.workloads)
     names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
@@ -49,7 +49,7 @@ def movers(report: DriftReport) -> list[WorkloadDrift]:
 
 
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
-    """Yield what changed in a workload, and what follows from it for others."""
+    """Yield what changed in a workload, and the effect on others."""
     yield from (difference.text for difference in workload.differences)
     for moves in (workload.moved_ahead, workload.moved_back):
         yield from (move.text for move in moves[:_TOLD])
@@ -65,7 +65,7 @@ def basis(report: DriftReport) -> str:
 
 
 def change(before: object, after: object) -> str:
-    """Return a value and what it became, or once where it stayed."""
+    """Return a value before and after, or once if it did not change."""
     one, other = ("–" if each is None else str(each) for each in (before, after))
     return one if one == other else f"{one} → {other}"
 
@@ -94,7 +94,7 @@ def figures(workload: WorkloadDrift) -> Iterator[str]:
 
 
 def worst_score(standing: Standing | None) -> str | None:
-    """Return the highest oom_score_adj, with its container where there are others."""
+    """Return the highest oom_score_adj, with its container if there are others."""
     if standing is None:
         return None
     worst = standing.worst

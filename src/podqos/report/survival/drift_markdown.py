@@ -34,7 +34,7 @@ def markdown(report: DriftReport) -> str:
 
 
 def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
-    """Return as many lines as there is room for, and how many were left out."""
+    """Return the lines that fit, and how many were left out."""
     kept: list[str] = []
     for line in lines:
         if len(line) + 1 > room:
@@ -63,5 +63,5 @@ def _code(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return a sentence of ours that may hold a file's name."""
+    """Return a sentence of podqos, which may hold a file name, without markup."""
     return "".join(character for character in text if character not in "<>@`|*[]")

@@ -32,7 +32,7 @@ _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace], object]] = {
 
 
 def table(report: RankReport, style: Style) -> list[str]:
-    """Return both orders and what there is to say about them."""
+    """Return both orders and where they disagree."""
     threshold = "hard" if report.hard else "soft"
     where = "the machine" if report.node.oom_cgroup == "/" else report.node.oom_cgroup
     return [

@@ -122,10 +122,10 @@ def _why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
 
 
 def amount(number: int, resource: str) -> str:
-    """Return an amount of a resource for people."""
+    """Return an amount of a resource as text."""
     return mebibytes(number) if resource in {MEMORY, EPHEMERAL_STORAGE} else str(number)
 
 
 def scheduled(number: int, resource: str) -> str:
-    """Return what the scheduler counts: cpu is in thousandths."""
+    """Return an amount in the scheduler's unit, in which cpu is in thousandths."""
     return f"{number}m" if resource == CPU else amount(number, resource)

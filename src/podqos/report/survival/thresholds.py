@@ -63,7 +63,7 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     soft_coverage: tuple[SoftCoverageReport, ...] = ()
     """Of every soft threshold of memory and nodefs."""
     pressure_transition_seconds: float = 0
-    """How long the node reports pressure after it has ended."""
+    """How long the node reports pressure after it ends."""
     soft_pod_grace_seconds: int | None = None
     """What a pod evicted by a soft threshold is given at most; null: its own grace period."""
     soft_pod_grace_is_capped: bool = False
@@ -75,7 +75,7 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
     assumptions: tuple[Assumption, ...] = ()
-    """What was not stated."""
+    """What was assumed because it was not stated."""
 
 
 def thresholds_report(
@@ -147,7 +147,7 @@ def _soft_line(soft: SoftCoverageReport, style: Style) -> str:
 
 
 def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    """Return a line per signal, and what holds for all of them."""
+    """Return a line per signal, and the settings for all of them."""
     signals = dict.fromkeys(each.signal for each in report.thresholds)
     rows = []
     for signal in signals:
@@ -178,7 +178,7 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
 
 
 def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    """Return what happens as memory runs out, and up to which growth the kubelet is sure to come first."""
+    """Return what happens as memory runs out, and the growth up to which the kubelet is sure to act first."""
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
     lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
@@ -215,7 +215,7 @@ def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
 
 
 def _stated(threshold: WatchedThreshold) -> str:
-    """Return a threshold as configured; of a share also its amount, where that is known."""
+    """Return a threshold as configured; for a share also its amount, if known."""
     if threshold.amount is None or not threshold.value.endswith("%"):
         return threshold.value
     return f"{threshold.value}={_shown(threshold.signal, threshold.amount)}"
@@ -233,7 +233,7 @@ def _grace(report: ThresholdsReport) -> str:
 
 
 def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
-    """Return amounts in the largest unit in which they are whole, so that they can be added up by eye."""
+    """Return amounts in the largest unit in which they are whole, so that readers can add them up."""
     if resource == CPU:
         return [str(amount) for amount in amounts]
     counts = [amount.value for amount in amounts]
@@ -246,7 +246,7 @@ def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
 
 
 def csv_rows(report: ThresholdsReport) -> Table:
-    """Return headings, and a row per threshold: its fields but whether it is derived, and its minimum reclaim."""
+    """Return headings, and a row per threshold: its fields without ``is_derived`` and ``min_reclaim``."""
     *names, _, growth, _ = WatchedThreshold.__struct_fields__
     return csv_table(report.thresholds, *names, growth)
 
@@ -297,7 +297,7 @@ def _shown(signal: Signal, amount: int | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, or in minutes from one on."""
+    """Return a time in seconds, or in minutes and seconds from one minute on."""
     if seconds < 60:
         return f"{seconds:g} s"
     minutes, rest = divmod(seconds, 60)

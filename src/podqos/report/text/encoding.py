@@ -1,6 +1,6 @@
 """Documented values as JSON, YAML and CSV: an amount is a text as in manifests, an exact fraction a number.
 
-Decisions go out as they are, so their types have to be known here and nowhere else.
+Decisions are encoded as they are; this is the only module that knows their special types.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def yaml_bytes(value: object) -> bytes:
 
 
 def json_schema(kind: type[msgspec.Struct]) -> dict[str, object]:
-    """Return the JSON Schema of what ``json_bytes`` makes of such a value."""
+    """Return the JSON Schema of the output of ``json_bytes``."""
     return msgspec.json.schema(kind, schema_hook=_schema)
 
 

@@ -10,7 +10,7 @@ _GATES_SHOWN = 4
 
 
 def ignored_words(ignored: Ignored) -> str:
-    """Return what changes no answer and why; empty where nothing is ignored."""
+    """Return what is ignored and why; empty if nothing is."""
     return "; ".join(_parts(ignored))
 
 

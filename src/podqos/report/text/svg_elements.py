@@ -1,4 +1,4 @@
-"""Elements of a still picture, as text: numbers to a tenth of a pixel, nothing that need not be there."""
+"""Elements of a still picture, as text: numbers to a tenth of a pixel, and nothing superfluous."""
 
 from __future__ import annotations
 
