@@ -108,10 +108,7 @@ def test_what_is_shared_is_refused_with_its_reason_and_the_patch_of_the_whole_ob
     assert refused.patch.strategic == {"spec": {"containers": [{"name": name, **amount} for name in "cd"]}}
     lines = list(summary_lines(fixes, PLAIN, is_written=True))
     assert lines[:2] == ["a.yaml: fixed 1 finding", "  PQ106 Pod default/q container c"]
-    assert (
-        "  because the anchor &r makes the value count in several places: write it out where it is used (line 8)"
-        in lines
-    )
+    assert "  because the anchor &r is used in several places: write the value out where it is used (line 8)" in lines
     assert "  with kustomize, as pod-p-patch.yaml:" in lines
     assert lines[-1] == "    ]"
 

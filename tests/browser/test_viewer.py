@@ -70,7 +70,7 @@ def visit(browser, race):
 
 def test_it_tells_the_outcome_and_marks_every_kill(visit):
     headline = visit.page.locator(".headline").inner_text()
-    assert headline == "The kernel killed 2 containers, the kubelet evicted nobody; 7 of 9 pods came through untouched."
+    assert headline == "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected."
     assert visit.page.locator(".marks .mark").count() == 2
     assert visit.page.title() == "race – podqos"
 
@@ -80,7 +80,7 @@ def test_a_click_on_a_kill_tells_its_reasons_and_what_would_have_saved_the_pod(v
     details = visit.page.locator(".kill.open")
     assert "analytics-pipeline-0" in details.locator("button").inner_text()
     reasons = details.locator(".reasons li").all_inner_texts()
-    assert reasons[0].startswith("The machine had nothing left of its")
+    assert reasons[0].startswith("The machine used up its")
     assert any("oom_score_adj 937" in reason for reason in reasons)
     assert details.locator(".savings .saves").count() >= 1
 

@@ -121,7 +121,7 @@ def test_the_text_says_why_and_what_follows(capsys, incident, described):
     told = out.partition("Deployment production/article-service\n")[2].partition("\n\n")[0]
     assert "Burstable → Guaranteed, priority 0 → 1000000 (latency-critical)" in told
     assert "as article-service of the matrix" in told
-    assert "somebody waits for it" in told
+    assert "users wait for it" in told
     assert "CronJob batch/content-generator is now evicted before it (lower priority)" in told
 
 
@@ -311,7 +311,7 @@ def test_the_advised_kubelet_passes_our_own_judge(capsys, tmp_path, node, output
     file = tmp_path / "kubelet.yaml"
     file.write_text(out)
     assert main(["thresholds", "-f", str(file), *node, "--strict"]) == 0
-    assert "Nothing looks wrong." in capsys.readouterr().out
+    assert "No warnings." in capsys.readouterr().out
 
 
 def test_a_node_as_json_has_its_numbers(capsys):

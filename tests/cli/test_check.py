@@ -244,7 +244,7 @@ def test_what_is_below_the_least_severity_is_counted_and_does_not_fail(capsys):
     write(BURSTABLE)
     code, out, _ = check(capsys, "web.yaml", "--min-severity", "error", "--fail-on", "info")
     assert code == 0
-    assert out == "no findings about 1 object in 1 file\n  1 below the least severity\n"
+    assert out == "no findings about 1 object in 1 file\n  1 hidden by --min-severity\n"
 
 
 def test_bad_input_is_2_and_the_rest_is_checked(capsys):
@@ -546,7 +546,7 @@ def test_what_cannot_be_edited_is_printed_as_a_patch(capsys, notation, start):
     assert code == 1
     assert out.startswith(start)
     assert "exporter" in out
-    assert "the anchor &small makes the value count in several places" in err
+    assert "the anchor &small is used in several places" in err
     assert "kubectl" not in err
     assert path.read_text() == SHARED
 
@@ -568,7 +568,7 @@ def test_a_check_is_explained(capsys, name):
     code, out, _ = check(capsys, "--explain", name)
     assert code == 0
     assert out.startswith("PQ101 accidental-burstable (warning): ")
-    assert all(heading in out for heading in ("Why it matters", "How to mend it", "Instead of", "Write"))
+    assert all(heading in out for heading in ("Why it matters", "How to fix it", "Instead of", "Write"))
 
 
 @pytest.mark.parametrize(("option", "document"), [("--schema", "check"), ("--config-schema", "podqos-config")])

@@ -78,7 +78,10 @@ def test_table_has_a_line_per_pod_and_one_for_all(capsys):
     lines = out.splitlines()
     assert len(lines) == 1 + 10 + 2
     assert any(line.split()[:2] == ["production/article-service-0", "Guaranteed"] and "all" in line for line in lines)
-    assert lines[-1] == "All together want 44.00 cores, 14 are there, 14.00 are used. Nobody is killed for CPU."
+    assert (
+        lines[-1]
+        == "All pods together want 44.00 cores; 14 are available, 14.00 are used. A CPU shortage kills no pod."
+    )
 
 
 def test_csv_and_yaml(capsys):

@@ -141,7 +141,7 @@ def test_the_global_default_counts_for_pods_that_name_no_class(explain):
 def test_a_class_that_is_not_in_the_input_is_said_and_counts_nothing_even_beside_a_global_default(explain):
     files = {"pod.yaml": pod(spec="priorityClassName: gold, "), "class.yaml": f"{PRIORITY_CLASS}globalDefault: true\n"}
     item = only(explain(files, "-o", "json"))
-    assert (item["priority"], item["notes"]) == (0, ["PriorityClass gold is not in the input: priority 0 is taken"])
+    assert (item["priority"], item["notes"]) == (0, ["PriorityClass gold is not in the input: priority 0 is assumed"])
 
 
 @pytest.mark.parametrize("output", ["csv", "table", "wide"])
@@ -168,7 +168,7 @@ def test_the_override_acts_where_the_namespace_takes_part_and_is_named_where_not
     guaranteed = pod().replace("image: app", "image: app, resources: {limits: {cpu: 1, memory: 1Gi}}")
     item = only(explain({"pod.yaml": guaranteed, "override.yaml": OVERRIDE}, "-o", "json"))
     assert item["qosClass"] == "Guaranteed"
-    assert item["notes"][-1].startswith("ClusterResourceOverride cluster is not applied: namespace default does not")
+    assert item["notes"][-1].startswith("ClusterResourceOverride cluster is not applied: namespace default has not")
     namespace = f'apiVersion: v1\nkind: Namespace\nmetadata: {{name: default, labels: {{{LABEL}: "true"}}}}\n'
     item = only(explain({"namespace.yaml": namespace}, "-o", "json"))
     assert (item["qosClass"], item["containers"][0]["requests"]["memory"]) == ("Burstable", "512Mi")

@@ -55,7 +55,7 @@ def test_the_table_tells_how_full_the_nodes_are_and_where_everything_lies(place)
     code, out, err = place(deployment("web", "1500m", 3))
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "3 of 3 pods have a place on 2 nodes"
+    assert lines[0] == "3 of 3 pods are placed on 2 nodes"
     assert " ".join(lines[3].split()) == "node-1 2/10 3 of 4 (75%) 0 of 8092Mi (0%)"
     assert " ".join(lines[7].split()) == "node-1 cpu 0 0.00× 0.00× 0.00× 2"
     assert " ".join(lines[8].split()) == "memory 0 0.00× – 0.00× 2"
@@ -79,7 +79,7 @@ def test_pods_that_wait_are_told_with_the_schedulers_words_and_the_numbers_of_ev
     assert code == 1
     assert "production/Deployment/web: 1 pod\n" in out
     assert "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: " in out
-    assert "node-1, node-2: cpu: 3 wanted, 3 of 4 taken" in out
+    assert "node-1, node-2: cpu: requests 3, 3 of 4 already requested" in out
 
 
 def test_displaced_pods_are_told_and_a_bare_one_does_not_come_back(place):
@@ -105,7 +105,7 @@ def test_displaced_pods_are_told_and_a_bare_one_does_not_come_back(place):
         options=["--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi"],
     )
     assert code == 1
-    assert "Displaced\n  default/low left node-1 for production/web-0" in out
+    assert "Displaced\n  default/low was preempted on node-1 by production/web-0" in out
     assert "1 displaced" in out.splitlines()[0]
 
 
@@ -211,8 +211,8 @@ def test_pods_that_wait_for_each_other_are_told(place):
         deployment("b", "1", affinity=near("a")),
         deployment("c", "1", affinity=near("nobody")),
     )
-    assert "waiting in a circle: production/a-0 → production/b-0 → production/a-0" in out
-    assert "it must be near to pods of a kind that does not exist" in out
+    assert "circular affinity: production/a-0 → production/b-0 → production/a-0" in out
+    assert "its required pod affinity matches no pod" in out
 
 
 def test_live_pods_stay_where_they_are_unless_they_are_unbound(place):
@@ -245,7 +245,7 @@ def test_a_job_has_as_many_pods_as_may_run_at_a_time(place):
             "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}},
         },
     ]
-    assert place(*manifests)[1].startswith("6 of 6 pods have a place")
+    assert place(*manifests)[1].startswith("6 of 6 pods are placed")
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_bad_objects_are_told_with_their_place_and_the_rest_is_placed(place, doc
     assert code == 2
     assert message in err
     assert "manifests.yaml:" in err
-    assert out.startswith("1 of 1 pods have a place on 2 nodes")
+    assert out.startswith("1 of 1 pods are placed on 2 nodes")
 
 
 def test_two_kubelet_configurations_are_refused(place):

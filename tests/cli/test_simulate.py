@@ -77,7 +77,7 @@ def test_the_race_in_the_terminal_names_who_was_killed_by_whom_and_who_came_thro
     assert not err
     assert "◆ log-collector-worker-1 (collector) killed by the kernel (BestEffort)  kernel's #1" in out
     assert "◆ analytics-pipeline-0 killed by the kernel (Burstable)" in out
-    assert "The kernel killed 2 containers, the kubelet evicted nobody; 7 of 9 pods came through untouched." in out
+    assert "The kernel killed 2 containers, the kubelet evicted no pods; 7 of 9 pods were unaffected." in out
 
 
 def test_jsonl_is_the_journal_byte_for_byte(capsysbinary):

@@ -51,7 +51,7 @@ def test_a_pod_that_never_ran_has_not_survived(capsys):
 
 def test_the_table_says_who_acts_first(capsys):
     _, out, _ = _sweep(capsys, *PHASES)
-    assert "FIRST TO GO" in out
+    assert "FIRST VICTIM" in out
     assert "monitoring/log-collector 100 %" in out
 
 

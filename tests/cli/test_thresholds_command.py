@@ -33,7 +33,7 @@ def test_the_content_platforms_kubelet_explained(capsys):
     assert "nodefs.available        10%=20.0Gi  15%=30.0Gi  2m     –        Disk\n" in out
     order = [line.split("  ")[-1] for line in out.split("As memory.available falls")[1].splitlines()[1:5]]
     assert [line.split()[0] for line in order] == ["soft", "the", "the", "hard"]
-    assert "100Mi is too late" in out
+    assert "100Mi is too low" in out
 
 
 FLAGS = [
@@ -126,7 +126,7 @@ def test_what_is_wrong_is_said_and_strict_makes_it_a_finding(capsys, flags, kind
 def test_nothing_wrong_is_said_too(capsys):
     code, out, _ = thresholds(capsys, *FLAGS, "--system-reserved=memory=3Gi", "--strict")
     assert code == 0
-    assert out.splitlines()[-1] == "Nothing looks wrong."
+    assert out.splitlines()[-1] == "No warnings."
 
 
 def test_csv_has_a_row_per_threshold(capsys):

@@ -8,17 +8,14 @@ from podqos.model.pod import QOSClass
 from podqos.report.simulation.view import (
     ContainerView,
     EventView,
-    EvictionRank,
-    KernelRank,
     Kill,
     NodeView,
-    OrdersView,
     PodView,
     RunView,
     Saving,
 )
 from podqos.sim.node.recording import ThresholdLine
-from podqos.sim.series import ConditionSpan, PodSeries
+from podqos.sim.series import ConditionSpan, EvictionRank, KernelRank, OrdersView, PodSeries
 from podqos.sim.summary import RunSummary, WorkloadSummary
 
 MI, GI = 1 << 20, 1 << 30

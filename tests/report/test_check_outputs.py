@@ -44,7 +44,7 @@ def test_the_table_groups_by_file_and_ends_in_a_summary():
     ]
     assert "  1 suppressed by annotation or configuration (--show-suppressed shows them)" in lines
     assert "  1 known from the baseline" in lines
-    assert "  2 below the least severity" in lines
+    assert "  2 hidden by --min-severity" in lines
 
 
 def test_severities_are_coloured_where_colour_is_wanted():

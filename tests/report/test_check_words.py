@@ -88,6 +88,6 @@ def test_what_follows_alone_and_beside_others():
     )
     assert consequence(alone) == place
     assert consequence(beside) == (
-        "because of this, when memory runs short and all use what they may, the kubelet evicts it before batch; "
+        "because of this, when memory runs short and all pods use what they may, the kubelet evicts it before batch; "
         f"{place}"
     )

@@ -89,7 +89,7 @@ CASES = {
         ThresholdsMet((ThresholdFigures(Signal.MEMORY, 500 * MI, 400 * MI, 64 * GI, 30_000_000_000),)),
         "memory.available 400Mi < 500Mi for 30 s",
     ),
-    "thresholds let go": (Kind.OBSERVED, ThresholdsMet(), "all thresholds have let go"),
+    "thresholds let go": (Kind.OBSERVED, ThresholdsMet(), "all thresholds cleared"),
     "condition": (
         Kind.CONDITION_CHANGED,
         ConditionStatus(NodeCondition.DISK_PRESSURE, holds=True),
@@ -113,12 +113,12 @@ CASES = {
     "not admitted": (
         Kind.REJECTED,
         NotAdmitted(AdmissionRule.OTHER_PRESSURE, "DiskPressure"),
-        "web turned away: DiskPressure",
+        "web rejected: DiskPressure",
     ),
     "too little left": (
         Kind.REJECTED,
         TooLittleLeft("cpu", 500, 3800, 4000),
-        "web turned away: requests 500m cpu; 3800m of 4000m are taken",
+        "web rejected: requests 500m cpu; 3800m of 4000m are already requested",
     ),
     "promised": (
         Kind.STARTED,
@@ -138,12 +138,12 @@ CASES = {
         CPUThrottled(3000, 2000, ThrottledBy.QUOTA),
         "web wants 3000m CPU, its limit grants 2000m",
     ),
-    "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, there are 400"),
+    "limit": (Kind.REFUSED, LimitReached("pids", 500, 400), "web wants 500 pids, the limit is 400"),
     "placed": (Kind.PLACED, PlacedOn(("ns/low",)), "web placed: displaces ns/low"),
     "preempted": (
         Kind.PREEMPTED,
         PreemptedFor("ns/high", 1, 9),
-        "web preempted: ns/high with priority 9 needs its place, it has priority 1",
+        "web preempted: makes room for ns/high with priority 9, its own is 1",
     ),
     "replaced": (
         Kind.REPLACED,
@@ -164,9 +164,9 @@ CASES = {
                 NodesRefusing("Insufficient", 1, "memory"),
             ),
         ),
-        "web waits for a place: none of 3 nodes takes it (2 × taint memory-pressure, 1 × too little memory is left)",
+        "web waits for a node: none of 3 nodes fits (2 × taint memory-pressure, 1 × not enough memory)",
     ),
-    "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a place: 0/3 nodes are available"),
+    "no place": (Kind.PENDING, NoPlace("0/3 nodes are available"), "web waits for a node: 0/3 nodes are available"),
 }
 
 
@@ -197,19 +197,19 @@ def test_a_container_is_named_where_its_pod_does_not_say_it():
 
 def test_a_kill_by_the_kernel_tells_badness_runner_up_and_whom_the_kubelet_would_have_evicted():
     assert reasons(_entry(Kind.OOM_KILLED, KILL)) == (
-        "The machine had nothing left of its 64Gi.",
-        "The kernel saw a process of ns/web with 250Mi and oom_score_adj 1000: a badness of 64.2Gi, the highest.",
-        "2 processes died as a whole and gave back 250Mi.",
-        "The runner-up was batch/analytics with 64Gi; 250Mi lay between them.",
-        f"The kubelet, had it looked, would have evicted batch/analytics ({WHY_EVICTED}).",
+        "The machine used up its 64Gi.",
+        "The kernel found a process of ns/web using 250Mi with oom_score_adj 1000: badness 64.2Gi, the highest.",
+        "2 processes died as a whole and freed 250Mi.",
+        "The runner-up was batch/analytics with 64Gi: a margin of 250Mi.",
+        f"At that moment the kubelet would have evicted batch/analytics ({WHY_EVICTED}).",
     )
 
 
 def test_an_eviction_tells_the_threshold_the_place_the_spared_and_the_next():
     assert reasons(_entry(Kind.EVICTED, PRESSURE)) == (
         "The kubelet saw memory.available 90Mi < 100Mi (hard).",
-        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that it may evict.",
-        "Before it stood kube-system/proxy, which must not be evicted.",
-        "Next would have been ns/next; what put it behind was: lower priority.",
-        "It was given 1 s to end.",
+        "It uses 2Gi over its request of 1Gi, priority 5: the first of 9 that the kubelet may evict.",
+        "Ranked before it, but never evicted: kube-system/proxy.",
+        "ns/next was next; it ranked lower because this pod has a lower priority.",
+        "Its grace period was 1 s.",
     )

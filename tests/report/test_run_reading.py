@@ -10,8 +10,9 @@ from podqos.agent.reasons import OOMKill
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.pod import QOSClass
 from podqos.model.time_units import SECOND_US
-from podqos.report.simulation.reading import deadliest_nodes, node_names, run_view
+from podqos.report.simulation.reading import run_view
 from podqos.sim.node.recording import Recorder
+from podqos.sim.recorded_node import deadliest_nodes, node_names
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import NodeGroup
 from sim.worlds import GI, MI, node, ramp, scenario, using, workload

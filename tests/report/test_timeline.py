@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from podqos.report.simulation.timeline import csv_rows, headline, seconds, timeline
+from podqos.report.simulation.timeline import csv_table, headline, seconds, timeline
 from podqos.report.text.style import Style, visible_length
 from report.runs import NODE, RUN
 
@@ -106,6 +106,6 @@ def test_times_are_for_people(time_us, text):
 
 
 def test_csv_has_a_row_per_workload():
-    rows = list(csv_rows(RUN.summary))
+    rows = list(csv_table(RUN.summary)[1])
     assert [row[0] for row in rows] == ["ns/web", "ns/logs", "ns/batch"]
     assert rows[1][5:10] == (1, 0, 0, 0, 19.0)

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from podqos.agent.journal import Entry
 from podqos.agent.reasons import OOMKill
 from podqos.model.pod import Pod
-from podqos.report.simulation.kills import counterfactuals
-from podqos.report.simulation.reading import shown_nodes
+from podqos.sim.hindsight import hindsights
 from podqos.sim.node.recording import NodeRecord, Recorder
+from podqos.sim.recorded_node import recorded_nodes
 from podqos.sim.run import FinishedRun, simulate
 from podqos.sim.scenario.scenario import Scenario, ScenarioWorkload
 from podqos.sim.summary import workload_of
@@ -29,10 +29,10 @@ def manifest_counterfactuals(
     done: FinishedRun, records: dict[str, NodeRecord]
 ) -> Iterator[tuple[Entry, Counterfactual]]:
     """Yield every change of a manifest that is said to save a pod, with the kill that it is about."""
-    for entry, found in counterfactuals(done.entries, shown_nodes(done, records)):
+    for found in hindsights(done.entries, recorded_nodes(done, records)):
         yield from (
-            (entry, counterfactual)
-            for counterfactual in found
+            (found.entry, counterfactual)
+            for counterfactual in found.counterfactuals
             if counterfactual.saves and counterfactual.pod is not None
         )
 

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podqos.library.inputs.scenario_files import load_scenario
-from podqos.report.simulation.kills import counterfactuals
-from podqos.report.simulation.reading import run_view, shown_nodes
+from podqos.report.simulation.reading import run_view
+from podqos.sim.hindsight import hindsights
+from podqos.sim.recorded_node import recorded_nodes
 from podqos.survival.counterfactual import PodChange
 from scenarios.again import is_spared, manifest_counterfactuals, recorded, rewritten
 from scenarios.crowded import crowded
@@ -48,10 +49,10 @@ def test_the_scenarios_have_changes_of_every_kind_that_can_be_tried_again():
 @pytest.mark.parametrize("name", NAMES)
 def test_no_change_of_use_that_saves_a_pod_leaves_it_first(name):
     done, records = _run(name)
-    for entry, found in counterfactuals(done.entries, shown_nodes(done, records)):
-        for counterfactual in found:
+    for found in hindsights(done.entries, recorded_nodes(done, records)):
+        for counterfactual in found.counterfactuals:
             if counterfactual.change is PodChange.LESS:
-                assert counterfactual.decision.place > 1, entry.pod
+                assert counterfactual.decision.place > 1, found.entry.pod
 
 
 def test_a_scenario_short_of_cpu_alone_takes_nobody_and_claims_nothing():

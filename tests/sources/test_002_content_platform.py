@@ -349,7 +349,7 @@ def test_the_flapping_is_told_in_one_line_and_counted_at_the_end(capsys):
     out = _told(capsys, "simulate", "graceful-degradation")
 
     assert "● log-collector-worker-1 came back and was evicted 7 more times" in out
-    assert "evicted again and again: monitoring/log-collector-worker-1 10 times, from 2 min to 8 min 11.0 s" in out
+    assert "evicted repeatedly: monitoring/log-collector-worker-1 10 times, from 2 min to 8 min 11.0 s" in out
     in_full = re.findall(r"● (\S+) evicted by the kubelet \((\w+)\)", out)
     assert in_full == [
         ("log-collector-worker-1", "BestEffort"),

@@ -1,4 +1,4 @@
-// Who was killed, by whom, why, and what would have saved them: a list of which one entry is open.
+// The kills: by kernel or kubelet, why, and what would have saved the pod. One entry of the list is open.
 
 import { h, s } from "./dom";
 import { bare, time } from "./format";
@@ -12,7 +12,7 @@ export function killsView(state: State, element: HTMLElement): void {
   const draw = () => {
     const kills = state.kills;
     if (kills.length === 0) {
-      element.replaceChildren(h("p", { class: "quiet" }, "Nobody was killed on this node."));
+      element.replaceChildren(h("p", { class: "quiet" }, "No pod was killed on this node."));
       return;
     }
     const focused = document.activeElement instanceof HTMLElement ? document.activeElement.dataset["kill"] : undefined;
@@ -55,7 +55,7 @@ function details(kill: Kill, id: string): HTMLElement {
     { class: "details", id },
     h("ul", { class: "reasons" }, ...kill.reasons.map((reason) => h("li", {}, reason))),
     ...savings("What would have saved it", kill.savings.filter((each) => each.saves)),
-    ...savings("What would not have", kill.savings.filter((each) => !each.saves)),
+    ...savings("What would not have helped", kill.savings.filter((each) => !each.saves)),
   );
 }
 

@@ -80,7 +80,7 @@ function page(state: State): HTMLElement {
       "aside",
       { class: "column" },
       h("section", { class: "card", "aria-labelledby": "kills" }, h("h2", { id: "kills" }, "Kills"), kills),
-      h("section", { class: "card", "aria-labelledby": "orders" }, h("h2", { id: "orders" }, "Who would go first"), orders),
+      h("section", { class: "card", "aria-labelledby": "orders" }, h("h2", { id: "orders" }, "Kill orders"), orders),
     ),
     h("section", { class: "card wide", "aria-labelledby": "journal" }, h("h2", { id: "journal" }, "Journal"), journal),
     h("footer", { class: "quiet" }, "Keys: ← → move the cursor (with Shift further) · j k next and previous kill · z all or around the kills · t dark or light · drag to zoom, double-click for all."),

@@ -64,7 +64,7 @@ function content(state: State, orders: OrdersView): HTMLElement[] {
       bridge(run, orders.kubelet.slice(0, rows), kernel.slice(0, rows)),
       h("ol", { class: "order", "aria-label": "The order in which the kernel would kill" }, ...kernel.slice(0, rows).map((rank, place) => kernelRow(state, run.pods[rank.pod], rank, place))),
     ),
-    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down are not shown.` : `${verdict}${aside}`),
+    h("p", { class: "quiet" }, more > 0 ? `${verdict}${aside} ${plural(more, "pod")} further down not shown.` : `${verdict}${aside}`),
   ];
 }
 

@@ -166,7 +166,7 @@ export function signalPanels(plot: Plot): Panel[] {
   });
 }
 
-/** A veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back. */
+/** A veil over the page cache of each pod: the kubelet counts it, but the kernel can reclaim it. */
 function activeCache(body: SVGGElement, plot: Plot, y: Scale): void {
   const [first, last] = shown(plot);
   const base = [...plot.node.systemBytes];

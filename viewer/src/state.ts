@@ -1,4 +1,4 @@
-// What the reader is looking at. Whoever shows something subscribes; whoever is clicked changes it here.
+// What the reader is looking at. Views subscribe to it; clicks change it.
 
 import type { Kill, NodeView, RunView } from "./schema";
 

@@ -10,9 +10,9 @@ const MOST_EVENTS = 500;
 const HOUSEKEEPING = new Set(["Placed", "Admitted", "Stopped", "CleanedUp", "Exited"]);
 
 export function headline(summary: RunSummary): string {
-  const kernel = summary.oomKills === 0 ? "The kernel killed nobody" : `The kernel killed ${plural(summary.oomKills, "container")}`;
-  const kubelet = summary.evictions === 0 ? "the kubelet evicted nobody" : `the kubelet evicted ${plural(summary.evictions, "pod")}`;
-  return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} came through untouched.`;
+  const kernel = summary.oomKills === 0 ? "The kernel killed no containers" : `The kernel killed ${plural(summary.oomKills, "container")}`;
+  const kubelet = summary.evictions === 0 ? "the kubelet evicted no pods" : `the kubelet evicted ${plural(summary.evictions, "pod")}`;
+  return `${kernel}, ${kubelet}; ${count(summary.untouched)} of ${plural(summary.pods, "pod")} were unaffected.`;
 }
 
 export function tiles(summary: RunSummary): HTMLElement {
@@ -27,14 +27,14 @@ export function tiles(summary: RunSummary): HTMLElement {
     { class: "tiles" },
     tile(count(summary.oomKills), "killed by the kernel", levels ? `out of memory: ${levels}` : "", summary.oomKills ? "kernel" : ""),
     tile(count(summary.evictions), "evicted by the kubelet", by(summary.evictionsBySignal), summary.evictions ? "kubelet" : ""),
-    tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods untouched", plural(summary.nodes, "node")),
-    tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} turned away` : ""),
+    tile(`${count(summary.untouched)}/${count(summary.pods)}`, "pods unaffected", plural(summary.nodes, "node")),
+    tile(count(summary.restarts), "restarts", summary.rejections ? `${summary.rejections} rejected` : ""),
     tile(duration(summary.downtimeUs), "downtime", "of all pods together"),
   );
 }
 
 export function workloads(run: RunView): HTMLElement {
-  const heads = ["Workload", "Class", "Priority", "Pods", "Untouched", "OOM kills", "Evictions", "Restarts", "Downtime", "CPU short"];
+  const heads = ["Workload", "Class", "Priority", "Pods", "Unaffected", "OOM kills", "Evictions", "Restarts", "Downtime", "CPU short"];
   return h(
     "div",
     { class: "scroll", tabindex: 0, role: "region", "aria-label": "Workloads" },

@@ -14,12 +14,10 @@ import msgspec
 
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.model.assumption import Assumption
-from podqos.report.text.encoding import json_bytes, json_schema, yaml_bytes
+from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style
 
 Value = TypeVar("Value", bound=msgspec.Struct)
-Table = tuple[Iterable[str], Iterable[Sequence[object]]]
-"""Headings, and the rows below them."""
 
 
 def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], value: str, about: str = "") -> None:

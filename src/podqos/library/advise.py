@@ -18,7 +18,7 @@ from podqos.advice.sizing.description import (
     description_from_annotations,
     read_descriptions,
 )
-from podqos.advice.sizing.effect import Advised, WorkloadAdvice, effect
+from podqos.advice.sizing.effect import AdviceReport, Advised, WorkloadAdvice, effect
 from podqos.advice.sizing.matching import match_samples
 from podqos.advice.sizing.matrix import BurstPattern, Description, PriorityTier, Recommendation, recommend
 from podqos.advice.sizing.node_settings import NodeNeeds, reservations
@@ -39,7 +39,7 @@ from podqos.model.policy import PriorityClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 from podqos.report.advice.manifests import advised_object, patch_object, priority_class_object
-from podqos.report.advice.value import AdviceReport, worded, worded_node
+from podqos.report.advice.value import worded, worded_node
 from podqos.survival.drift import Identity, WorkloadDrift
 
 T = TypeVar("T")

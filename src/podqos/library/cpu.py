@@ -12,8 +12,7 @@ from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.cpu import CpuReport, cpu_report
-from podqos.survival.cpu import burst
+from podqos.survival.cpu import CpuReport, burst, cpu_report
 
 _PLENTY_BYTES = 1 << 50
 

@@ -20,9 +20,9 @@ from podqos.model.resources import MEMORY
 from podqos.model.snapshot import PodUsage
 from podqos.model.time_units import SECOND_US
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.report.survival.forecast import ForecastReport, worded
+from podqos.report.survival.forecast import worded
 from podqos.survival.exhaustion import Exhaustion, exhaustion
-from podqos.survival.forecast import CurvePoint, Forecast, Growth, Watch
+from podqos.survival.forecast import CurvePoint, Forecast, ForecastReport, Growth, Watch
 from podqos.survival.forecast import forecast as forecast_growth
 from podqos.survival.usage_file import UsageRow
 

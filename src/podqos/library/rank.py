@@ -17,10 +17,10 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.quantity import Quantity
 from podqos.model.resources import MEMORY
 from podqos.qos.cgroup_settings import CgroupVersion
-from podqos.qos.oom import component_scores
-from podqos.report.survival.ranking import RankReport, rank_report
+from podqos.report.survival.ranking import rank_report
 from podqos.survival.orders import both_orders
 from podqos.survival.outlook import outlook
+from podqos.survival.places import RankReport
 from podqos.survival.usage_file import UsageRow
 from podqos.wording import mebibytes
 
@@ -61,5 +61,5 @@ def rank(
         used, there = mebibytes(node.memory_bytes - seen.available_bytes), mebibytes(node.memory_bytes)
         raise InputError(f"the pods use {used}, the node has {there}", fix="give the node's memory with --node-memory")
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
-    components = component_scores(kubelet.config.oom_score_adj)
-    return rank_report(state.snapshot, orders, seen, components, state.resting_on(kubelet))
+    own_score = kubelet.config.oom_score_adj
+    return rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet))

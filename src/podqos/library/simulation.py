@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from podqos.errors import HostError, InvalidOption
 from podqos.sim.node.recording import Recorder
+from podqos.sim.recorded_node import deadliest_nodes, node_names
 from podqos.sim.run import FinishedRun, Progress
 from podqos.sim.run import simulate as run_to_the_end
 from podqos.sim.summary import RunSummary, run_summary
@@ -75,7 +76,7 @@ class Run:
     @cached_property
     def report(self) -> RunView:
         """All that is shown of a run: what ``podqos simulate -o json`` prints."""
-        from podqos.report.simulation.reading import deadliest_nodes, node_names, run_view
+        from podqos.report.simulation.reading import run_view
 
         names, recorder = self._names, self._recorder
         if names is None:
@@ -121,8 +122,6 @@ def built_viewer() -> str:
 
 def _known(scenario: Scenario, given: Sequence[str] | None) -> list[str] | None:
     """Return the nodes to show; None where the run has to tell."""
-    from podqos.report.simulation.reading import node_names
-
     if given is None:
         names = list(islice(node_names(scenario), _FEW_NODES + 1))
         return names if len(names) <= _FEW_NODES else None

@@ -36,7 +36,7 @@ class Division(Struct, frozen=True, gc=False, rename="camel"):
     allocatable: Quantity
 
 
-class SoftCoverage(Struct, frozen=True, gc=False):
+class SoftCoverage(Struct, frozen=True, gc=False, rename="camel"):
     """Whether pods within their allocatable stay clear of a soft threshold.
 
     Pods can use capacity − soft − what the daemons use before the threshold is met. If that is less than allocatable,
@@ -51,7 +51,7 @@ class SoftCoverage(Struct, frozen=True, gc=False):
     soft: Quantity
     allocatable: Quantity
     usable_before_soft: Quantity
-    used_by_daemons: Quantity = ZERO
+    used_by_daemons: Quantity
 
     @property
     def is_covered(self) -> bool:

@@ -1,21 +1,31 @@
 """A recorded node as columns of numbers, for pictures: what its pods use, what ran short, which conditions it reported.
 
-The numbers of a series belong to the node's moments, one each. Between two of them everything is linear.
+The numbers of a series belong to the node's moments, one each. Between two of them everything is linear. The shapes are
+part of what ``podqos simulate -o json`` prints: fields are added, never renamed or removed. A ``reason`` is in words,
+which ``report`` adds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.agent.journal import Entry
 from podqos.agent.reasons import ConditionStatus
 from podqos.eviction.signals import NodeCondition, Signal
+from podqos.model.snapshot import ContainerUsage
 from podqos.sim.node.recording import Moment, NodeRecord, PodMoment
 
 Column = tuple[int, ...]
 Gaps = tuple[int | None, ...]
+
+_MOST_RANKS = 12_000
+"""How many places of both orders a node's picture holds; moments are left out beyond that."""
+_STEPS_BETWEEN = 8
+"""Into how many parts a piece between two recorded moments is cut for their orders."""
 
 
 class PodSeries(Struct, frozen=True, rename="camel"):
@@ -44,6 +54,44 @@ class ConditionSpan(Struct, frozen=True, rename="camel"):
     condition: NodeCondition
     start_us: int
     end_us: int | None
+
+
+class EvictionRank(Struct, frozen=True, rename="camel"):
+    """A pod in the kubelet's order at a moment."""
+
+    pod: int
+    usage: int | None
+    request: int
+    priority: int
+    over_request: bool
+    spared: str | None
+    reason: str
+    """Why it stands before the next."""
+
+
+class KernelRank(Struct, frozen=True, rename="camel"):
+    """A container in the kernel's order at a moment."""
+
+    pod: int
+    container: str
+    used_bytes: int
+    """Of its worst process."""
+    oom_score_adj: int
+    badness_bytes: int
+    reason: str
+
+
+class OrdersView(Struct, frozen=True, rename="camel"):
+    """The order in which kubelet and kernel would have taken pods at a moment."""
+
+    time_us: int
+    available_bytes: int
+    kernel_left_bytes: int
+    """Until the kernel has to kill, with page cache reclaimed."""
+    kubelet: tuple[EvictionRank, ...]
+    kernel: tuple[KernelRank, ...]
+    reversed_pairs: int
+    """About how many pairs of pods the two disagree."""
 
 
 def pod_series(moments: Sequence[Moment], places: Mapping[str, int]) -> Iterator[PodSeries]:
@@ -89,3 +137,48 @@ def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
         marks = [each.amount for each in record.thresholds if each.signal is signal]
         if max(left) - min(left) > capacity // 50 or any(min(left) < 2 * mark for mark in marks):
             yield SignalSeries(signal, capacity, left)
+
+
+# ---- both orders -----------------------------------------------------------------------------------------------------
+
+
+def moments_of_orders(moments: Sequence[Moment], kill_times: set[int]) -> list[Moment]:
+    """Return the moments whose orders are kept: those of kills, and as many others as there is room for."""
+    finer = [each for one, other in pairwise(moments) for each in (one, *_between(one, other))] + list(moments[-1:])
+    most = max(40, _MOST_RANKS // max(1, *(2 * len(moment.pods) for moment in finer)))
+    step = max(1, -(-len(finer) // most))
+    return [moment for index, moment in enumerate(finer) if index % step == 0 or moment.time_us in kill_times]
+
+
+def _between(one: Moment, other: Moment) -> Iterator[Moment]:
+    """Yield moments on the way from one to the other, if memory changes: what is linear can be read off anywhere."""
+    changed = abs(one.available_bytes - other.available_bytes)
+    same = [*one.pods] == [*other.pods]
+    if not same or changed * 200 < one.available_bytes or other.time_us - one.time_us < _STEPS_BETWEEN:
+        return
+    for step in range(1, _STEPS_BETWEEN):
+        yield part_way(one, other, step, _STEPS_BETWEEN)
+
+
+def part_way(one: Moment, other: Moment, step: int, steps: int) -> Moment:
+    """Return how a node looks on the way from one moment to the next, so many steps of ``steps`` after the one."""
+
+    def way(start: int, end: int) -> int:
+        return start + (end - start) * step // steps
+
+    def container(start: ContainerUsage, end: ContainerUsage) -> ContainerUsage:
+        return replace(
+            start,
+            anon_bytes=way(start.anon_bytes, end.anon_bytes),
+            active_file_bytes=way(start.active_file_bytes, end.active_file_bytes),
+            inactive_file_bytes=way(start.inactive_file_bytes, end.inactive_file_bytes),
+            swap_bytes=way(start.swap_bytes, end.swap_bytes),
+        )
+
+    pods = {
+        key: replace(used, containers=tuple(map(container, used.containers, other.pods[key].containers)))
+        for key, used in one.pods.items()
+    }
+    return replace(
+        one, time_us=way(one.time_us, other.time_us), system_bytes=way(one.system_bytes, other.system_bytes), pods=pods
+    )

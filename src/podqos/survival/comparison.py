@@ -128,8 +128,13 @@ def victims(entries: Iterable[Entry]) -> tuple[Victim, ...]:
     return tuple(filter(None, map(_victim, entries)))
 
 
+def is_kill(entry: Entry) -> bool:
+    """Whether a pod was evicted or a container killed."""
+    return entry.kind in {Kind.EVICTED, Kind.OOM_KILLED}
+
+
 def _victim(entry: Entry) -> Victim | None:
-    if entry.kind not in {Kind.EVICTED, Kind.OOM_KILLED} or entry.pod is None:
+    if not is_kill(entry) or entry.pod is None:
         return None
     because = entry.because
     by = By.KERNEL if entry.kind is Kind.OOM_KILLED else By.KUBELET

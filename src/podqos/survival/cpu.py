@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.kernel.cpu import CORE_NANO, DEFAULT_PERIOD_USEC, CpuBound, CpuGroup, CpuShare, cpu_shares
+from podqos.model.assumption import Assumption
 from podqos.model.effective import pod_requests
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
@@ -51,6 +52,20 @@ class PodCpu(Struct, frozen=True, gc=False, rename="camel"):
     bound: CpuBound | None
     """``contention`` where the cores are shared out, ``cpu.max`` where its own quota binds; null: it gets all."""
     containers: tuple[ContainerCpu, ...]
+
+
+class CpuReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos cpu -o json``."""
+
+    kubernetes_version: str
+    cores: int
+    wanted_milli: int
+    granted_milli: int
+    pods: tuple[PodCpu, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "CPUBurst"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
 
 
 class PodDivision(Struct, frozen=True, gc=False):
@@ -96,6 +111,20 @@ class PodDivision(Struct, frozen=True, gc=False):
                 for container, own in containers
             ),
         )
+
+
+def cpu_report(
+    pods: Sequence[PodDivision], cores: int, profile: Profile, assumptions: tuple[Assumption, ...] = ()
+) -> CpuReport:
+    """Put pods together, in the order given."""
+    return CpuReport(
+        kubernetes_version=".".join(map(str, profile.version)),
+        cores=cores,
+        wanted_milli=milli(sum(pod.wanted_nano for pod in pods)),
+        granted_milli=milli(sum(pod.share.granted_nano for pod in pods)),
+        pods=tuple(pod.told() for pod in pods),
+        assumptions=assumptions,
+    )
 
 
 def milli(nano: int) -> int:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from podqos.eviction.ranking import RankedPod, Ranking, Spared, evicted_by, eviction_key
 from podqos.eviction.signals import RankKey
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.snapshot import Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings
@@ -167,6 +168,47 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
     def is_shifted(self) -> bool:
         """Whether it moved ahead without any change of its own."""
         return bool(self.moved_ahead) and not self.differences
+
+
+class DriftReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos drift -o json``."""
+
+    old: str
+    new: str
+    kubernetes_version: str
+    node_memory_bytes: int
+    usage: str | None
+    """The file with what pods use; null where it is assumed."""
+    injectors: tuple[str, ...]
+    workloads: tuple[WorkloadDrift, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Drift"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether a workload is worse off."""
+        return any(workload.fails for workload in self.workloads)
+
+    @property
+    def changed(self) -> tuple[WorkloadDrift, ...]:
+        """The workloads that changed in any way, worst first."""
+        shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
+        order = {status: place for place, status in enumerate(_WORST_FIRST)}
+        return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))
+
+
+_WORST_FIRST = (
+    DriftStatus.DOWNGRADED,
+    DriftStatus.AHEAD,
+    DriftStatus.ADDED,
+    DriftStatus.REMOVED,
+    DriftStatus.UPGRADED,
+    DriftStatus.BACK,
+    DriftStatus.CHANGED,
+    DriftStatus.UNCHANGED,
+)
 
 
 class Allowed(Struct, frozen=True):

@@ -89,13 +89,13 @@ class ExhaustionStep(Struct, frozen=True, gc=False, rename="camel"):
     """The same in words, which ``report`` adds."""
 
 
-class QOSReserved(Struct, frozen=True, gc=False):
-    """``qosReserved``: what of memory is kept from lower classes."""
+class QOSReserved(Struct, frozen=True, gc=False, rename="camel"):
+    """``qosReserved``: the memory that is kept from lower classes."""
 
-    percent: int
+    memory_percent: int
     """Of what higher classes request."""
-    pods_bytes: int
-    """What all pods may use together: what it is taken off."""
+    pods_memory: int
+    """In bytes: what all pods may use together, from which that is taken off."""
 
 
 class Exhaustion(Struct, frozen=True, gc=False):

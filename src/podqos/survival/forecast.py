@@ -26,6 +26,7 @@ from podqos.eviction.signals import Signal
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.cgroup import ROOT, parent_path
 from podqos.kernel.charge import Room
+from podqos.model.assumption import Assumption
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import ContainerUsage, PodUsage, Snapshot
 from podqos.model.stats import MemoryStats
@@ -131,6 +132,20 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     """By what happens first; the probabilities add up to one."""
     needed: Needed | None
     """Null where a limit of its own ends the growth."""
+
+
+class ForecastReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos forecast -o json``."""
+
+    kubernetes_version: str
+    node_memory_bytes: int
+    interval_seconds: float
+    growths: tuple[Forecast, ...]
+    curve: tuple[CurvePoint, ...]
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Forecast"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
 
 
 class CurvePoint(Struct, frozen=True, gc=False, rename="camel"):

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from podqos.eviction.ranking import Policy
 from podqos.eviction.signals import RankKey
 from podqos.kernel.build import PAGE_BYTES
+from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
 from podqos.model.quantity import NANOS
 from podqos.model.snapshot import NodeUsage
-from podqos.survival.orders import KillKey, Orders
+from podqos.survival.components import ComponentReport
+from podqos.survival.orders import Disagreement, KillKey, Orders
 from podqos.survival.outlook import Outlook
 
 
@@ -75,6 +78,29 @@ class KillPlace(Struct, frozen=True, rename="camel"):
     """How much more the next would have to use to be killed first."""
     reason: str
     """Why it stands before the next."""
+
+
+class RankReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos rank -o json``."""
+
+    kubernetes_version: str
+    signal: str
+    resource: str
+    """What ``usage`` and ``request`` are of: memory, ephemeral-storage, inodes or pids."""
+    policy: Policy
+    hard: bool
+    node: NodeSummary
+    eviction_order: tuple[EvictionPlace, ...]
+    kill_order: tuple[KillPlace, ...]
+    disagreements: tuple[Disagreement, ...]
+    reversed_pairs: int
+    """How many pairs of pods the two orders rank differently, neighbours or not; 0 if they agree."""
+    components: tuple[ComponentReport, ...]
+    """The processes of the node itself, which are in neither order."""
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "SurvivalOrders"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
 
 
 def node_summary(node: NodeUsage, outlook: Outlook) -> NodeSummary:

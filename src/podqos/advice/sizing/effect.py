@@ -12,9 +12,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.matrix import Because, Description
+from podqos.advice.sizing.matrix import Because, Description, PriorityTier
+from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
+from podqos.model.assumption import Assumption
 from podqos.model.pod import Pod, QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
@@ -54,6 +56,20 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     moved_back: tuple[Overtaking, ...]
     refusal: str
     """Why the API server would not store the advised pod; empty where it would."""
+
+
+class AdviceReport(Struct, frozen=True, rename="camel"):
+    """The whole output of ``podqos advise -o json``."""
+
+    kubernetes_version: str
+    node_memory_bytes: int
+    workloads: tuple[WorkloadAdvice, ...] = ()
+    priority_classes: tuple[PriorityTier, ...] = ()
+    node: NodeAdvice | None = None
+    api_version: str = "podqos.dev/v1alpha1"
+    kind: str = "Advice"
+    assumptions: tuple[Assumption, ...] = ()
+    """What was assumed because it was not stated."""
 
 
 class Advised(Struct, frozen=True):

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator
 
 from podqos.advice.sizing.description import DescribedWorkload, read_descriptions
+from podqos.advice.sizing.effect import AdviceReport
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
@@ -28,7 +29,6 @@ from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import applied_files, read_bytes
 from podqos.model.profile import parse_version
 from podqos.report.advice.lines import text
-from podqos.report.advice.value import AdviceReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     options.add_version_option(parser)
     add_output_options(
-        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.report.advice.value:AdviceReport"
+        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.advice.sizing.effect:AdviceReport"
     )
 
 

@@ -24,7 +24,7 @@ from podqos.library.blast_radius import blast
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
-from podqos.report.simulation.blast import CSV_COLUMNS, csv_rows, page, table
+from podqos.report.simulation.blast import csv_table, page, table
 from podqos.sim.blast import BlastRadius
 
 
@@ -48,12 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     radius, errors = _blast(arguments)
     if arguments.html is not None:
         write_file(arguments.html, page(radius).encode())
-    emit(
-        radius,
-        arguments,
-        lambda radius, style: table(radius, style, everything=arguments.all),
-        lambda radius: (CSV_COLUMNS, csv_rows(radius)),
-    )
+    emit(radius, arguments, lambda radius, style: table(radius, style, everything=arguments.all), csv_table)
     return 2 if errors else 0
 
 

@@ -14,7 +14,7 @@ from podqos.cli.output import add_output_options, emit
 from podqos.library.cpu import cpu
 from podqos.library.inputs.files import applied_files
 from podqos.model.profile import parse_version
-from podqos.report.survival.cpu import CSV_COLUMNS, csv_rows, table
+from podqos.report.survival.cpu import csv_rows, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.cpu:CpuReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.survival.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -43,5 +43,5 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(report, arguments, table, csv_rows)
     return 2 if errors else 0

@@ -23,10 +23,9 @@ from podqos.library.drift import drift
 from podqos.library.inputs.injecting import read_injectors
 from podqos.library.inputs.versions import load_version
 from podqos.model.profile import parse_version
-from podqos.report.survival.drift import DriftReport
 from podqos.report.survival.drift_lines import table
 from podqos.report.text.style import Style
-from podqos.survival.drift import Allowed
+from podqos.survival.drift import Allowed, DriftReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "markdown"),
-        "podqos.report.survival.drift:DriftReport",
+        "podqos.survival.drift:DriftReport",
         "markdown: for a comment on a pull request",
     )
 

@@ -52,7 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "csv"),
-        "podqos.report.survival.forecast:ForecastReport",
+        "podqos.survival.forecast:ForecastReport",
         "csv: a line per outcome",
     )
 

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output_options(
         parser,
         ("table", "json", "yaml", "csv"),
-        "podqos.report.survival.ranking:RankReport",
+        "podqos.survival.places:RankReport",
         "table: both orders and where they disagree; csv: a line per pod; json, yaml: everything",
     )
 

@@ -26,7 +26,7 @@ from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
 from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
-from podqos.report.simulation.timeline import CSV_COLUMNS, csv_rows, seconds, timeline
+from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.view import RunView
 from podqos.sim.run import Progress
 from podqos.sim.variation import Variation
@@ -86,7 +86,7 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
             while written := encode(islice(entries, _LINES_AT_ONCE)):
                 sys.stdout.buffer.write(written)
         case "csv":
-            print_csv(CSV_COLUMNS, csv_rows(done.summary))
+            print_csv(*csv_table(done.summary))
         case _:
             assert report is not None
             emit(report, arguments, timeline)

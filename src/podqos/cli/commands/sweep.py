@@ -24,7 +24,7 @@ from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
 from podqos.errors import InvalidOption
 from podqos.library.sweeping import sweep
-from podqos.report.simulation.sweep import CSV_COLUMNS, csv_rows, table
+from podqos.report.simulation.sweep import csv_table, table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,5 +62,5 @@ def run(arguments: argparse.Namespace) -> int:
         progress=progress_line("run"),
         say=lambda text: print(text, file=sys.stderr),
     )
-    emit(found, arguments, table, lambda found: ((*found.parameters, *CSV_COLUMNS), csv_rows(found)))
+    emit(found, arguments, table, csv_table)
     return 0

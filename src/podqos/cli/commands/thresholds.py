@@ -17,7 +17,7 @@ from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.kubelet_settings import settings_from_flags
 from podqos.library.thresholds import thresholds
 from podqos.model.profile import parse_version
-from podqos.report.survival.thresholds import csv_table, table
+from podqos.report.survival.thresholds import csv_rows, table
 
 # The kubelet's flags that matter here, with an example each.
 _FLAGS = {
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         layout=arguments.layout,
         profile=parse_version(arguments.kubernetes_version),
     )
-    emit(report, arguments, table, csv_table)
+    emit(report, arguments, table, csv_rows)
     return 1 if arguments.strict and report.warnings else 0
 
 

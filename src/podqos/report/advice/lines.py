@@ -1,20 +1,20 @@
-"""``podqos advise`` for people: what each workload should have, why, what it leaves open, and what follows."""
+"""``podqos advise`` as text: what each workload should have, why, what stays open, and what follows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from podqos.advice.sizing.applying import ContainerAdvice
-from podqos.advice.sizing.effect import WorkloadAdvice
+from podqos.advice.sizing.effect import AdviceReport, WorkloadAdvice
 from podqos.advice.sizing.node_settings import NodeAdvice
 from podqos.advice.sizing.sizing import Doubt, Percentiles, Share
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.report.advice.value import DOUBTS, AdviceReport
+from podqos.report.advice.value import DOUBTS
 from podqos.report.survival.drift_lines import change, worst_score
 from podqos.report.text.style import Style, wrapped
 from podqos.wording import mebibytes
 
-# Turns that are told one by one.
+# Moves that are listed.
 _TOLD = 3
 
 
@@ -53,7 +53,7 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
         for move in moves[:_TOLD]:
             yield from wrapped(move.text, style, "  → ")
         if len(moves) > _TOLD:
-            yield f"  → … and {len(moves) - _TOLD} more such turns"
+            yield f"  → … and {len(moves) - _TOLD} more"
 
 
 def _scores(workload: WorkloadAdvice) -> str:

@@ -1,7 +1,7 @@
 """Advice as objects: priority classes, workloads with the advised amounts, and patches that say only what changes.
 
-Objects are plain values in the shape of the API; how they are printed is the command's business. The patches are
-strategic merge patches: for kustomize, and for ``kubectl patch --patch-file``.
+Objects are plain values in the shape of the API. The patches are strategic merge patches, for kustomize and for
+``kubectl patch --patch-file``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def priority_class_object(tier: PriorityTier) -> dict[str, Plain]:
 
 
 def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvice) -> dict[str, Plain]:
-    """Return an object with the advice in it, and everything else as it was."""
+    """Return an object with the advice applied and everything else unchanged."""
     advised = deepcopy(dict(value))
     spec = _mapping(_at(advised, pod_path), "spec")
     if advice.priority_class is not None:
@@ -47,7 +47,7 @@ def advised_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAd
 
 
 def patch_object(value: Mapping[str, Plain], pod_path: str, advice: WorkloadAdvice) -> dict[str, Plain] | None:
-    """Return what changes, as a strategic merge patch in which null takes away; None where nothing does."""
+    """Return the changes as a strategic merge patch, in which null removes a field; None if nothing changes."""
     old = _mapping(_at(dict(value), pod_path), "spec")
     spec: dict[str, Plain] = {}
     if advice.priority_class is not None and advice.priority_class != (old.get("priorityClassName") or ""):

@@ -1,62 +1,41 @@
-"""What ``podqos advise`` says, as a value: the documented JSON shape, from which all other outputs follow.
-
-The advice itself comes from ``advice``; here it is gathered and worded. The shape is stable: fields are added, never
-renamed or removed, and ``docs/schema/advise.json`` is made from it.
-"""
+"""The reasons and doubts of ``podqos advise`` in words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.sizing.effect import WorkloadAdvice
-from podqos.advice.sizing.matrix import Because, PriorityTier
+from podqos.advice.sizing.matrix import Because
 from podqos.advice.sizing.node_settings import NodeAdvice, NodeNeeds
 from podqos.advice.sizing.sizing import Doubt
-from podqos.model.assumption import Assumption
 from podqos.report.survival.drift import worded_moves
 from podqos.wording import mebibytes
 
-
-class AdviceReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos advise -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    workloads: tuple[WorkloadAdvice, ...] = ()
-    priority_classes: tuple[PriorityTier, ...] = ()
-    node: NodeAdvice | None = None
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Advice"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
-
-
 _BECAUSE = {
-    Because.SOMEBODY_WAITS: "somebody waits for it: Guaranteed, so that it does not live on what others leave",
-    Because.NOBODY_WAITS: "nobody waits for it: Burstable, it may use what is left over and give it back",
-    Because.NOBODY_MISSES_IT: "nobody waits for it and a restart costs nothing: BestEffort, it goes first",
-    Because.KEEPS_STATE: "it keeps state that cannot be made again, which BestEffort would lose first",
+    Because.SOMEBODY_WAITS: "users wait for it: Guaranteed, so that it does not depend on what others leave",
+    Because.NOBODY_WAITS: "no user waits for it: Burstable, it may use spare capacity and return it",
+    Because.NOBODY_MISSES_IT: "no user waits for it and a restart costs nothing: BestEffort, it is killed first",
+    Because.KEEPS_STATE: "it keeps state that cannot be rebuilt, which BestEffort would lose first",
     Because.SLOW_START: "it is slow to start, which is a cost of every restart",
     Because.COSTLY_RESTART: "a restart is costly: it outlives others of its kind",
-    Because.CHEAP_RESTART: "a restart is cheap: it makes room for what is costlier",
+    Because.CHEAP_RESTART: "a restart is cheap: it makes room for pods that are costlier to restart",
     Because.LIMITS_BOUND_BURSTS: "it bursts: limits keep its bursts away from its neighbours",
-    Because.NEAREST_ROW: "the matrix has no such case; this is the nearest one on the safe side",
+    Because.NEAREST_ROW: "the matrix has no such row; this is the nearest safe one",
 }
 
 DOUBTS = {
-    Doubt.FEW_SAMPLES: "fewer than 100 samples: what is rare has hardly been seen",
-    Doubt.NEED_UNKNOWN: "it was OOM-killed: it needs more than was measured, nobody knows how much; repeat this later",
-    Doubt.EXPECTED_ONLY: "nothing was measured: the amounts are what somebody expects",
+    Doubt.FEW_SAMPLES: "fewer than 100 samples: rare peaks may be missing",
+    Doubt.NEED_UNKNOWN: "it was OOM-killed: it needs more than was measured, how much is unknown; measure again later",
+    Doubt.EXPECTED_ONLY: "nothing was measured: the amounts are expectations",
     Doubt.NO_CPU_SAMPLES: "no samples of cpu: its amounts stay as they are",
     Doubt.NO_MEMORY_SAMPLES: "no samples of memory: its amounts stay as they are",
 }
 
 
 def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
-    """Return the advice about a workload with its reasons and turns in words."""
+    """Return the advice for a workload with its reasons and moves in words."""
     return replace(
         advice,
         reasons=tuple(_BECAUSE[each] for each in advice.because),
@@ -66,7 +45,7 @@ def worded(advice: WorkloadAdvice) -> WorkloadAdvice:
 
 
 def worded_node(advice: NodeAdvice, needs: NodeNeeds) -> NodeAdvice:
-    """Return the advice about a node with its reasons."""
+    """Return the advice for a node with its reasons."""
     return replace(advice, reasons=tuple(_node_reasons(advice, needs)))
 
 
@@ -77,7 +56,7 @@ def _node_reasons(advice: NodeAdvice, needs: NodeNeeds) -> Iterator[str]:
     leak = _rate(advice.soft_growth_bytes_per_second)
     grace = f"after {needs.soft_grace_seconds} s of grace"
     yield f"evictionSoft: acts, {grace}, before the hard threshold does, while memory grows by no more than {leak}"
-    yield "kubeReserved: by the size of the node, less per unit the larger it is"
+    yield "kubeReserved: by the size of the node; larger nodes reserve a smaller share"
     system = "what was measured" if needs.system_memory_bytes is not None else "a usual amount for the system"
     yield f"systemReserved: {system}, and the soft thresholds, so that pods within their allocatable never meet them"
     yield "evictionHard names every signal, because naming one drops the defaults of the others"

@@ -27,7 +27,7 @@ class CheckDescription(Struct, frozen=True):
     bad: str
     """A manifest that has the finding."""
     good: str
-    """The same without it."""
+    """The same manifest without the finding."""
     references: tuple[str, ...]
 
 
@@ -44,15 +44,10 @@ def check_list(checks: Iterable[Check], good: GoodExample) -> CheckList:
     return CheckList(
         tuple(
             CheckDescription(
-                check.id,
-                check.name,
-                check.severity,
-                check.title,
-                check.why,
-                check.fix,
-                check.example.text,
-                good(check),
-                check.references,
+                *(check.id, check.name, check.severity, check.title, check.why, check.fix),
+                bad=check.example.text,
+                good=good(check),
+                references=check.references,
             )
             for check in checks
         )
@@ -68,7 +63,7 @@ def table(checks: Iterable[Check], style: Style) -> list[str]:
 def page(check: Check, good: GoodExample, style: Style) -> Iterator[str]:
     """Yield everything about one check."""
     yield f"{style.strong(f'{check.id} {check.name}')} ({style.severity(check.severity)}): {check.title}"
-    for heading, text in (("Why it matters", check.why), ("How to mend it", check.fix)):
+    for heading, text in (("Why it matters", check.why), ("How to fix it", check.fix)):
         yield from ("", style.strong(heading))
         yield from wrapped(text, style, "  ")
     options = "".join(f" --inject {name}" for name in check.example.inject)

@@ -1,4 +1,4 @@
-"""What follows from a finding for survival, in words. Everything said is data of the finding."""
+"""What a finding means for survival, in words. It renders data of the finding."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from podqos.model.pod import QOSClass
 
 
 def consequence(finding: Finding) -> str:
-    """Return what follows for survival."""
-    told = finding.consequence
-    if told.effect is Effect.NODE:
-        return _of_a_node(told)
-    if told.effect is Effect.DISK:
-        return _NO_DISK if told.disk_request == "0" else _DISK.format(request=told.disk_request)
-    if told.effect is Effect.NOT_CREATED:
-        return "no pod is created or placed: what dies is not replaced"
-    if told.now is None:
+    """Return the consequence in a sentence."""
+    found = finding.consequence
+    if found.effect is Effect.NODE:
+        return _of_a_node(found)
+    if found.effect is Effect.DISK:
+        return _NO_DISK if found.disk_request == "0" else _DISK.format(request=found.disk_request)
+    if found.effect is Effect.NOT_CREATED:
+        return "no pod is created or scheduled: pods that die are not replaced"
+    if found.now is None:
         return ""
-    compared = _compared(told)
+    compared = _compared(found)
     if not compared:
-        return _standing(told.now, told.repaired)
-    return f"{compared}; {_standing(told.now, told.repaired)}"
+        return _standing(found.now, found.repaired)
+    return f"{compared}; {_standing(found.now, found.repaired)}"
 
 
-def _compared(told: Consequence) -> str:
-    """Say who outlives the subject, if anybody does."""
-    clauses = []
-    if told.evicted_before is not None:
-        clauses.append(f"the kubelet evicts it before {told.evicted_before}")
-    if told.killed_before is not None:
-        whom = "it" if told.killed_before == told.evicted_before else told.killed_before
-        clauses.append(f"the kernel kills it before {whom}" if whom != "it" else "the kernel kills it before, too")
+def _compared(found: Consequence) -> str:
+    """Name the pods that outlive the subject, if there are any."""
+    evicted, killed = found.evicted_before, found.killed_before
+    if evicted == killed:
+        clauses = [] if evicted is None else [f"both the kubelet and the kernel pick it before {evicted}"]
+    else:
+        clauses = [f"the kubelet evicts it before {evicted}"] if evicted is not None else []
+        clauses += [f"the kernel kills it before {killed}"] if killed is not None else []
     if not clauses:
         return ""
-    who = "because of this, " if told.repaired is not None else ""
-    return f"{who}when memory runs short and all use what they may, {' and '.join(clauses)}"
+    cause = "because of this, " if found.repaired is not None else ""
+    return f"{cause}when memory runs short and all pods use what they may, {' and '.join(clauses)}"
 
 
 def _standing(now: PodStanding, repaired: PodStanding | None) -> str:
@@ -53,16 +53,16 @@ _EVICTED = {
 }
 
 
-_NO_DISK = "when the disk runs full, it is among the first to be evicted, as it requests no ephemeral-storage"
-_DISK = "when the disk runs full, evicted first once it uses more than the {request} of ephemeral-storage it requests"
+_NO_DISK = "when the disk fills up, it is among the first to be evicted, as it requests no ephemeral-storage"
+_DISK = "when the disk fills up, evicted first once it uses more than the {request} of ephemeral-storage it requests"
 
 
-def _of_a_node(told: Consequence) -> str:
-    if told.first_killed is None:
-        return "when memory runs short, the kernel chooses who dies, by size and oom_score_adj"
-    if told.first_killed == told.first_evicted:
-        return f"whoever acts first takes {told.first_killed}"
+def _of_a_node(found: Consequence) -> str:
+    if found.first_killed is None:
+        return "when memory runs short, the kernel chooses the victim, by size and oom_score_adj"
+    if found.first_killed == found.first_evicted:
+        return f"both the kubelet and the kernel pick {found.first_killed} first"
     return (
-        f"when memory runs short and all use what they may, the kernel kills {told.first_killed} first, "
-        f"where the kubelet would evict {told.first_evicted}"
+        f"when memory runs short and all pods use what they may, the kernel kills {found.first_killed} first, "
+        f"where the kubelet would evict {found.first_evicted}"
     )

@@ -1,6 +1,6 @@
-"""``docs/checks.md``, made from the catalogue: a page on every check, with examples that tests run.
+"""``docs/checks.md``, generated from the catalogue: a page on every check, with examples that tests run.
 
-A test holds the file in the repository against ``document``; whoever changes a check writes the file anew.
+A test compares the file in the repository with ``document``; write it again after changing a check.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GROUPS = {
 _START = """\
 # The checks
 
-What `podqos check` finds. This page is made from the code (`src/podqos/advice/checks/`); the tests run every
+What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`); the tests run every
 example: the first of each pair has exactly this finding, the second has none.
 
 **error** does not work, or kills what must not die · **warning** works until memory runs short · **info** is worth
@@ -33,11 +33,11 @@ knowing. An object that is meant to be as it is says so, on itself or on its pod
 metadata:
   annotations:
     podqos.dev/ignore: PQ103, PQ108
-    podqos.dev/ignore-reason: nobody misses the logs of an hour
+    podqos.dev/ignore-reason: an hour of logs may be lost
 ```
 
-Who dies before whom is worked out with every container at its memory limit (without one at twice its request, without
-either at 256Mi), because nobody has measured what the pods of a manifest use.
+The kill order is computed with every container at its memory limit (without one at twice its request, without either at
+256Mi), because a manifest does not say what its pods use.
 """
 
 
@@ -67,7 +67,7 @@ def _page(check: Check, good: str) -> Iterator[str]:
     yield f"### {check.id} {check.name}\n"
     yield f"**{check.severity}** · {check.title}\n"
     yield f"{check.why}\n"
-    yield f"*How to mend it:* {check.fix}\n"
+    yield f"*How to fix it:* {check.fix}\n"
     yield from _example("Instead of", check.example, check.example.text)
     yield from _example("write", check.example, good)
     yield f"References: {'; '.join(check.references)}\n"

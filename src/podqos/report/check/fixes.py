@@ -1,4 +1,4 @@
-"""What was mended and what was not, in words: unified diffs, reasons, and the patch to apply by hand instead."""
+"""What was fixed and what was not, in words: unified diffs, reasons, and the patch to apply by hand instead."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from podqos.advice.fixes.fixing import FixedFile, Fixes, RefusedObject
 from podqos.advice.fixes.patches import ObjectPatch
 from podqos.manifest.edits.apply import CannotEdit, Reason
 from podqos.report.check.patches import json_patch, kubectl_patch, kustomize_entry, kustomize_file_name, kustomize_patch
+from podqos.report.check.replacements import text_lines
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
 _REASONS = {
     Reason.TEMPLATE: "it is a template ({{ }}): change its values, or render it first",
     Reason.UNREADABLE: "it cannot be read as YAML or JSON",
-    Reason.NO_SUCH_OBJECT: "the object does not stand there any more",
+    Reason.NO_SUCH_OBJECT: "the object is no longer there",
     Reason.NO_SUCH_ITEM: "the list has no such item",
-    Reason.NOT_A_MAPPING: "what stands above the field has no fields",
-    Reason.CONFLICT: "another patch has written something else there",
-    Reason.SHARED: "the anchor &{name} makes the value count in several places: write it out where it is used",
-    Reason.MERGED: "the value comes in by a merge key (<<): write it out where it is used",
+    Reason.NOT_A_MAPPING: "the parent of the field is not a mapping",
+    Reason.CONFLICT: "another patch writes a different value there",
+    Reason.SHARED: "the anchor &{name} is used in several places: write the value out where it is used",
+    Reason.MERGED: "the value comes from a merge key (<<): write it out where it is used",
     Reason.TAGGED: "the value has a tag: remove the tag",
-    Reason.COMPLEX_KEY: "the key is not written as a simple text",
+    Reason.COMPLEX_KEY: "the key is not a simple text",
     Reason.DUPLICATE_KEY: "a key is set twice",
-    Reason.UNSUPPORTED: "it is not a change that can be made in place",
-    Reason.NOT_AS_MEANT: "the new text would not be in order",
+    Reason.UNSUPPORTED: "this change cannot be made in place",
+    Reason.NOT_AS_MEANT: "the new text would not be valid",
 }
 
 
 def reason_words(why: CannotEdit) -> str:
-    """Return why a text was left as it is."""
+    """Return why a file was not changed."""
     text = _REASONS[why.reason].replace("{name}", why.name)
     if why.reason is Reason.NOT_AS_MEANT and why.name:
         text = f"{text}: {why.name}"
@@ -39,8 +40,8 @@ def reason_words(why: CannotEdit) -> str:
 
 
 def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]:
-    """Yield the difference between a file and what becomes of it; ``patch -p0`` takes it."""
-    before, after = (_lines(data) for data in (file.before, file.after))
+    """Yield the difference between a file and its fixed version; ``patch -p0`` takes it."""
+    before, after = (text_lines(data) for data in (file.before, file.after))
     for number, line in enumerate(difflib.unified_diff(before, after, file.source, file.source, n=context)):
         text = line.removesuffix("\n")
         if number < 2:
@@ -57,14 +58,8 @@ def diff_lines(file: FixedFile, style: Style, context: int = 3) -> Iterator[str]
             yield "\\ No newline at end of file"
 
 
-def _lines(data: bytes) -> list[str]:
-    """Return lines with their ends; only a line feed ends one, as for ``diff``."""
-    *lines, last = data.decode(errors="replace").split("\n")
-    return [line + "\n" for line in lines] + ([last] if last else [])
-
-
 def summary_lines(fixes: Fixes, style: Style, *, is_written: bool, with_patches: bool = True) -> Iterator[str]:
-    """Yield what became of each finding that has a patch, file by file, and the patches to apply by hand."""
+    """Yield the outcome of each finding that has a patch, file by file, and the patches to apply by hand."""
     verb = "fixed" if is_written else "would fix"
     for file in fixes.files:
         yield style.strong(f"{file.source}: {verb} {counted(len(file.findings), 'finding')}")

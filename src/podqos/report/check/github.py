@@ -15,7 +15,7 @@ _COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning",
 
 
 def github(report: CheckReport, problems: Iterable[Problem] = ()) -> Iterator[str]:
-    """Yield one command for each problem of the input and each finding; what is suppressed is not shown there."""
+    """Yield one command for each problem of the input and each finding; suppressed findings are left out."""
     for problem in problems:
         title = f"{problem.field}: {problem.what}".removeprefix(": ")
         yield _command(problem.severity, problem.source, (problem.line, problem.column), title, problem.fix or title)
@@ -41,10 +41,10 @@ def _message(item: FindingReport) -> str:
 
 
 def escape_data(text: str) -> str:
-    """Write a message so that it stays on its line."""
+    """Escape a message, which ends at a line break."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def escape_property(text: str) -> str:
-    """Write a property's value, which a colon or comma would end."""
+    """Escape the value of a property, which ends at a colon or comma."""
     return escape_data(text).replace(":", "%3A").replace(",", "%2C")

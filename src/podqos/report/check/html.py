@@ -1,4 +1,4 @@
-"""``podqos check -o html``: one page that needs nothing else, for whoever was not at the terminal.
+"""``podqos check -o html``: one self-contained page.
 
 It is readable without scripts and offline, follows the reader's choice of light or dark, and quotes nothing of the
 input unescaped.
@@ -80,7 +80,7 @@ def html(report: CheckReport, good: GoodExample) -> Iterator[str]:
 
 
 def escape(text: str) -> str:
-    """Return a text of the input as a page can show it."""
+    """Escape a text of the input for the page."""
     return escape_markup(_NOT_HTML.sub("\N{REPLACEMENT CHARACTER}", text))
 
 

@@ -7,10 +7,9 @@ passes with the finding as its output, a suppressed one is skipped; an object wi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from xml.sax.saxutils import escape, quoteattr
-
-from msgspec import Struct
+from collections import Counter
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, indent, tostring
 
 from podqos.advice.checks.finding import CheckedObject, FailOn
 from podqos.report.check.value import CheckReport, FindingReport
@@ -19,92 +18,62 @@ from podqos.report.check.value import CheckReport, FindingReport
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class _Suite(Struct):
-    """One file."""
-
-    cases: list[str] = []
-    failures: int = 0
-    skipped: int = 0
-
-
 def junit(report: CheckReport, checked: Sequence[CheckedObject]) -> str:
-    """Return the document; ``checked`` is everything that was looked at."""
-    suites: dict[str, _Suite] = {subject.source: _Suite() for subject in checked}
-    found = set()
-    for items in _cases(report.items):
-        first = items[0]
-        found.add((first.source, first.subject))
-        suite = suites.setdefault(first.source, _Suite())
-        suite.cases.append(_case(items, report.fail_on))
-        suite.failures += _fails(items, report.fail_on)
-        suite.skipped += _is_skipped(items)
+    """Return the document; ``checked`` are all objects that were checked."""
+    found: dict[tuple[str, str], dict[str, list[FindingReport]]] = {}
+    for item in report.items:
+        found.setdefault((item.source, item.subject), {}).setdefault(item.check, []).append(item)
+    files: dict[str, list[Element]] = {subject.source: [] for subject in checked}
+    for (source, _), checks in found.items():
+        files.setdefault(source, []).extend(_case(items, report.fail_on) for items in checks.values())
     for subject in checked:
         name = f"{subject.kind} {subject.key}"
         if (subject.source, name) not in found:
-            suites[subject.source].cases.append(f'    <testcase classname={_attribute(name)} name="no findings"/>')
-    return "\n".join(_document(suites))
+            files[subject.source].append(_element("testcase", classname=name, name="no findings"))
+    root = _element("testsuites", name="podqos check", **_numbers([case for cases in files.values() for case in cases]))
+    for source, cases in files.items():
+        suite = _element("testsuite", name=source, **_numbers(cases))
+        suite.extend(cases)
+        root.append(suite)
+    indent(root)
+    # A ">" of the input is escaped.
+    text = tostring(root, encoding="unicode").replace(" />", "/>")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}'
 
 
-def _document(suites: Mapping[str, _Suite]) -> Iterator[str]:
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    yield f'<testsuites name="podqos check" {_numbers(suites.values())}>'
-    for source, suite in suites.items():
-        yield f"  <testsuite name={_attribute(source)} {_numbers([suite])}>"
-        yield from suite.cases
-        yield "  </testsuite>"
-    yield "</testsuites>"
+def _numbers(cases: Sequence[Element]) -> dict[str, str]:
+    kinds = Counter(child.tag for case in cases for child in case)
+    counts = {"tests": len(cases), "failures": kinds["failure"], "errors": 0, "skipped": kinds["skipped"]}
+    return {name: str(count) for name, count in counts.items()}
 
 
-def _numbers(suites: Iterable[_Suite]) -> str:
-    suites = list(suites)
-    tests = sum(len(suite.cases) for suite in suites)
-    failures, skipped = sum(suite.failures for suite in suites), sum(suite.skipped for suite in suites)
-    return f'tests="{tests}" failures="{failures}" errors="0" skipped="{skipped}"'
-
-
-def _cases(items: Iterable[FindingReport]) -> Iterator[list[FindingReport]]:
-    """Yield the findings of each check about each object, in the order of the first of them."""
-    cases: dict[tuple[str, str, str, str, str], list[FindingReport]] = {}
-    for item in items:
-        cases.setdefault((item.source, item.kind, item.namespace, item.name, item.check), []).append(item)
-    return iter(cases.values())
-
-
-def _case(items: Sequence[FindingReport], fail_on: FailOn) -> str:
+def _case(items: Sequence[FindingReport], fail_on: FailOn) -> Element:
+    """Return what a check found about an object."""
     first = items[0]
     name = f"{first.check} {first.check_name}"
-    opening = f"    <testcase classname={_attribute(first.subject)} name={_attribute(name)}"
-    opening += f' file={_attribute(first.source)} line="{first.line}">'
-    text = _text("\n\n".join(map(_description, items)))
-    if _is_skipped(items):
-        suppression = first.suppression
-        assert suppression is not None
-        why = f"suppressed by {suppression.by}: {suppression.reason or 'no reason given'}"
-        inner = f"<skipped message={_attribute(why)}/>"
-    elif _fails(items, fail_on):
-        inner = f"<failure type={_attribute(first.severity)} message={_attribute(first.title)}>{text}</failure>"
+    case = _element("testcase", classname=first.subject, name=name, file=first.source, line=str(first.line))
+    text = "\n\n".join(map(_description, items))
+    shown = [item for item in items if item.suppression is None]
+    if not shown and first.suppression is not None:
+        why = f"suppressed by {first.suppression.by}: {first.suppression.reason or 'no reason given'}"
+        case.append(_element("skipped", message=why))
+    elif any(fail_on.fails(item.severity) for item in shown):
+        case.append(_element("failure", text, type=first.severity, message=first.title))
     else:
-        inner = f"<system-out>{text}</system-out>"
-    return f"{opening}\n      {inner}\n    </testcase>"
-
-
-def _fails(items: Iterable[FindingReport], fail_on: FailOn) -> bool:
-    return any(item.suppression is None and fail_on.fails(item.severity) for item in items)
-
-
-def _is_skipped(items: Iterable[FindingReport]) -> bool:
-    return all(item.suppression is not None for item in items)
+        case.append(_element("system-out", text))
+    return case
 
 
 def _description(item: FindingReport) -> str:
     lines = [f"{item.source}:{item.line}:{item.column}: {item.severity}: {item.path}", item.reason, item.consequence]
-    lines += [f"fix: {item.patch.text}" if item.patch.text else ""]
-    return "\n".join(filter(None, lines))
+    return "\n".join(filter(None, [*lines, f"fix: {item.patch.text}" if item.patch.text else ""]))
 
 
-def _text(text: str) -> str:
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+def _element(tag: str, text: str | None = None, **attributes: str) -> Element:
+    element = Element(tag, {name: _clean(value) for name, value in attributes.items()})
+    element.text = None if text is None else _clean(text)
+    return element
 
 
-def _attribute(text: str) -> str:
-    return quoteattr(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text))
+def _clean(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

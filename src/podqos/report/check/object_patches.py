@@ -1,4 +1,4 @@
-"""``podqos check --patch-format``: patches for the objects themselves, where their files are not to be edited."""
+"""``podqos check --patch-format``: patches for the objects, instead of edits to their files."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ def _command(subject: CheckedObject, patch: ObjectPatch) -> str:
     command = kubectl_patch(patch, subject.namespace)
     if command is not None:
         return command
-    return f"# {subject.kind} {subject.key}: no API server changes this in one that exists; replace it"
+    return f"# {subject.kind} {subject.key}: the API server does not change this in an existing object; replace it"

@@ -1,4 +1,4 @@
-"""Patches written down: as a ``kubectl patch`` command, as files for kustomize, and as a JSON patch."""
+"""Patches as text: as a ``kubectl patch`` command, as files for kustomize, and as a JSON patch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podqos.manifest.plain import Plain
 
 
 def kubectl_patch(patch: ObjectPatch, namespace: str = "") -> str | None:
-    """Return the command that patches the object in a cluster, or None where an API server would refuse it.
+    """Return the command that patches the object in a cluster, or None if an API server would refuse it.
 
-    ``namespace`` is where an object lives that names none.
+    ``namespace`` is that of an object that names none.
     """
     if not patch.can_be_applied or not patch.name:
         return None
@@ -30,7 +30,7 @@ def kubectl_patch(patch: ObjectPatch, namespace: str = "") -> str | None:
 
 
 def json_patch(patch: ObjectPatch) -> str:
-    """Return the patch as RFC 6902 has it, an operation per line."""
+    """Return the patch in the form of RFC 6902, an operation per line."""
     operations = (msgspec.json.encode(operation).decode() for operation in patch.operations)
     return "[\n  " + ",\n  ".join(operations) + "\n]\n"
 
@@ -49,7 +49,7 @@ def kustomize_patch(patch: ObjectPatch) -> str:
 
 
 def kustomize_file_name(patch: ObjectPatch) -> str:
-    """Return what to call the file."""
+    """Return the name of the patch file."""
     return f"{patch.kind.lower()}-{patch.name}-patch.yaml"
 
 

@@ -1,4 +1,4 @@
-"""The difference between two texts as regions of the first and what stands there in the second."""
+"""The difference between two texts, as regions of the first and their replacements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Replacement(Struct, frozen=True):
 
 
 def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
-    """Return what makes one text of the other, as whole lines, from the top."""
-    old, new = _lines(before), _lines(after)
+    """Return the replacements that turn one text into the other, as whole lines, from the top."""
+    old, new = text_lines(before), text_lines(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
         Replacement(_start(old, first), _start(old, end), "".join(new[new_first:new_end]))
@@ -28,14 +28,14 @@ def line_replacements(before: bytes, after: bytes) -> tuple[Replacement, ...]:
     )
 
 
-def _lines(data: bytes) -> list[str]:
-    """Return lines with their ends; only a line feed ends one."""
-    *lines, last = data.decode().split("\n")
+def text_lines(data: bytes) -> list[str]:
+    """Return lines with their ends; only a line feed ends one, as for ``diff``."""
+    *lines, last = data.decode(errors="replace").split("\n")
     return [f"{line}\n" for line in lines] + ([last] if last else [])
 
 
 def _start(lines: list[str], index: int) -> Position:
-    """Return where a line begins; behind the last one, where the text ends."""
+    """Return where a line begins; after the last one, where the text ends."""
     if index == len(lines) and lines and not lines[-1].endswith("\n"):
         return len(lines), len(lines[-1]) + 1
     return index + 1, 1

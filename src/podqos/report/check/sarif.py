@@ -1,7 +1,7 @@
 """``podqos check -o sarif``: the format in which code scanners exchange results, SARIF 2.1.0.
 
 Every check is a rule with its page as help, every finding a result with its place in the file and in the cluster, its
-fingerprint, its suppressions, and, where the text of the file is known, the replacement that mends it.
+fingerprint, its suppressions, and, where the text of the file is known, the replacement that fixes it.
 
 Source: OASIS Static Analysis Results Interchange Format 2.1.0 (sections are named beside the properties that need it).
 """
@@ -37,7 +37,7 @@ def sarif(
     problems: Sequence[Problem] = (),
     fixes: Sequence[Sequence[Replacement]] | None = None,
 ) -> JSON:
-    """Return the log of one run; ``problems`` are those of the input, ``fixes`` what mends each of the findings."""
+    """Return the log of one run; ``problems`` are those of the input, ``fixes`` the replacements per finding."""
     indexes = {check: index for index, check in enumerate(CHECKS)}
     notifications = [_notification(problem) for problem in problems]
     is_whole = not any(problem.severity is Severity.ERROR for problem in problems)
@@ -62,20 +62,16 @@ def sarif(
 
 def _rule(check: Check, good: GoodExample) -> JSON:
     """Return a reportingDescriptor (3.49)."""
-    help_text = f"{check.why}\n\n{check.fix}"
+    severity = "recommendation" if check.severity is FindingSeverity.INFO else str(check.severity)
     return {
         "id": check.id,
         "name": "".join(word.capitalize() for word in check.name.split("-")),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
-        "help": {"text": help_text, "markdown": _markdown(check, good)},
+        "help": {"text": f"{check.why}\n\n{check.fix}", "markdown": _markdown(check, good)},
         "defaultConfiguration": {"level": _LEVELS[check.severity]},
-        "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": _severity(check.severity)},
+        "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": severity},
     }
-
-
-def _severity(severity: FindingSeverity) -> str:
-    return "recommendation" if severity is FindingSeverity.INFO else str(severity)
 
 
 def _markdown(check: Check, good: GoodExample) -> str:
@@ -89,6 +85,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     """Return a result (3.27)."""
     container = f", container {item.container}" if item.container else ""
     text = f"{item.subject}{container}: {item.reason}"
+    logical = item.subject.replace(" ", "/", 1) + (f"#{item.path}" if item.path else "")
     result: dict[str, JSON] = {
         "ruleId": item.check,
         "ruleIndex": rule_index,
@@ -100,7 +97,7 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
                     "artifactLocation": {"uri": uri(item.source)},
                     "region": {"startLine": item.line, "startColumn": item.column},
                 },
-                "logicalLocations": [{"fullyQualifiedName": _logical(item), "kind": "object"}],
+                "logicalLocations": [{"fullyQualifiedName": logical, "kind": "object"}],
             }
         ],
         "partialFingerprints": {"podqos/v1": item.fingerprint},
@@ -116,25 +113,15 @@ def _result(item: FindingReport, rule_index: int, replacements: Sequence[Replace
     return result
 
 
-def _logical(item: FindingReport) -> str:
-    """Return where in the cluster it is: the object, then the field."""
-    key = f"{item.namespace}/{item.name}" if item.namespace else item.name
-    return f"{item.kind}/{key}{'#' + item.path if item.path else ''}"
-
-
 def _fix(item: FindingReport, replacements: Sequence[Replacement]) -> JSON:
     """Return a fix (3.55); what is replaced are whole lines."""
+    names = ("startLine", "startColumn", "endLine", "endColumn")
     changes: list[JSON] = [
         {
-            "deletedRegion": {
-                "startLine": replacement.start[0],
-                "startColumn": replacement.start[1],
-                "endLine": replacement.end[0],
-                "endColumn": replacement.end[1],
-            },
-            "insertedContent": {"text": replacement.text},
+            "deletedRegion": dict(zip(names, (*each.start, *each.end), strict=True)),
+            "insertedContent": {"text": each.text},
         }
-        for replacement in replacements
+        for each in replacements
     ]
     return {
         "description": {"text": item.patch.text},

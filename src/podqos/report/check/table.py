@@ -1,4 +1,4 @@
-"""``podqos check`` for people: findings by file, with line and column, why, what follows, and what to write."""
+"""``podqos check`` as text: findings by file, with line and column, reason, consequence and fix."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from itertools import groupby
 
 from podqos.advice.checks.gate import CheckSummary
 from podqos.report.check.value import CheckReport, FindingReport
-from podqos.report.text.style import Style, wrapped
+from podqos.report.text.style import Style, labelled
 from podqos.wording import counted
-
-_INDENT = " " * 4
-_LABEL = 5
 
 
 def table(report: CheckReport, style: Style) -> Iterator[str]:
@@ -38,21 +35,17 @@ def finding_lines(item: FindingReport, style: Style) -> Iterator[str]:
     yield from _labelled("fix", item.patch.text, style)
 
 
-def _labelled(label: str, text: str, style: Style) -> Iterator[str]:
-    """Yield the lines of a text, the first with its label."""
-    indent = _INDENT + " " * _LABEL
-    lines = [line for part in text.split("\n") if part for line in wrapped(_shown(part), style, indent)]
-    for number, line in enumerate(lines):
-        yield f"{_INDENT}{style.faint(label.ljust(_LABEL))}{line[len(indent) :]}" if number == 0 else line
+def _labelled(label: str, text: str, style: Style) -> list[str]:
+    return labelled(label, map(_shown, filter(None, text.split("\n"))), style, 4, 5)
 
 
 def _shown(text: str) -> str:
-    """Return a text that quotes the input: it must not talk to the terminal."""
+    """Return a text that quotes the input, without control characters for the terminal."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
-    """Yield how much there is, and where more is said."""
+    """Yield the counts, and how to get more."""
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
     if summary.findings:
@@ -67,17 +60,17 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
     yield from (f"  {line}" for line in left_out(summary))
     fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
     if fixable:
-        yield f"  {counted(fixable, 'finding')} can be mended with --fix (--diff shows how)"
+        yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
     checks = sorted({item.check for item in report.items})
     if checks:
-        yield style.faint(f"  podqos check --explain {checks[0]} tells more about a check")
+        yield style.faint(f"  podqos check --explain {checks[0]} explains a check")
 
 
 def left_out(summary: CheckSummary) -> Iterator[str]:
-    """Yield what is not among the findings, and why."""
+    """Yield what was left out of the findings, and why."""
     if summary.suppressed:
         yield f"{summary.suppressed} suppressed by annotation or configuration (--show-suppressed shows them)"
     if summary.in_baseline:
         yield f"{summary.in_baseline} known from the baseline"
     if summary.below_min_severity:
-        yield f"{summary.below_min_severity} below the least severity"
+        yield f"{summary.below_min_severity} hidden by --min-severity"

@@ -1,4 +1,4 @@
-"""What ``podqos check`` says, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos check`` as a value: the documented JSON shape, from which all other outputs follow.
 
 The findings come from ``advice``; here they are worded and given their line and column. The shape is stable: fields are
 added, never renamed or removed, and ``docs/schema/check.json`` is made from these classes.
@@ -36,7 +36,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
     """The field at fault, from the object's root."""
     reason: str
     consequence: str
-    """Who dies before whom because of it."""
+    """What it means for the kill order."""
     facts: Facts
     """The reason as data."""
     effects: Consequence
@@ -48,7 +48,7 @@ class FindingReport(Struct, frozen=True, rename="camel"):
 
     @property
     def subject(self) -> str:
-        """The object as people call it."""
+        """Kind and name of the object."""
         key = f"{self.namespace}/{self.name}" if self.namespace else self.name
         return f"{self.kind} {key}"
 
@@ -65,7 +65,7 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "CheckReport"
     assumptions: tuple[Assumption, ...] = ()
-    """What the findings rest on and nobody stated."""
+    """What was assumed because it was not stated."""
 
     @property
     def fails(self) -> bool:

@@ -1,4 +1,4 @@
-"""What ``podqos explain`` says of a pod, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos explain`` as a value: the documented JSON shape, from which all other outputs follow.
 
 It renders a ``Decision`` and what follows from it. The shape is stable: fields are added, never renamed or removed, and
 ``docs/schema/explain.json`` is made from these classes.
@@ -21,8 +21,8 @@ from podqos.qos.oom import OOMScore
 from podqos.qos.run_flags import ContainerFlags, run_flags
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.text import words
-from podqos.report.text.components import ComponentReport, idle_score
 from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
+from podqos.survival.components import ComponentReport, idle_score
 from podqos.survival.decision import Decision, ExplainSettings
 
 
@@ -36,12 +36,12 @@ class FlagExplanation(Struct, frozen=True):
 
 
 class ContainerExplanation(ContainerAmounts, frozen=True, rename="camel"):
-    """One container: what it asks for and what that makes it."""
+    """One container: what it requests and what follows from that."""
 
     qos_class_per_resource: dict[str, QOSClass]
     oom_score_adj: int
     oom_score_idle: int
-    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that uses next to nothing."""
+    """What ``/proc/PID/oom_score`` shows on that node for a process of the container that is idle."""
     oom_rule: str
     oom_reason: str
     run_flags: tuple[FlagExplanation, ...]
@@ -92,16 +92,16 @@ class Explanation(Struct, frozen=True, rename="camel"):
     policy_changes: tuple[ChangeReport, ...]
     """What policies of the input wrote into the pod."""
     refusal: str | None
-    """The API server's answer where policies of the input do not let the pod in; shown is how far it got."""
+    """The API server's answer if policies of the input refuse the pod; the rest shows how far it got."""
     notes: tuple[str, ...]
-    """What else there is to say: the class as written, what was assumed, which policies were not applied."""
+    """Other remarks: the class as written, what was assumed, which policies were not applied."""
 
 
 class NodeExplanation(Struct, frozen=True):
-    """What the pods have in common: the cgroups above them, and the node's own processes beside them."""
+    """What the pods share: the cgroups above them, and the node's own processes."""
 
     pods: int
-    """How many of the pods count, all taken to be on one node: one replica of each workload, none that has ended."""
+    """How many pods count, all assumed to be on one node: one replica of each workload, none that has ended."""
     assumption: str
     """The same in words."""
     cgroups: tuple[CgroupExplanation, ...]
@@ -119,7 +119,7 @@ class ExplanationList(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "ExplanationList"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def explain_pod(
@@ -131,16 +131,15 @@ def explain_pod(
     *,
     taken_for: str = "",
 ) -> Explanation:
-    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed where the text has none."""
+    """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none."""
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
     prefix = f"{workload.pod_path}." if workload.pod_path else ""
-    edits = (
-        ()
-        if decision.classification.qos_class is QOSClass.GUARANTEED
-        else edits_to_guaranteed(workload.pod, settings.profile)
-    )
+    is_guaranteed = decision.classification.qos_class is QOSClass.GUARANTEED
+    edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
+    flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
+    cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
     return Explanation(
         kind=workload.kind,
         namespace=workload.metadata.namespace or "default",
@@ -154,17 +153,10 @@ def explain_pod(
         reason=words.why_class(decision.classification),
         edits_to_guaranteed=tuple(replace(edit, path=prefix + edit.path) for edit in edits),
         containers=tuple(
-            _container(kind, container, score, flags, settings)
-            for (kind, container), score, flags in zip(
-                typed_containers(pod),
-                decision.oom_scores,
-                run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile),
-                strict=True,
-            )
+            _container(kind, container, score, own, settings)
+            for (kind, container), score, own in zip(typed_containers(pod), decision.oom_scores, flags, strict=True)
         ),
-        cgroups=tuple(
-            map(cgroup_explanation, pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile))
-        ),
+        cgroups=tuple(map(cgroup_explanation, cgroups)),
         priority=pod.spec.priority or 0,
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
@@ -189,7 +181,7 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
 
 
 def _why_not_as_written(stored: Stored) -> str:
-    """Return what made the class another, step by step: policies, or else defaulting alone."""
+    """Return what changed the class, step by step: policies, or defaulting alone."""
     if not stored.drift:
         return "the API server copies limits to missing requests"
     from podqos.report.admission.words import why_drift
@@ -220,13 +212,8 @@ def _container(
 
 def cgroup_explanation(cgroup: Cgroup) -> CgroupExplanation:
     """Return one directory in the documented shape."""
-    return CgroupExplanation(
-        level=cgroup.level,
-        container=cgroup.container,
-        path=cgroup.path,
-        oci_path=cgroup.oci_path,
-        files=tuple(
-            CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
-            for file in cgroup.files
-        ),
+    files = (
+        CgroupFileExplanation(file.name, file.text, file.because.rule, words.because_of(file.because))
+        for file in cgroup.files
     )
+    return CgroupExplanation(cgroup.level, cgroup.container, cgroup.path, cgroup.oci_path, tuple(files))

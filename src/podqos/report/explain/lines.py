@@ -1,4 +1,4 @@
-"""``podqos explain`` for people: a block of text per pod, one line per pod, or one line per container.
+"""``podqos explain`` as text: a block of text per pod, one line per pod, or one line per container.
 
 Each function takes explanations (the documented value) and a style, and returns lines. The machine formats are the
 value itself and need no code here.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from podqos.report.admission.changes import change_lines
 from podqos.report.explain.explanation import CgroupExplanation, ContainerExplanation, Explanation
-from podqos.report.text.style import Style, columns, wrapped
+from podqos.report.text.style import Style, columns, labelled, wrapped
 from podqos.report.text.words import edits as edit_lines
 from podqos.report.text.words import flag_fate
 
@@ -18,7 +18,7 @@ _LABEL = 8  # columns of a label, such as "why", within a block
 
 
 def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
-    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with what became of it."""
+    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with its outcome."""
     lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
     lines += _labelled("why", [item.reason], style)
     lines += _labelled("stored", _stored_lines(item), style)
@@ -77,21 +77,17 @@ def wide(items: Sequence[Explanation], style: Style) -> list[str]:
 
 
 def title(item: Explanation) -> str:
-    """Return the name by which a person knows the object."""
+    """Return kind, name and replicas of the object."""
     count = f" × {item.replicas}" if item.replicas is not None and item.replicas != 1 else ""
     return f"{item.kind} {item.namespace}/{item.name}{count}"
 
 
 def _labelled(label: str, paragraphs: Iterable[str], style: Style) -> list[str]:
-    indent = " " * (2 + _LABEL)
-    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, indent)]
-    if lines:
-        lines[0] = f"  {style.faint(label.ljust(_LABEL))}{lines[0][len(indent) :]}"
-    return lines
+    return labelled(label, paragraphs, style, 2, _LABEL)
 
 
 def _stored_lines(item: Explanation) -> list[str]:
-    """Return what policies wrote into the pod; how it preempts others is no business of its quality of service."""
+    """Return what policies wrote into the pod; preemptionPolicy has no effect on quality of service."""
     changes = [change for change in item.policy_changes if change.path != "spec.preemptionPolicy"]
     return change_lines(changes)
 

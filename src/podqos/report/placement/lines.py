@@ -1,31 +1,20 @@
-"""``podqos place`` for people: how full the nodes are, where everything lies, what waits and why, who had to go."""
+"""``podqos place`` as text and CSV: how full the nodes are, where pods are placed, what is pending and why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import astuple
 
 from podqos.model.node import PODS
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_hugepages
+from podqos.placement import reasons
 from podqos.placement.outcome import Status
-from podqos.placement.reasons import (
-    AffinityMismatch,
-    AffinityUnmet,
-    AntiAffinityViolated,
-    ExistingAntiAffinity,
-    Insufficient,
-    MissingTopologyLabel,
-    NotNamed,
-    PortTaken,
-    Reason,
-    SelectorMismatch,
-    SkewTooLarge,
-    UnderPressure,
-    Unschedulable,
-    UntoleratedTaint,
-)
+from podqos.placement.reasons import AffinityMismatch, AffinityUnmet, Insufficient, Reason, UntoleratedTaint
 from podqos.report.placement.value import NodeReport, OvercommitReport, PendingReport, PlacementReport, amount_text
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.wording import mebibytes
 
@@ -46,7 +35,7 @@ def text(whole: PlacementReport, style: Style) -> list[str]:
     lines += ["", *_workload_table(whole, style)]
     for title, part in (
         ("Pending", _pending_lines(whole.pending, style)),
-        ("Displaced", [f"  {d.pod} left {d.node} for {d.by}" for d in whole.displaced]),
+        ("Displaced", [f"  {d.pod} was preempted on {d.node} by {d.by}" for d in whole.displaced]),
         ("Soft thresholds", _soft_lines(whole, style)),
         ("Memory ceilings of the classes (qosReserved)", _ceiling_lines(whole.nodes, style)),
     ):
@@ -58,7 +47,7 @@ def text(whole: PlacementReport, style: Style) -> list[str]:
 def _headline(whole: PlacementReport) -> str:
     counts = Counter(pod.status for pod in whole.pods)
     on_nodes = counts[Status.PLACED] + counts[Status.BOUND]
-    words = [f"{on_nodes:,} of {len(whole.pods):,} pods have a place on {_number(len(whole.nodes), 'node')}"]
+    words = [f"{on_nodes:,} of {len(whole.pods):,} pods are placed on {_number(len(whole.nodes), 'node')}"]
     others = (Status.PENDING, Status.GATED, Status.DISPLACED, Status.FINISHED, Status.ELSEWHERE)
     words += [f"{counts[status]:,} {status.lower()}" for status in others if counts[status]]
     return "; ".join(words)
@@ -73,13 +62,12 @@ def _node_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
 
 
 def _used(node: NodeReport, resource: str) -> str:
-    fullness = node.fullness.get(resource, 0.0)
     used, of = node.requested.get(resource, "0"), node.allocatable.get(resource, "0")
-    return f"{used} of {of} ({fullness:.0%})"
+    return f"{used} of {of} ({node.fullness.get(resource, 0.0):.0%})"
 
 
 def _overcommit_table(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Return the three ratios of each node, a line per resource; a name stands once."""
+    """Return the three ratios of each node, a line per resource; the name only once."""
     rows = [
         (
             "" if number else node.name,
@@ -111,7 +99,7 @@ def _times(ratio: float | None) -> str:
 
 
 def _over_budget(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Say who is behind it where a node promises more than its budget."""
+    """List the nodes over budget, with the pods that contribute most."""
     told = []
     for node in nodes:
         for resource, overcommit in node.overcommit.items():
@@ -139,19 +127,20 @@ def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     lines = []
     for group in pending[:_PENDING_SHOWN]:
         lines.append(f"  {', '.join(group.workloads)}: {_number(len(group.pods), 'pod')}")
-        lines += wrapped(group.message or "reasons not worked out: there are too many", style, "    ")
+        said = [group.message or "reasons not computed: there are too many"]
         if group.nobody_matches:
-            lines += wrapped("it must be near to pods of a kind that does not exist", style, "    ")
+            said.append("its required pod affinity matches no pod")
         elif group.circle:
-            lines += wrapped(f"waiting in a circle: {' → '.join((*group.circle, group.circle[0]))}", style, "    ")
+            said.append(f"circular affinity: {' → '.join((*group.circle, group.circle[0]))}")
         elif group.waits_for:
-            lines += wrapped(f"it waits for {', '.join(group.waits_for)}, which has no place either", style, "    ")
+            said.append(f"it waits for {', '.join(group.waits_for)}, which is pending too")
+        lines += [line for words in said for line in wrapped(words, style, "    ")]
         lines += [f"      {words}" for words in _by_words(group)]
     return lines + _more(len(pending) - _PENDING_SHOWN, "kind", " of pending pods")
 
 
 def _by_words(group: PendingReport) -> list[str]:
-    """Return the reasons, nodes with the same ones together."""
+    """Return the reasons, grouped by nodes with the same ones."""
     nodes: dict[str, list[str]] = {}
     for refusal in group.nodes:
         nodes.setdefault("; ".join(map(reason_words, refusal.reasons)), []).append(refusal.node)
@@ -167,63 +156,62 @@ def _soft_lines(whole: PlacementReport, style: Style) -> list[str]:
         )
         told = (
             f"pods may request {allocatable} of {soft.resource}, but the soft threshold of {threshold} is met once "
-            f"they use {usable}: systemReserved should cover the threshold, too"
+            f"they use {usable}: systemReserved should cover the threshold too"
         )
         lines += wrapped(told, style, "  ")
     return lines
 
 
 def _ceiling_lines(nodes: Sequence[NodeReport], style: Style) -> list[str]:
-    """Say what is left to the lower classes; nodes where it is the same together."""
+    """Return the memory left to the lower classes, grouped by equal ceilings."""
     names: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for node in nodes:
         if node.memory_ceilings:
             names.setdefault(tuple(node.memory_ceilings.items()), []).append(node.name)
-    told = []
-    for ceilings, own in names.items():
-        amounts = ", ".join(f"{name} {mebibytes(Quantity.parse(text).value)}" for name, text in ceilings)
-        told.append(f"{_few(own)}: {amounts}")
+    told = [
+        f"{_few(own)}: {', '.join(f'{name} {mebibytes(Quantity.parse(text).value)}' for name, text in ceilings)}"
+        for ceilings, own in names.items()
+    ]
     lines = [line for words in told[:_NODES_SHOWN] for line in wrapped(words, style, "  ")]
     return lines + _more(len(told) - _NODES_SHOWN, "more", " with other ceilings")
 
 
+_REASONS: Mapping[type[Reason], str] = {
+    UntoleratedTaint: "taint {0.taint.key}={0.taint.value}:{0.taint.effect}",
+    reasons.UnderPressure: "condition {0.condition}",
+    reasons.Unschedulable: "cordoned",
+    reasons.NotNamed: "not the node that it names",
+    reasons.SelectorMismatch: "label {0.key} is {found}, not {0.wanted}",
+    AffinityMismatch: "required node affinity: {failed}",
+    reasons.PortTaken: "host port {0.port}/{0.protocol} is in use",
+    reasons.MissingTopologyLabel: "no label {0.topology_key} to spread over",
+    reasons.SkewTooLarge: "{0.topology_key}={0.topology_value} has {0.matching}, the minimum is {0.minimum}, "
+    "maxSkew {0.max_skew}",
+    AffinityUnmet: "no pod that its affinity matches in {0.topology_key}={0.topology_value}",
+    reasons.AntiAffinityViolated: "a pod that its anti-affinity matches is in {0.topology_key}={0.topology_value}",
+    reasons.ExistingAntiAffinity: "the anti-affinity of a pod in {0.topology_key}={0.topology_value}",
+}
+
+
 def reason_words(reason: Reason) -> str:
     """Return one reason with the numbers and names behind it."""
+    found = failed = ""
     match reason:
-        case Insufficient():
-            if reason.resource == PODS:
-                return f"it has {reason.used} of {reason.capacity} pods"
-            wanted, used, of = (_amount(reason.resource, n) for n in (reason.requested, reason.used, reason.capacity))
-            return f"{reason.resource}: {wanted} wanted, {used} of {of} taken"
-        case UntoleratedTaint(taint=taint):
-            return f"taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
-        case UnderPressure():
-            return f"condition {reason.condition}"
-        case Unschedulable():
-            return "cordoned"
-        case NotNamed():
-            return "not the node it is meant for"
-        case SelectorMismatch():
-            return f"label {reason.key} is {reason.found or 'missing'}, wanted is {reason.wanted}"
+        case Insufficient(resource=resource, requested=requested, used=used, capacity=capacity):
+            if resource == PODS:
+                return f"it has {used} of {capacity} pods"
+            wanted, taken, of = (_amount(resource, count) for count in (requested, used, capacity))
+            return f"{resource}: requests {wanted}, {taken} of {of} already requested"
+        case UntoleratedTaint(taint=taint) if not taint.value:
+            return f"taint {taint.key}:{taint.effect}"
+        case AffinityUnmet(topology_key=key, topology_value=None | ""):
+            return f"no label {key}"
+        case reasons.SelectorMismatch():
+            found = reason.found or "missing"
         case AffinityMismatch():
-            failed = " or ".join(f"{r.key} {r.operator} {', '.join(r.values)}".rstrip() for r in reason.failed)
-            return f"required node affinity: {failed or 'no condition that could hold'}"
-        case PortTaken():
-            return f"host port {reason.port}/{reason.protocol} is taken"
-        case MissingTopologyLabel():
-            return f"no label {reason.topology_key} to spread over"
-        case SkewTooLarge():
-            here = f"{reason.topology_key}={reason.topology_value}"
-            return f"{here} has {reason.matching}, the least is {reason.minimum}, maxSkew {reason.max_skew}"
-        case AffinityUnmet():
-            value = reason.topology_value
-            return (
-                f"no pod to be near to in {reason.topology_key}={value}" if value else f"no label {reason.topology_key}"
-            )
-        case AntiAffinityViolated():
-            return f"a pod to keep away from is in {reason.topology_key}={reason.topology_value}"
-        case ExistingAntiAffinity():
-            return f"a pod in {reason.topology_key}={reason.topology_value} keeps it away"
+            terms = (f"{each.key} {each.operator} {', '.join(each.values)}".rstrip() for each in reason.failed)
+            failed = " or ".join(terms) or "no term can match"
+    return _REASONS[type(reason)].format(reason, found=found, failed=failed)
 
 
 def _amount(resource: str, count: int) -> str:
@@ -249,17 +237,9 @@ def _more(count: int, what: str, rest: str = "") -> list[str]:
     return [f"  … and {_number(count, what)}{rest}; -o json has them all"] if count > 0 else []
 
 
-def csv_rows(whole: PlacementReport) -> tuple[Sequence[str], Iterable[Sequence[str]]]:
-    """Return the headings, and a row per pod."""
+def csv_rows(whole: PlacementReport) -> Table:
+    """Return headings, and a row per pod: its fields and why it waits."""
     messages = {key: group.message or "" for group in whole.pending for key in group.pods}
     return ("namespace", "pod", "workload", "status", "node", "message"), (
-        (
-            pod.namespace,
-            pod.name,
-            pod.workload,
-            pod.status.value,
-            pod.node or "",
-            messages.get(f"{pod.namespace}/{pod.name}", ""),
-        )
-        for pod in whole.pods
+        (*astuple(pod)[:-1], pod.node or "", messages.get(f"{pod.namespace}/{pod.name}", "")) for pod in whole.pods
     )

@@ -1,4 +1,4 @@
-"""What the scheduler says when it finds no node, word for word.
+"""The scheduler's own messages for a pod that fits on no node, word for word.
 
 Operators search for these texts, so they are Kubernetes' own; the data behind them is in ``placement.reasons``.
 
@@ -9,28 +9,13 @@ scheduler; v1.11 pkg/scheduler/algorithm/predicates/error.go for conditions that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from podqos.model.node import PODS
+from podqos.placement import reasons
 from podqos.placement.outcome import Refusal
 from podqos.placement.preemption import NoCandidate
-from podqos.placement.reasons import (
-    AffinityMismatch,
-    AffinityUnmet,
-    AntiAffinityViolated,
-    ExistingAntiAffinity,
-    Insufficient,
-    MissingTopologyLabel,
-    NotNamed,
-    PortTaken,
-    Reason,
-    Reasons,
-    SelectorMismatch,
-    SkewTooLarge,
-    UnderPressure,
-    Unschedulable,
-    UntoleratedTaint,
-)
+from podqos.placement.reasons import Insufficient, Reason, Reasons, UnderPressure
 
 GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
 
@@ -47,41 +32,37 @@ _OF_CONDITION = {
 }
 
 
+_TEXTS: Mapping[type[Reason], str] = {
+    Insufficient: "Insufficient {0.resource}",
+    reasons.UntoleratedTaint: "node(s) had untolerated taint(s)",
+    reasons.Unschedulable: "node(s) were unschedulable",
+    reasons.NotNamed: "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    reasons.SelectorMismatch: "node(s) didn't match Pod's node affinity/selector",
+    reasons.AffinityMismatch: "node(s) didn't match Pod's node affinity/selector",
+    reasons.PortTaken: "node(s) didn't have free ports for the requested pod ports",
+    reasons.MissingTopologyLabel: "node(s) didn't match pod topology spread constraints (missing required label)",
+    reasons.SkewTooLarge: "node(s) didn't match pod topology spread constraints",
+    reasons.AffinityUnmet: "node(s) didn't match pod affinity rules",
+    reasons.AntiAffinityViolated: "node(s) didn't match pod anti-affinity rules",
+    reasons.ExistingAntiAffinity: "node(s) didn't satisfy existing pods anti-affinity rules",
+}
+
+
 def reason_text(reason: Reason) -> str:
     """Return the scheduler's words for one reason."""
-    match reason:
-        case Insufficient():
-            return "Too many pods" if reason.resource == PODS else f"Insufficient {reason.resource}"
-        case UntoleratedTaint():
-            return "node(s) had untolerated taint(s)"
-        case UnderPressure():
-            return _OF_CONDITION[reason.condition]
-        case Unschedulable():
-            return "node(s) were unschedulable"
-        case NotNamed():
-            return "node(s) didn't satisfy plugin(s) [NodeAffinity]"
-        case SelectorMismatch() | AffinityMismatch():
-            return "node(s) didn't match Pod's node affinity/selector"
-        case PortTaken():
-            return "node(s) didn't have free ports for the requested pod ports"
-        case MissingTopologyLabel():
-            return "node(s) didn't match pod topology spread constraints (missing required label)"
-        case SkewTooLarge():
-            return "node(s) didn't match pod topology spread constraints"
-        case AffinityUnmet():
-            return "node(s) didn't match pod affinity rules"
-        case AntiAffinityViolated():
-            return "node(s) didn't match pod anti-affinity rules"
-        case ExistingAntiAffinity():
-            return "node(s) didn't satisfy existing pods anti-affinity rules"
+    if isinstance(reason, UnderPressure):
+        return _OF_CONDITION[reason.condition]
+    if isinstance(reason, Insufficient) and reason.resource == PODS:
+        return "Too many pods"
+    return _TEXTS[type(reason)].format(reason)
 
 
 def refusal_message(refusal: Refusal) -> str:
     """Return the whole message of the FailedScheduling event."""
     if not refusal.nodes:
         return "no nodes available to schedule pods"
-    reasons = (reason_text(reason) for node in refusal.nodes for reason in node.first)
-    filtered = no_node_message(len(refusal.nodes), reasons)
+    texts = (reason_text(reason) for node in refusal.nodes for reason in node.first)
+    filtered = no_node_message(len(refusal.nodes), texts)
     # The first half is the dynamic resource allocation plug-in's, which is always asked and here never has claims.
     return f"{filtered} no new claims to deallocate, preemption: {_preemption_message(refusal)}"
 

@@ -1,12 +1,12 @@
-"""What ``podqos place`` says, as a value: the documented JSON shape, from which all other outputs follow.
+"""The output of ``podqos place`` as a value: the documented JSON shape, from which all other outputs follow.
 
-The decisions come from ``placement``; here they are only gathered. The shape is stable: fields are added, never renamed
-or removed, and ``docs/schema/place.json`` is made from these classes.
+The decisions come from ``placement``; this module only collects them. The shape is stable: fields are added, never
+renamed or removed, and ``docs/schema/place.json`` is made from these classes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from msgspec import Struct
@@ -22,20 +22,19 @@ from podqos.placement.demand import Amounts
 from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
-from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Reason
-from podqos.placement.waiting import AffinityWait, affinity_waits
+from podqos.placement.waiting import affinity_waits
 from podqos.report.placement.messages import refusal_message
 
-# A fleet has more reasons than anybody reads: messages are worked out for so many pairs of a kind of pending pod and a
-# node, and told node by node for so many.
+# A large cluster has too many reasons to read: messages are computed for so many pairs of a kind of pending pod and a
+# node, and listed node by node for so many.
 _MESSAGES_UP_TO = 500_000
 _REASONS_UP_TO = 100_000
 _LARGEST_SHARES = 5
 
 
 class OvercommitReport(Struct, frozen=True, rename="camel"):
-    """One resource of one node: the three ratios, and who is behind them."""
+    """One resource of one node: the three ratios, and the pods behind them."""
 
     limits: str
     limits_to_allocatable: float | None
@@ -46,11 +45,11 @@ class OvercommitReport(Struct, frozen=True, rename="camel"):
     exceeds_budget: bool
     pods_without_limit: int
     largest_beyond_request: dict[str, str] = {}
-    """Where the budget is exceeded: the pods that may go furthest beyond what they request, and by how much."""
+    """Where the budget is exceeded: the pods whose limits exceed their requests most, and by how much."""
 
 
 class NodeReport(Struct, frozen=True, rename="camel"):
-    """One node as it ends up."""
+    """One node with all its pods."""
 
     name: str
     pods: int
@@ -65,7 +64,7 @@ class NodeReport(Struct, frozen=True, rename="camel"):
 
 
 class PodReport(Struct, frozen=True, gc=False):
-    """Where one pod ends up."""
+    """Where one pod is placed."""
 
     namespace: str
     name: str
@@ -76,36 +75,27 @@ class PodReport(Struct, frozen=True, gc=False):
 
 
 class NodeReasons(Struct, frozen=True):
-    """Why one node does not take a pod."""
+    """Why one node refuses a pod."""
 
     node: str
     reasons: tuple[Reason, ...]
 
 
 class PendingReport(Struct, frozen=True, rename="camel"):
-    """Pods that wait for one and the same reason."""
+    """Pods that are pending for the same reason."""
 
     pods: tuple[str, ...]
     workloads: tuple[str, ...]
     message: str | None
-    """What the scheduler would say; null where it was not worked out because there is too much of it."""
+    """What the scheduler would say; null if not computed because there are too many."""
     nodes: tuple[NodeReasons, ...]
-    """Empty where there is too much of it."""
+    """Empty if there are too many."""
     waits_for: tuple[str, ...] = ()
-    """Pending pods that these must be near to."""
+    """Pending pods that their affinity requires."""
     circle: tuple[str, ...] = ()
     """Pods of which each waits for the next, and the last for the first."""
     nobody_matches: bool = False
-    """They must be near to pods of a kind that does not exist."""
-
-
-class SoftThresholdReport(Struct, frozen=True, rename="camel"):
-    """A soft eviction threshold that pods within their allocatable can meet."""
-
-    resource: str
-    allocatable: Quantity
-    usable_before_soft: Quantity
-    soft: Quantity
+    """Their affinity matches no pod."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
@@ -115,12 +105,13 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     pods: tuple[PodReport, ...]
     pending: tuple[PendingReport, ...]
     displaced: tuple[Displacement, ...]
-    soft_thresholds: tuple[SoftThresholdReport, ...]
+    soft_thresholds: tuple[SoftCoverage, ...]
+    """Those that pods within their allocatable can meet."""
     kubernetes_version: str
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "Placement"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def report(
@@ -132,28 +123,24 @@ def report(
     config: KubeletConfiguration | None = None,
     assumptions: tuple[Assumption, ...] = (),
 ) -> PlacementReport:
-    """Gather everything there is to say. ``workloads`` names the workload of every pod by the pod's key."""
+    """Collect the results. ``workloads`` names the workload of every pod by the pod's key."""
     profile = placement.cluster.profile
-    ceilings = [
-        None if config is None else class_ceilings(state, config, profile) for state in placement.cluster.states
-    ]
     return PlacementReport(
-        nodes=tuple(_node(state, budgets, own) for state, own in zip(placement.cluster.states, ceilings, strict=True)),
-        pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
-        pending=_pending(placement, workloads),
-        displaced=placement.displacements,
-        soft_thresholds=tuple(
-            SoftThresholdReport(each.resource, each.allocatable, each.usable_before_soft, each.soft)
-            for each in coverage
-            if not each.is_covered
+        nodes=tuple(
+            _node(state, budgets, None if config is None else class_ceilings(state, config, profile))
+            for state in placement.cluster.states
         ),
+        pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
+        pending=tuple(_pending(placement, workloads)),
+        displaced=placement.displacements,
+        soft_thresholds=tuple(each for each in coverage if not each.is_covered),
         kubernetes_version=".".join(map(str, profile.version)),
         assumptions=assumptions,
     )
 
 
 def amount_text(resource: str, count: int) -> str:
-    """Return what the scheduler counts as the amount that people write."""
+    """Return an amount in the scheduler's unit as manifests write it."""
     if resource == CPU:
         return str(Quantity.of_milli(count))
     return str(Quantity.of_units(count, "BinarySI" if resource == MEMORY else "DecimalSI"))
@@ -197,35 +184,22 @@ def _pod(outcome: Outcome, workloads: Mapping[str, str]) -> PodReport:
     return PodReport(namespace, name, workloads.get(outcome.pod, f"Pod/{name}"), outcome.status, outcome.node)
 
 
-def _pending(placement: Placement, workloads: Mapping[str, str]) -> tuple[PendingReport, ...]:
+def _pending(placement: Placement, workloads: Mapping[str, str]) -> Iterator[PendingReport]:
     waits = {wait.pod: wait for wait in affinity_waits(placement)}
     nodes = max(1, len(placement.cluster.states))
-    reports = []
     for number, group in enumerate(placement.alike()):
         refusal = placement.refusal(group[0]) if number * nodes < _MESSAGES_UP_TO else None
         told = refusal.nodes if refusal is not None and number * nodes < _REASONS_UP_TO else ()
-        reasons = tuple(NodeReasons(node.node, node.reasons) for node in told)
-        message = refusal_message(refusal) if refusal is not None else None
-        reports.append(_pending_group(group, workloads, waits.get(group[0].key), message, reasons))
-    return tuple(reports)
-
-
-def _pending_group(
-    group: list[PodView],
-    workloads: Mapping[str, str],
-    wait: AffinityWait | None,
-    message: str | None,
-    reasons: tuple[NodeReasons, ...],
-) -> PendingReport:
-    return PendingReport(
-        pods=tuple(view.key for view in group),
-        workloads=tuple(dict.fromkeys(f"{view.namespace}/{workloads.get(view.key, '')}" for view in group)),
-        message=message,
-        nodes=reasons,
-        waits_for=wait.waits_for if wait is not None else (),
-        circle=wait.circle if wait is not None else (),
-        nobody_matches=wait is not None and not wait.waits_for,
-    )
+        wait = waits.get(group[0].key)
+        yield PendingReport(
+            pods=tuple(view.key for view in group),
+            workloads=tuple(dict.fromkeys(f"{view.namespace}/{workloads.get(view.key, '')}" for view in group)),
+            message=None if refusal is None else refusal_message(refusal),
+            nodes=tuple(NodeReasons(node.node, node.reasons) for node in told),
+            waits_for=() if wait is None else wait.waits_for,
+            circle=() if wait is None else wait.circle,
+            nobody_matches=wait is not None and not wait.waits_for,
+        )
 
 
 def _texts(amounts: Amounts) -> dict[str, str]:

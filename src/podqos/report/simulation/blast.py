@@ -1,80 +1,61 @@
-"""``podqos blast``: what every pod can do to its neighbours, as text and as a page."""
+"""``podqos blast``: the damage each leaking pod does to its neighbours, as text, CSV and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from html import escape
+from operator import attrgetter
 
 from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
+from podqos.report.text.encoding import Table
 from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
 from podqos.sim.blast import Blast, BlastRadius, Death
 
 _SHOWN = 20
 _WIDEST_MATRIX = 24
-CSV_COLUMNS = (
-    "node",
-    "pod",
-    "container",
-    "qos_class",
-    "priority",
-    "rate_bytes_per_second",
-    "others_killed",
-    "guaranteed_killed",
-    "critical_killed",
-    "first_other",
-    "first_other_after_seconds",
-    "ends_after_seconds",
-    "ended_by",
-)
+_CSV: Mapping[str, Callable[[Blast], object]] = {
+    **{name: attrgetter(name) for name in Blast.__struct_fields__[:6]},
+    "others_killed": lambda blast: blast.pods_taken,
+    "guaranteed_killed": lambda blast: sum(death.qos_class is QOSClass.GUARANTEED for death in blast.others),
+    "critical_killed": lambda blast: sum(death.is_critical for death in blast.others),
+    "first_other": lambda blast: next((death.pod for death in blast.others), None),
+    "first_other_after_seconds": lambda blast: next((death.after_seconds for death in blast.others), None),
+    "ends_after_seconds": lambda blast: blast.end and blast.end.after_seconds,
+    "ended_by": lambda blast: blast.end and blast.end.by,
+}
 
 
 def table(report: BlastRadius, style: Style, *, everything: bool = False) -> list[str]:
-    """Return the most dangerous pods, and of a small node the matrix of who takes whom."""
+    """Return the most dangerous pods, and for a small node the impact matrix."""
     rates = {report.slow_bytes_per_second: "slow", report.fast_bytes_per_second: "fast"}
     harmful = [each for each in report.leaks if each.others]
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     where = "one node" if report.nodes == 1 else f"{report.nodes:,} nodes"
     lines = [f"{report.pods:,} pods on {where}, each leaking {slow} (slow) and {fast} (fast)."]
     if not harmful:
-        return [*lines, "", "Whoever leaks is the first to die: no pod takes another with it."]
+        return [*lines, "", "Every leaking pod dies first: no pod takes others down."]
     shown = harmful if everything else harmful[:_SHOWN]
     lines += ["", style.strong("The most dangerous pods")]
-    headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES", "AND ENDS")
+    headers = ("POD", "NODE", "CLASS", "LEAK", "OTHERS", "FIRST AFTER", "TAKES DOWN", "ENDS")
     lines += columns(headers, [_row(each, rates, style) for each in shown], style, "  ")
     if len(shown) < len(harmful):
         lines.append(f"  … and {len(harmful) - len(shown):,} more (--all)")
     harmless = len({(each.node, each.pod) for each in report.leaks} - {(each.node, each.pod) for each in harmful})
-    lines += ["", f"{harmless:,} of {report.pods:,} pods harm nobody but themselves."]
+    lines += ["", f"{harmless:,} of {report.pods:,} pods affect no other pod."]
     names = list(dict.fromkeys(each.pod for each in report.leaks))
     if report.nodes == 1 and len(names) <= _WIDEST_MATRIX:
         lines += ["", *_matrix(report, rates, style)]
     return lines
 
 
-def csv_rows(report: BlastRadius) -> Iterator[tuple[str | int | float | None, ...]]:
-    """Yield a row per pod and rate."""
-    for each in report.leaks:
-        first = each.others[0] if each.others else None
-        yield (
-            each.node,
-            each.pod,
-            each.container,
-            each.qos_class.value,
-            each.priority,
-            each.rate_bytes_per_second,
-            each.pods_taken,
-            sum(death.qos_class is QOSClass.GUARANTEED for death in each.others),
-            sum(death.is_critical for death in each.others),
-            None if first is None else first.pod,
-            None if first is None else first.after_seconds,
-            None if each.end is None else each.end.after_seconds,
-            None if each.end is None else each.end.by.value,
-        )
+def csv_table(report: BlastRadius) -> Table:
+    """Return headings, and a row per pod and rate."""
+    return _CSV, ([column(each) for column in _CSV.values()] for each in report.leaks)
 
 
 def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]:
@@ -91,7 +72,7 @@ def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]
 
 
 def _takes(each: Blast, style: Style) -> str:
-    """Return who dies, in order; critical and Guaranteed pods stand out."""
+    """Return the victims, in order; critical and Guaranteed pods stand out."""
     counts: dict[str, int] = {}
     for death in each.others:
         name = death.pod
@@ -110,7 +91,7 @@ def _ends(each: Blast) -> str:
 
 
 def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list[str]:
-    """Return who takes whom: a row per pod that leaks, a column per pod that may die."""
+    """Return the impact matrix: a row per pod that leaks, a column per pod that may die."""
     names = sorted({each.pod for each in report.leaks})
     by_pod: dict[str, dict[str, set[str]]] = {name: {} for name in names}
     for each in report.leaks:
@@ -122,7 +103,7 @@ def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list
         for name in names
     ]
     legend = "s: at the slow rate, f: at the fast rate, ·: not at all"
-    return [style.strong(f"Who takes whom ({legend})"), *columns(("LEAKS", *victims, ""), rows, style, "  ")]
+    return [style.strong(f"Impact matrix ({legend})"), *columns(("LEAKS", *victims, ""), rows, style, "  ")]
 
 
 def _cell(found: set[str], *, is_self: bool) -> str:
@@ -150,7 +131,7 @@ th{{position:sticky;top:0;background:Canvas}}
 .kernel{{color:{KERNEL}}}.kubelet{{color:{KUBELET}}}.bad{{font-weight:700}}small{{opacity:.75}}
 .bar{{display:inline-block;height:.7em;background:{KERNEL};border-radius:2px}}
 """
-_HEADERS = ("Pod that leaks", "Leak", "Others", "Who dies, in order", "And ends")
+_HEADERS = ("Leaking pod", "Rate", "Pods taken down", "Victims, in order", "Ends")
 
 
 def page(report: BlastRadius) -> str:
@@ -161,7 +142,7 @@ def page(report: BlastRadius) -> str:
     slow, fast = _rate(report.slow_bytes_per_second), _rate(report.fast_bytes_per_second)
     intro = (
         f"{report.pods:,} pods on {report.nodes:,} node{'s' * (report.nodes != 1)}; "
-        f"{len({(each.node, each.pod) for each in harmful}):,} of them take others with them when they leak "
+        f"{len({(each.node, each.pod) for each in harmful}):,} of them take others down when they leak "
         f"{slow} or {fast}."
     )
     headers = "".join(f"<th>{header}</th>" for header in _HEADERS)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from podqos.agent.journal import By
 from podqos.eviction.local_storage import LocalStorageLimit
 from podqos.eviction.signals import INODES, PIDS
-from podqos.model.resources import CPU, EPHEMERAL_STORAGE
+from podqos.model.resources import EPHEMERAL_STORAGE
 from podqos.placement.reasons import Insufficient
+from podqos.report.simulation.journal_words import signed
 from podqos.report.simulation.view import Saving
-from podqos.report.survival.ranking import amount
+from podqos.report.survival.ranking import amount, scheduled
 from podqos.report.text.words import edits
+from podqos.sim.hindsight import KubeletInTime
 from podqos.survival.counterfactual import Counterfactual, PodChange
 from podqos.wording import mebibytes
 
 
 def saving(counterfactual: Counterfactual, by: By) -> Saving:
-    """Word a change and what would have followed from it."""
+    """Word a change and its effect."""
     return Saving(
         _change(counterfactual), _effect(counterfactual, by), counterfactual.saves, tuple(edits(counterfactual.edits))
     )
@@ -51,7 +51,7 @@ def _effect(counterfactual: Counterfactual, by: By) -> str:
     decision = counterfactual.decision
     parts = []
     if counterfactual.oom_score_adj is not None:
-        parts.append(f"oom_score_adj {_signed(counterfactual.oom_score_adj)}")
+        parts.append(f"oom_score_adj {signed(counterfactual.oom_score_adj)}")
     if decision.instead is not None or not decision.spared:
         whose = "kernel's" if by is By.KERNEL else "kubelet's"
         parts.append(f"place {decision.place} of {decision.others + 1} in the {whose} order")
@@ -73,23 +73,16 @@ def _effect(counterfactual: Counterfactual, by: By) -> str:
 
 
 def _no_room(lacks: Insufficient) -> str:
-    def size(number: int) -> str:
-        return f"{number}m" if lacks.resource == CPU else amount(number, lacks.resource)
-
-    wanted = size(lacks.used + lacks.requested)
-    return f"it does not fit: the node's pods would request {wanted} of {size(lacks.capacity)} {lacks.resource}"
+    wanted, there = (scheduled(n, lacks.resource) for n in (lacks.used + lacks.requested, lacks.capacity))
+    return f"it does not fit: the node's pods would request {wanted} of {there} {lacks.resource}"
 
 
-def kubelet_in_time(threshold_bytes: int, growth_bytes_per_second: int, evicted: Sequence[str], pod: str) -> Saving:
-    """Word the threshold with which the kubelet would have acted before the kernel had to."""
-    rate = f"{mebibytes(growth_bytes_per_second)}/s"
-    who = " or ".join("the same pod" if each == pod else each for each in evicted)
+def kubelet_in_time(found: KubeletInTime, pod: str) -> Saving:
+    """Word the threshold with which the kubelet would have acted before the kernel."""
+    rate = f"{mebibytes(found.growth_bytes_per_second)}/s"
+    who = " or ".join("the same pod" if each == pod else each for each in found.evicted)
     return Saving(
-        change=f"evictionHard memory.available {mebibytes(threshold_bytes)}",
-        effect=f"memory fell by {rate}; from there the kubelet looks in time wherever its loop is, and evicts {who}",
-        saves=pod not in evicted,
+        change=f"evictionHard memory.available {mebibytes(found.threshold_bytes)}",
+        effect=f"memory fell by {rate}; with this threshold the kubelet always acts in time and evicts {who}",
+        saves=pod not in found.evicted,
     )
-
-
-def _signed(value: int) -> str:
-    return str(value) if value >= 0 else f"−{-value}"

@@ -1,7 +1,7 @@
 """The page of a run: the built viewer with the run written into it.
 
-``viewer/`` builds the page; who opens files gives it to us as text. The data must not be able to end the script it
-stands in, so ``<`` is written as JavaScript and JSON both allow.
+``viewer/`` builds the page; the caller reads it. The data must not be able to close its script element, so ``<`` is
+escaped in a way that JavaScript and JSON both allow.
 """
 
 from __future__ import annotations

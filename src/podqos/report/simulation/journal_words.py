@@ -1,45 +1,20 @@
-"""The journal in words: one line for every entry, and the whole story of a kill.
+"""The journal in words: one line per entry, and the reasons for each kill.
 
-Every sentence renders what an entry carries. Where a sentence would need a number that is not there, the reason is
-missing one.
+Every sentence renders what an entry carries. If a sentence needs a number that is not there, the entry's reason lacks
+it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podqos.agent import reasons as r
 from podqos.agent.journal import By, Entry, Kind
-from podqos.agent.reasons import (
-    Because,
-    CleanUpGain,
-    ConditionStatus,
-    CPUThrottled,
-    ExitedWith,
-    LimitReached,
-    LocalStorageExceeded,
-    NoPlace,
-    NotAdmitted,
-    OOMKill,
-    OOMLevel,
-    PlacedOn,
-    PreemptedFor,
-    Promised,
-    ReplacementFor,
-    RestartedAfter,
-    ThresholdFigures,
-    ThresholdsMet,
-    ThrottledBy,
-    TooLittleLeft,
-    UnderPressure,
-    WaitedTooLong,
-    WouldEvict,
-)
 from podqos.eviction.signals import SIGNALS, RankKey, Signal
 from podqos.kernel.build import PAGE_BYTES
-from podqos.model.resources import CPU
 from podqos.model.time_units import SECOND_NS, SECOND_US
 from podqos.report.simulation.repetition import Again
-from podqos.report.survival.ranking import amount
+from podqos.report.survival.ranking import amount, scheduled
 from podqos.wording import mebibytes
 
 
@@ -47,18 +22,16 @@ def line(entry: Entry) -> str:
     """Return an entry in one line, without its time and node."""
     who = subject(entry)
     match entry.kind:
-        case Kind.OOM_KILLED:
-            return f"{who} killed by the kernel{_after(_short(entry.because))}"
-        case Kind.EVICTED:
+        case Kind.OOM_KILLED | Kind.EVICTED:
             return f"{who} {verb(entry)}{_after(_short(entry.because))}"
         case Kind.OBSERVED | Kind.CONDITION_CHANGED | Kind.RECLAIMED | Kind.THROTTLED | Kind.REFUSED:
-            return f"{who} {_short(entry.because)}".strip() if who else _short(entry.because)
+            return f"{who} {_short(entry.because)}".strip()
         case _:
             return f"{who or 'the node'} {_VERBS.get(entry.kind, entry.kind.value)}{_after(_short(entry.because))}"
 
 
 def subject(entry: Entry) -> str:
-    """Return who an entry is about: the pod, and its container where that has another name."""
+    """Return the subject of an entry: the pod, and its container if that has another name."""
     if entry.pod is None:
         return ""
     name = entry.pod.partition("/")[2]
@@ -67,38 +40,34 @@ def subject(entry: Entry) -> str:
 
 
 def again(repetition: Again) -> str:
-    """Return that a pod was evicted again and again."""
+    """Return that a pod was evicted repeatedly."""
     return f"{repetition.pod.partition('/')[2]} came back and was evicted {repetition.times} more times"
 
 
 def away(repetition: Again) -> str:
-    """Return for how long it was not there between its evictions."""
+    """Return how long the pod was away between evictions."""
     first, last = (f"{us / SECOND_US:g} s" for us in (repetition.first_away_us, repetition.last_away_us))
     return f"away for {first} each time" if first == last else f"away for {first} at first, {last} in the end"
 
 
 def reasons(entry: Entry) -> tuple[str, ...]:
-    """Return why somebody was killed or evicted, as sentences."""
+    """Return why a pod was killed or evicted, as sentences."""
     match entry.because:
-        case OOMKill() as because:
+        case r.OOMKill() as because:
             return tuple(_oom_reasons(entry, because))
-        case UnderPressure() as because:
+        case r.UnderPressure() as because:
             return tuple(_pressure_reasons(because))
-        case LocalStorageExceeded() as because:
-            return tuple(_storage_reasons(because))
-        case PreemptedFor() as because:
-            return (_sentence(_short(because)),)
-        case None:
-            return ()
+        case r.LocalStorageExceeded() as because:
+            return (f"It exceeded its own limit, {_storage(because)}.",)
         case because:
-            return (_sentence(_short(because)),)
+            return () if because is None else (_sentence(_short(because)),)
 
 
 _VERBS = {
     Kind.PLACED: "placed",
     Kind.ADMITTED: "admitted",
-    Kind.REJECTED: "turned away",
-    Kind.ADOPTED: "taken over",
+    Kind.REJECTED: "rejected",
+    Kind.ADOPTED: "adopted",
     Kind.WOULD_EVICT: "would have been evicted",
     Kind.STARTED: "started",
     Kind.EXITED: "exited",
@@ -111,7 +80,7 @@ _VERBS = {
     Kind.PREEMPTED: "preempted",
     Kind.DELETED: "deleted",
     Kind.REPLACED: "created by its controller",
-    Kind.PENDING: "waits for a place",
+    Kind.PENDING: "waits for a node",
     Kind.LOST: "lost",
 }
 
@@ -124,92 +93,83 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
-def _short(because: Because | None) -> str:
+def _short(because: r.Because | None) -> str:
     """Return a reason as a clause."""
     match because:
         case None:
             return ""
-        case ThresholdsMet(met=met):
-            return "; ".join(map(_threshold, met)) or "all thresholds have let go"
-        case ConditionStatus(condition=condition, holds=holds):
+        case r.ThresholdsMet(met=met):
+            return "; ".join(map(_threshold, met)) or "all thresholds cleared"
+        case r.ConditionStatus(condition=condition, holds=holds):
             return f"{condition} begins" if holds else f"{condition} ends"
-        case CleanUpGain() as gain:
+        case r.CleanUpGain() as gain:
             return _clean_up(gain)
-        case UnderPressure() as pressure:
+        case r.UnderPressure() as pressure:
             return f"{_figures(pressure)}; {_decided(pressure)}"
-        case LocalStorageExceeded() as excess:
-            limit = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
-            return f"{excess.limit_kind} {excess.name}: {limit}".replace(" :", ":")
-        case OOMKill() as kill:
-            return f"{where(kill)} out of memory; {_badness(kill)}"
-        case Promised(qos_class=qos_class, oom_score_adj=scores):
-            return f"{qos_class}, oom_score_adj {', '.join(map(_signed, dict.fromkeys(scores.values())))}"
-        case RestartedAfter(restarts=restarts, back_off_seconds=seconds):
+        case r.LocalStorageExceeded() as excess:
+            return _storage(excess)
+        case r.OOMKill() as kill:
+            return f"{_LEVELS[kill.level]} out of memory; {_badness(kill)}"
+        case r.Promised(qos_class=qos_class, oom_score_adj=scores):
+            return f"{qos_class}, oom_score_adj {', '.join(map(signed, dict.fromkeys(scores.values())))}"
+        case r.RestartedAfter(restarts=restarts, back_off_seconds=seconds):
             waited = f" after {seconds} s of back-off" if seconds else ""
             return f"restart {restarts}{waited}"
-        case ExitedWith(exit_code=code, oom_killed=killed):
+        case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
-        case CPUThrottled() as cpu:
-            return _throttled(cpu)
-        case LimitReached(resource=resource, wanted=wanted, limit=limit):
-            return f"wants {amount(wanted, resource)} {resource}, there are {amount(limit, resource)}"
-        case PlacedOn(displaced=displaced):
+        case r.CPUThrottled() as cpu:
+            return f"wants {cpu.wanted_milli}m CPU{_GRANTED[cpu.throttled_by].format(cpu.granted_milli)}"
+        case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
+            return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
+        case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
-        case PreemptedFor() as preempted:
-            return (
-                f"{preempted.preemptor} with priority {preempted.preemptor_priority} needs its place, "
-                f"it has priority {preempted.priority}"
-            )
-        case ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
+        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
+            return f"makes room for {pod} with priority {higher}, its own is {priority}"
+        case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"
-        case TooLittleLeft() as left:
-            unit = "m" if left.resource == CPU else ""
-            return (
-                f"requests {left.requested}{unit} {left.resource}; {left.used}{unit} of {left.capacity}{unit} are taken"
-                if left.resource == CPU
-                else f"requests {amount(left.requested, left.resource)} {left.resource}; "
-                f"{amount(left.used, left.resource)} of {amount(left.capacity, left.resource)} are taken"
-            )
-        case NotAdmitted(message=message):
+        case r.TooLittleLeft(resource=resource) as left:
+            requested, used, of = (scheduled(n, resource) for n in (left.requested, left.used, left.capacity))
+            return f"requests {requested} {resource}; {used} of {of} are already requested"
+        case r.NotAdmitted(message=message):
             return message
-        case NoPlace() as nowhere:
+        case r.NoPlace() as nowhere:
             return nowhere.message or _nowhere(nowhere)
-        case WaitedTooLong(seconds=seconds):
+        case r.WaitedTooLong(seconds=seconds):
             return f"after {seconds} s"
 
 
 _REFUSALS = {
-    "Insufficient": "too little {what} is left",
+    "Insufficient": "not enough {what}",
     "UntoleratedTaint": "taint {what}",
     "UnderPressure": "{what}",
     "SelectorMismatch": "label {what} differs",
     "AffinityMismatch": "its node affinity",
     "NotNamed": "its node affinity",
     "Unschedulable": "cordoned",
-    "PortTaken": "a host port is taken",
+    "PortTaken": "a host port is in use",
 }
 
 
-def _nowhere(nowhere: NoPlace) -> str:
-    """Return why no node takes a pod."""
+def _nowhere(nowhere: r.NoPlace) -> str:
+    """Return why a pod fits on no node."""
     reasons = [
         f"{each.nodes} × {_REFUSALS.get(each.reason, each.reason).format(what=each.what.rpartition('/')[2])}"
         for each in nowhere.refusing
     ]
     nodes = f"{nowhere.nodes} node{'s' if nowhere.nodes != 1 else ''}"
     if sum(each.nodes for each in nowhere.refusing) < nowhere.nodes:
-        return "others make room for it"
-    return f"none of {nodes} takes it ({', '.join(reasons)})"
+        return "other pods make room for it"
+    return f"none of {nodes} fits ({', '.join(reasons)})"
 
 
-def _threshold(figures: ThresholdFigures) -> str:
+def _threshold(figures: r.ThresholdFigures) -> str:
     resource = SIGNALS[figures.signal].resource
     grace = f" for {figures.grace_period_ns // SECOND_NS} s" if figures.grace_period_ns else ""
     return f"{figures.signal} {amount(figures.available, resource)} < {amount(figures.threshold, resource)}{grace}"
 
 
-def _clean_up(gain: CleanUpGain) -> str:
+def _clean_up(gain: r.CleanUpGain) -> str:
     resource = SIGNALS[gain.signal].resource
     what = " and ".join(gain.what)
     before = amount(gain.available_before, resource)
@@ -219,81 +179,68 @@ def _clean_up(gain: CleanUpGain) -> str:
     return f"removes {what}: {gain.signal} {before} → {amount(gain.available_after, resource)}, {enough}"
 
 
-def _throttled(cpu: CPUThrottled) -> str:
-    wants = f"wants {cpu.wanted_milli}m CPU"
-    match cpu.throttled_by:
-        case ThrottledBy.QUOTA:
-            return f"{wants}, its limit grants {cpu.granted_milli}m"
-        case ThrottledBy.CONTENTION:
-            return f"{wants}, its share grants {cpu.granted_milli}m"
-        case ThrottledBy.NOTHING:
-            return f"{wants} and gets them again"
+_GRANTED = {
+    r.ThrottledBy.QUOTA: ", its limit grants {}m",
+    r.ThrottledBy.CONTENTION: ", its share grants {}m",
+    r.ThrottledBy.NOTHING: " and gets it again",
+}
 
 
 # ---- the kernel's kills ----------------------------------------------------------------------------------------------
 
 _LEVELS = {
-    OOMLevel.CONTAINER: "the container",
-    OOMLevel.POD: "the pod",
-    OOMLevel.CLASS: "the cgroup of its class",
-    OOMLevel.KUBEPODS: "the cgroup of all pods",
-    OOMLevel.NODE: "the machine",
+    r.OOMLevel.CONTAINER: "the container",
+    r.OOMLevel.POD: "the pod",
+    r.OOMLevel.CLASS: "the cgroup of its class",
+    r.OOMLevel.KUBEPODS: "the cgroup of all pods",
+    r.OOMLevel.NODE: "the machine",
 }
 
 
-def where(kill: OOMKill) -> str:
-    """Return what ran out of memory."""
-    return _LEVELS[kill.level]
-
-
-def _badness(kill: OOMKill) -> str:
+def _badness(kill: r.OOMKill) -> str:
     used = mebibytes(kill.used_pages * PAGE_BYTES)
-    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {_signed(kill.oom_score_adj)} ‰"
+    return f"badness {_size(kill.points * PAGE_BYTES)} = {used} + {signed(kill.oom_score_adj)} ‰"
 
 
-def _oom_reasons(entry: Entry, kill: OOMKill) -> Iterator[str]:
-    yield _sentence(f"{where(kill)} had nothing left of its {_size(kill.limit_bytes)}")
+def _oom_reasons(entry: Entry, kill: r.OOMKill) -> Iterator[str]:
+    yield _sentence(f"{_LEVELS[kill.level]} used up its {_size(kill.limit_bytes)}")
     used = mebibytes(kill.used_pages * PAGE_BYTES)
     yield (
-        f"The kernel saw a process of {entry.container or entry.pod} with {used} and oom_score_adj "
-        f"{_signed(kill.oom_score_adj)}: a badness of {_size(kill.points * PAGE_BYTES)}, the highest."
+        f"The kernel found a process of {entry.container or entry.pod} using {used} with oom_score_adj "
+        f"{signed(kill.oom_score_adj)}: badness {_size(kill.points * PAGE_BYTES)}, the highest."
     )
     if kill.killed_processes > 1:
         how = "as a whole" if kill.as_group else "with it"
-        yield f"{kill.killed_processes} processes died {how} and gave back {mebibytes(kill.freed_bytes)}."
+        yield f"{kill.killed_processes} processes died {how} and freed {mebibytes(kill.freed_bytes)}."
     elif kill.freed_bytes:
-        yield f"It gave back {mebibytes(kill.freed_bytes)}."
+        yield f"It freed {mebibytes(kill.freed_bytes)}."
     if kill.runner_up_pod is not None and kill.runner_up_points is not None:
-        margin = "nothing" if not kill.margin_bytes else mebibytes(kill.margin_bytes)
+        margin = "a tie" if not kill.margin_bytes else f"a margin of {mebibytes(kill.margin_bytes)}"
         other = "another process of the same pod" if kill.runner_up_pod == entry.pod else kill.runner_up_pod
-        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}; {margin} lay between them."
+        yield f"The runner-up was {other} with {_size(kill.runner_up_points * PAGE_BYTES)}: {margin}."
     if kill.would_evict is not None:
         yield _would_evict(entry, kill.would_evict)
 
 
-def _would_evict(entry: Entry, other: WouldEvict) -> str:
+def _would_evict(entry: Entry, other: r.WouldEvict) -> str:
     who = "the same pod" if other.pod == entry.pod else other.pod
     uses = f"{mebibytes(other.usage)} of {mebibytes(other.request)} requested" if other.request else "nothing requested"
-    why = f"{uses}, priority {other.priority}{_before_next(other.before_next_by, other.next_pod)}"
-    if not other.threshold_met:
-        return f"The kubelet, had it looked, would have evicted nobody; first in its order was {who} ({why})."
-    return f"The kubelet, had it looked, would have evicted {who} ({why})."
-
-
-def _before_next(key: RankKey | None, next_pod: str | None) -> str:
-    return "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
+    key, next_pod = other.before_next_by, other.next_pod
+    before = "" if key is None or next_pod is None else f"; before {next_pod} by {key}"
+    first = "" if other.threshold_met else "no pod; first in its order was "
+    return f"At that moment the kubelet would have evicted {first}{who} ({uses}, priority {other.priority}{before})."
 
 
 # ---- the kubelet's evictions -----------------------------------------------------------------------------------------
 
 
-def _figures(pressure: UnderPressure) -> str:
+def _figures(pressure: r.UnderPressure) -> str:
     resource = SIGNALS[pressure.signal].resource
     left = f"{amount(pressure.available, resource)} < {amount(pressure.threshold, resource)}"
     return f"{pressure.signal} {left} ({'hard' if pressure.hard else 'soft'})"
 
 
-def _decided(pressure: UnderPressure) -> str:
+def _decided(pressure: r.UnderPressure) -> str:
     if not pressure.has_statistics:
         return "it has no statistics"
     resource = SIGNALS[pressure.signal].resource
@@ -305,41 +252,50 @@ def _decided(pressure: UnderPressure) -> str:
     return f"uses {used} {request}, priority {pressure.priority}"
 
 
-def _pressure_reasons(pressure: UnderPressure) -> Iterator[str]:
+_LOWER = {
+    RankKey.NO_STATISTICS: "this pod has no statistics",
+    RankKey.OVER_REQUEST: "only this pod is over its request",
+    RankKey.PRIORITY: "this pod has a lower priority",
+    RankKey.EXCESS: "this pod exceeds its request by more",
+    RankKey.USAGE: "this pod uses more",
+    RankKey.QOS_CLASS: "this pod has a lower QoS class",
+    RankKey.TIER: "this pod is in a lower tier",
+    RankKey.TIER_USAGE: "this pod uses more within the tier",
+    RankKey.NAME: "this pod's name sorts first",
+    RankKey.INPUT_ORDER: "this pod came first in the input",
+}
+
+
+def _pressure_reasons(pressure: r.UnderPressure) -> Iterator[str]:
     yield _sentence(f"The kubelet saw {_figures(pressure)}")
-    order = "that it may evict" if pressure.spared else "in the kubelet's order"
+    order = "that the kubelet may evict" if pressure.spared else "in the kubelet's order"
     yield _sentence(f"It {_decided(pressure)}: the first of {pressure.candidates} {order}")
     if pressure.spared:
-        yield f"Before it stood {', '.join(pressure.spared)}, which must not be evicted."
+        yield f"Ranked before it, but never evicted: {', '.join(pressure.spared)}."
     if pressure.next_pod is not None and pressure.before_next_by is not None:
-        yield f"Next would have been {pressure.next_pod}; what put it behind was: {pressure.before_next_by}."
-    yield f"It was given {pressure.grace_period_seconds} s to end."
+        yield f"{pressure.next_pod} was next; it ranked lower because {_LOWER[pressure.before_next_by]}."
+    yield f"Its grace period was {pressure.grace_period_seconds} s."
 
 
-def _storage_reasons(excess: LocalStorageExceeded) -> Iterator[str]:
-    name = f" {excess.name}" if excess.name else ""
-    used = f"{mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
-    yield f"It exceeded a limit of its own, {excess.limit_kind}{name}: {used}."
-
-
-def is_kill(entry: Entry) -> bool:
-    """Whether somebody was killed or evicted."""
-    return entry.kind in {Kind.OOM_KILLED, Kind.EVICTED}
+def _storage(excess: r.LocalStorageExceeded) -> str:
+    what = f"{excess.limit_kind} {excess.name}".rstrip()
+    return f"{what}: {mebibytes(excess.used_bytes)} of {mebibytes(excess.limit_bytes)}"
 
 
 def verb(entry: Entry) -> str:
-    """Return what was done to a victim and by whom."""
-    if entry.by is By.USER:
-        return "evicted on request"
-    return "killed by the kernel" if entry.by is By.KERNEL else "evicted by the kubelet"
+    """Return what happened to a victim and who did it."""
+    if entry.kind is Kind.OOM_KILLED:
+        return "killed by the kernel"
+    return "evicted on request" if entry.by is By.USER else "evicted by the kubelet"
 
 
-def _signed(value: int) -> str:
+def signed(value: int) -> str:
+    """Return a number with a typographic minus."""
     return str(value) if value >= 0 else f"−{-value}"
 
 
 def _size(size_bytes: int) -> str:
-    """Return a badness: of tens of gibibytes nobody reads the mebibytes."""
+    """Return a badness; from 10Gi on without mebibytes."""
     size = abs(size_bytes)
     text = mebibytes(size) if size < 10 << 30 or size % (1 << 30) == 0 else f"{size / (1 << 30):.1f}Gi"
     return text if size_bytes >= 0 else f"−{text}"

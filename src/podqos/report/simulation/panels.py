@@ -1,4 +1,4 @@
-"""The panels of a still picture: memory by pod, what was left, CPU and disks where they matter, who ran when."""
+"""The panels of a still picture: memory by pod, memory left, CPU and disks where they matter, when pods ran."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Draw = Callable[[Plot, float], Iterator[str]]
 
 
 class Panel(Struct, frozen=True):
-    """A part of the picture; ``draw`` is told where its top is."""
+    """A part of the picture; ``draw`` gets the position of its top."""
 
     title: str
     note: str
@@ -45,7 +45,7 @@ class _Layer(Struct, frozen=True):
 
 
 def panels(plot: Plot) -> Iterator[Panel]:
-    """Yield what there is to see, from the top."""
+    """Yield the panels, from the top."""
     node = plot.node
     stacked = f"working sets, stacked; the node has {mebibytes(node.memory_bytes)}"
     yield Panel("Memory by pod", stacked, _memory_height(plot), _memory)
@@ -70,7 +70,7 @@ def panels(plot: Plot) -> Iterator[Panel]:
 
 
 def _memory_height(plot: Plot) -> int:
-    """Return how much room memory is worth: less where most of it is never used."""
+    """Return the height of the memory panel: less if most memory is never used."""
     return 300 if 2 * min(plot.node.available_bytes, default=0) < plot.node.memory_bytes else 160
 
 
@@ -88,7 +88,7 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
         sum(each or 0 for each in at) for at in zip(*(series.inactive_file_bytes for series in node.pods), strict=True)
     ]
     if any(cache):
-        layers.append(_Layer("page cache out of use", _CACHE, cache))
+        layers.append(_Layer("inactive page cache", _CACHE, cache))
     yield from _stack(plot, y, layers)
     yield from _active_cache(plot, y)
     for threshold in _thresholds(plot, _MEMORY):
@@ -98,16 +98,14 @@ def _memory(plot: Plot, top: float) -> Iterator[str]:
 
 
 def _active_cache(plot: Plot, y: Scale) -> Iterator[str]:
-    """Yield a veil over what of each pod is page cache: counted by the kubelet, and yet the kernel can take it back."""
-    node, times = plot.node, plot.node.times_us
+    """Yield a veil over the page cache of each pod: the kubelet counts it, but the kernel can reclaim it."""
+    node = plot.node
     base = list(node.system_bytes)
     for series in node.pods:
         anon = [low + (each or 0) for low, each in zip(base, series.anon_bytes, strict=True)]
         base = [low + (each or 0) for low, each in zip(anon, series.active_file_bytes, strict=True)]
         if any(series.active_file_bytes):
-            points = [(plot.x(times[index]), y(base[index])) for index in plot.indices]
-            points += [(plot.x(times[index]), y(anon[index])) for index in reversed(plot.indices)]
-            yield f'<path clip-path="url(#c)" d="{path(points)}Z" fill="{PAPER}" opacity=".35"/>'
+            yield _band(plot, y, anon, base, f'fill="{PAPER}" opacity=".35"')
 
 
 def _memory_left(plot: Plot, top: float) -> Iterator[str]:
@@ -137,10 +135,8 @@ def _memory_left(plot: Plot, top: float) -> Iterator[str]:
 
 
 def _is_short(series: PodSeries) -> bool:
-    return any(
-        (wanted or 0) > (granted or 0)
-        for wanted, granted in zip(series.cpu_wanted_milli, series.cpu_granted_milli, strict=True)
-    )
+    both = zip(series.cpu_wanted_milli, series.cpu_granted_milli, strict=True)
+    return any((wanted or 0) > (granted or 0) for wanted, granted in both)
 
 
 def _cpu(plot: Plot, top: float) -> Iterator[str]:
@@ -182,7 +178,7 @@ def _round_step(rough: float) -> int:
     return next(int(power * each) for each in (1, 2, 5, 10) if power * each >= rough or each == 10)
 
 
-# ---- who ran when ----------------------------------------------------------------------------------------------------
+# ---- when pods ran ---------------------------------------------------------------------------------------------------
 
 
 def _conditions(plot: Plot, top: float) -> Iterator[str]:
@@ -214,13 +210,12 @@ def _pods(plot: Plot, top: float) -> Iterator[str]:
         name = _bare(pod.key)
         start, end = spans[0] if spans else (LEFT, LEFT)
         width = _LETTER * len(name) + 14
+        x, anchor, fill = end + 14, "", INK
         if end - start > width:
-            fill = "#fff" if palette.is_dark(pod.colour) else INK
-            yield text(start + 6, at + 12, name, weight=550, fill=fill, size=11)
+            x, fill = start + 6, "#fff" if palette.is_dark(pod.colour) else INK
         elif end + width > RIGHT:
-            yield text(start - 8, at + 12, name, anchor="end", weight=550, fill=INK, size=11)
-        else:
-            yield text(end + 14, at + 12, name, weight=550, fill=INK, size=11)
+            x, anchor = start - 8, "end"
+        yield text(x, at + 12, name, anchor=anchor, weight=550, fill=fill, size=11)
 
 
 def _running(times_us: Sequence[int], values: Sequence[int | None]) -> Iterator[tuple[int, int]]:
@@ -255,7 +250,7 @@ def _colour(threshold: ThresholdLine) -> str:
 
 
 def _marks(y: Scale, thresholds: Sequence[ThresholdLine]) -> Iterator[str]:
-    """Yield thresholds with their words: of a soft one above the line, of a hard one below where there is room."""
+    """Yield thresholds with labels: above the line for a soft one, below for a hard one if there is room."""
     for threshold in thresholds:
         at, colour = y(threshold.amount), _colour(threshold)
         words = f"{'hard' if threshold.hard else 'soft'}: {threshold.statement}"
@@ -277,7 +272,7 @@ def _curve(plot: Plot, y: Scale, values: Sequence[int], colour: str, *, dash: st
 
 
 def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
-    """Yield the points of a series, closer where it is steep: on a logarithmic scale that is no straight line."""
+    """Yield the points of a series, closer where it is steep, because a logarithmic scale bends lines."""
     times, indices = plot.node.times_us, plot.indices
     for index, following in zip(indices, [*indices[1:], indices[-1]], strict=True):
         time_us, value = times[index], values[index]
@@ -288,7 +283,7 @@ def _points(plot: Plot, values: Sequence[int]) -> Iterator[tuple[float, float]]:
 
 
 def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
-    """Yield bands on top of each other, and then their names where those fit in."""
+    """Yield stacked bands, then their names where they fit."""
     times, indices = plot.node.times_us, plot.indices
     base = [0] * len(times)
     names: list[str] = []
@@ -296,17 +291,22 @@ def _stack(plot: Plot, y: Scale, layers: Sequence[_Layer]) -> Iterator[str]:
         if not any(layer.values):
             continue
         upper = [low + value for low, value in zip(base, layer.values, strict=True)]
-        points = [(plot.x(times[index]), y(upper[index])) for index in indices]
-        points += [(plot.x(times[index]), y(base[index])) for index in reversed(indices)]
-        d = path(points)
-        yield f'<path clip-path="url(#c)" d="{d}Z" fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"/>'
+        yield _band(plot, y, base, upper, f'fill="{layer.colour}" stroke="{PAPER}" stroke-width=".6"')
         names += _name(layer, [(plot.x(times[index]), y(base[index]), y(upper[index])) for index in indices])
         base = upper
     yield from names
 
 
+def _band(plot: Plot, y: Scale, low: Sequence[int], high: Sequence[int], paint: str) -> str:
+    """Return the area between two series."""
+    times, indices = plot.node.times_us, plot.indices
+    points = [(plot.x(times[index]), y(high[index])) for index in indices]
+    points += [(plot.x(times[index]), y(low[index])) for index in reversed(indices)]
+    return f'<path clip-path="url(#c)" d="{path(points)}Z" {paint}/>'
+
+
 def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterator[str]:
-    """Yield the name of a band at the first place where it fits into it."""
+    """Yield the name of a band at the first place where it fits."""
     width = _LETTER * len(layer.name) + 12
     for at, (start, _, _) in enumerate(spans):
         x = max(LEFT, start)
@@ -320,7 +320,7 @@ def _name(layer: _Layer, spans: Sequence[tuple[float, float, float]]) -> Iterato
 
 
 def _narrowest(spans: Sequence[tuple[float, float, float]], end: float) -> tuple[float, float]:
-    """Return what is inside of a band all the way from its first point to ``end``: below the one, above the other."""
+    """Return the lower and upper bound within which a band stays from its first point to ``end``."""
     _, low, high = spans[0]
     for (x, x_low, x_high), (next_x, next_low, next_high) in pairwise(spans):
         share = (end - x) / (next_x - x) if next_x > end else 1.0

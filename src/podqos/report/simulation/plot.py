@@ -1,4 +1,4 @@
-"""Which part of a run a still picture shows, and where in the picture a time is."""
+"""The part of a run that a still picture shows, and the scale of its time axis."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Plot(Struct, frozen=True):
     to_us: int
 
     def x(self, time_us: float) -> float:
-        """Return where a time is."""
+        """Return the x coordinate of a time."""
         return LEFT + (RIGHT - LEFT) * (time_us - self.from_us) / (self.to_us - self.from_us)
 
     @property
     def kills(self) -> list[Kill]:
-        """Those in sight."""
+        """The kills within the two times."""
         return [
             kill
             for kill in self.view.kills
@@ -38,7 +38,7 @@ class Plot(Struct, frozen=True):
 
     @property
     def indices(self) -> Sequence[int]:
-        """The points to draw: those in sight and one on either side, thinned where they are too many."""
+        """The points to draw: those within the two times and one on either side, thinned if there are too many."""
         times = self.node.times_us
         first = max(0, bisect_left(times, self.from_us) - 1)
         last = min(len(times), bisect_right(times, self.to_us) + 1)

@@ -1,45 +1,58 @@
-"""From a scenario, its journal and a recording to the value that is shown."""
+"""Turn a run and the recordings of its nodes into the value that is shown."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from podqos.agent.journal import Entry
+from podqos.agent.journal import By, Entry
+from podqos.agent.reasons import OOMKill
 from podqos.eviction.ranking import Policy
+from podqos.eviction.signals import SIGNALS
 from podqos.model.effective import pod_limits, pod_requests
 from podqos.model.pod import Pod, QOSClass
-from podqos.model.profile import Profile
 from podqos.model.resources import CPU, MEMORY, ResourceList
-from podqos.qos.classes import qos_class_of
 from podqos.qos.oom import oom_scores
-from podqos.report.simulation.journal_words import is_kill, line
-from podqos.report.simulation.kills import kills
-from podqos.report.simulation.node_series import ShownNode, node_view
-from podqos.report.simulation.view import ContainerView, EventView, PodView, RunView
+from podqos.report.simulation.counterfactual_words import kubelet_in_time, saving
+from podqos.report.simulation.journal_words import line, reasons, subject, verb
+from podqos.report.simulation.view import ContainerView, EventView, Kill, NodeView, PodView, RunView
+from podqos.report.survival.ranking import amount, rank_report
 from podqos.report.text.palette import shade
 from podqos.report.text.words import oom_rule
-from podqos.sim.node.recording import NodeRecord
-from podqos.sim.node.settings import SimNodeSettings, node_settings
+from podqos.sim.hindsight import Hindsight, hindsights
+from podqos.sim.node.recording import NodeRecord, ThresholdLine
+from podqos.sim.recorded_node import RecordedNode, recorded_nodes
 from podqos.sim.run import FinishedRun
-from podqos.sim.scenario.scenario import Scenario
-from podqos.sim.summary import first_pods, run_summary, workload_of
+from podqos.sim.series import (
+    EvictionRank,
+    KernelRank,
+    OrdersView,
+    condition_spans,
+    moments_of_orders,
+    pod_series,
+    signal_series,
+)
+from podqos.sim.summary import first_pods, run_summary
+from podqos.survival.orders import both_orders
+from podqos.survival.outlook import outlook
+from podqos.survival.places import EvictionPlace, KillPlace
+
+Rank = TypeVar("Rank", EvictionRank, KernelRank)
 
 _MOST_EVENTS = 5000
 _CLASSES = tuple(QOSClass)
 
 
 def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
-    """Put together what is shown of a run; ``records`` are of the nodes in focus, in the order to show them."""
-    scenario = run.scenario
-    pods = tuple(_pods(scenario, records, _settings(scenario, records)))
-    shown = shown_nodes(run, records, pods)
-    of_shown = [entry for entry in run.entries if entry.node in shown or not entry.node]
-    found = tuple(kills(of_shown, shown))
+    """Return what is shown of a run; ``records`` are those of the nodes to show, in that order."""
+    scenario, nodes = run.scenario, recorded_nodes(run, records)
+    pods = tuple(pod for node in nodes.values() for pod in _pods(node))
+    of_shown = [entry for entry in run.entries if entry.node in nodes or not entry.node]
+    kills = tuple(_kill(found, nodes[found.entry.node]) for found in hindsights(of_shown, nodes))
     firsts = first_pods(of_shown)
-    times = {name: {kill.time_us for kill in found if kill.node == name} for name in shown}
     return RunView(
         name=scenario.name,
         description=scenario.description,
@@ -49,55 +62,17 @@ def run_view(run: FinishedRun, records: Mapping[str, NodeRecord]) -> RunView:
         policy=scenario.policy or Policy(scenario.profile.eviction_ranking),
         summary=run_summary(run),
         pods=pods,
-        nodes=tuple(node_view(node, of_shown, times[name]) for name, node in shown.items()),
-        kills=found,
+        nodes=tuple(
+            _node(
+                node,
+                {pod.key: index for index, pod in enumerate(pods) if pod.node == name},
+                of_shown,
+                {kill.time_us for kill in kills if kill.node == name},
+            )
+            for name, node in nodes.items()
+        ),
+        kills=kills,
         events=tuple(_event(entry, firsts) for entry in of_shown[:_MOST_EVENTS]),
-    )
-
-
-def shown_nodes(
-    run: FinishedRun, records: Mapping[str, NodeRecord], pods: Sequence[PodView] | None = None
-) -> dict[str, ShownNode]:
-    """Return the nodes in focus, by name, with their settings and their pods."""
-    settings = _settings(run.scenario, records)
-    if pods is None:
-        pods = tuple(_pods(run.scenario, records, settings))
-    return {name: _shown(record, settings[name], pods) for name, record in records.items()}
-
-
-def deadliest_nodes(entries: Iterable[Entry]) -> list[str]:
-    """Return the nodes on which anybody was killed, most kills first."""
-    counts = Counter(entry.node for entry in entries if is_kill(entry))
-    return sorted(counts, key=lambda name: (-counts[name], name))
-
-
-def node_names(scenario: Scenario) -> Iterator[str]:
-    """Yield the names of a scenario's nodes."""
-    for group in scenario.nodes:
-        yield from (group.name_of(index) for index in range(group.count))
-
-
-def _settings(scenario: Scenario, wanted: Container[str]) -> dict[str, SimNodeSettings]:
-    found: dict[str, SimNodeSettings] = {}
-    for group in scenario.nodes:
-        names = [name for index in range(group.count) if (name := group.name_of(index)) in wanted]
-        if names:
-            settings = node_settings(group.spec, scenario.profile, scenario.policy)
-            found |= dict.fromkeys(names, settings)
-    return found
-
-
-def _shown(record: NodeRecord, settings: SimNodeSettings, pods: Sequence[PodView]) -> ShownNode:
-    own = {pod.key: index for index, pod in enumerate(pods) if pod.node == record.name}
-    # What is there from the beginning is not drawn as a step.
-    beginning = sum(moment.time_us == 0 for moment in record.moments)
-    record = replace(record, moments=record.moments[max(0, beginning - 1) :])
-    return ShownNode(
-        record,
-        settings,
-        own,
-        {key: pods[index].qos_class for key, index in own.items()},
-        {key: pods[index].workload for key, index in own.items()},
     )
 
 
@@ -106,63 +81,130 @@ def _event(entry: Entry, firsts: Mapping[str, str]) -> EventView:
     return EventView(entry.time_us, entry.node, entry.kind, entry.by, entry.pod, entry.container, line(entry), first)
 
 
-# ---- pods ----------------------------------------------------------------------------------------------------------
-
-
-def _pods(
-    scenario: Scenario, records: Mapping[str, NodeRecord], settings: Mapping[str, SimNodeSettings]
-) -> Iterator[PodView]:
-    """Yield the pods of the nodes shown as pictures stack them: by class, the important first."""
-    workloads = {f"{each.namespace}/{each.name}": None for each in scenario.workloads}
-    for name, record in records.items():
-        order = sorted(record.pods.values(), key=lambda pod: _stacking(pod, scenario.profile))
-        counts: Counter[QOSClass] = Counter()
-        for pod in order:
-            qos_class = qos_class_of(pod, scenario.profile)
-            colour = shade(qos_class, counts[qos_class])
-            counts[qos_class] += 1
-            yield _pod(pod, name, workload_of(pod.key, workloads) or pod.key, colour, settings[name])
-
-
-def _stacking(pod: Pod, profile: Profile) -> tuple[int, int, str]:
-    return _CLASSES.index(qos_class_of(pod, profile)), -(pod.spec.priority or 0), pod.key
-
-
-def _pod(pod: Pod, node: str, workload: str, colour: str, settings: SimNodeSettings) -> PodView:
-    agent = settings.agent
-    qos_class = qos_class_of(pod, agent.profile)
-    memory_bytes = agent.cgroups.node_memory_bytes
-    scores = {score.container: score for score in oom_scores(pod, qos_class, memory_bytes, agent.profile)}
-    requests, limits = pod_requests(pod), pod_limits(pod)
-    return PodView(
-        key=pod.key,
-        node=node,
-        workload=workload,
-        qos_class=qos_class,
-        priority=pod.spec.priority or 0,
-        colour=colour,
-        containers=tuple(
-            ContainerView(
-                name=each.name,
-                oom_score_adj=scores[each.name].value,
-                oom_reason=oom_rule(scores[each.name], memory_bytes),
-                memory_request_bytes=_bytes(each.resources.requests),
-                memory_limit_bytes=_bytes(each.resources.limits),
-                cpu_request_milli=_milli(each.resources.requests),
-                cpu_limit_milli=_milli(each.resources.limits),
-            )
-            for each in pod.running_containers
+def _kill(found: Hindsight, node: RecordedNode) -> Kill:
+    entry, because = found.entry, found.entry.because
+    assert entry.pod is not None
+    by = By.KERNEL if isinstance(because, OOMKill) else By.KUBELET
+    would_evict = because.would_evict if isinstance(because, OOMKill) else None
+    return Kill(
+        time_us=entry.time_us,
+        node=entry.node,
+        by=entry.by or By.KUBELET,
+        pod=entry.pod,
+        qos_class=node.qos_class(entry.pod),
+        container=entry.container,
+        title=f"{subject(entry)} {verb(entry)}",
+        reasons=reasons(entry),
+        because=because,
+        kernel_place=found.kernel_place,
+        kubelet_place=found.kubelet_place,
+        would_evict=None if would_evict is None else would_evict.pod,
+        savings=(
+            *(saving(each, by) for each in found.counterfactuals),
+            *(() if found.in_time is None else (kubelet_in_time(found.in_time, entry.pod),)),
         ),
-        memory_request_bytes=_bytes(requests),
-        memory_limit_bytes=_bytes(limits),
-        cpu_request_milli=_milli(requests),
-        cpu_limit_milli=_milli(limits),
     )
 
 
-def _bytes(amounts: ResourceList) -> int | None:
-    return amounts[MEMORY].value if MEMORY in amounts else None
+# ---- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def _milli(amounts: ResourceList) -> int | None:
-    return amounts[CPU].milli_value if CPU in amounts else None
+def _node(node: RecordedNode, places: Mapping[str, int], entries: Iterable[Entry], kill_times: set[int]) -> NodeView:
+    """Return what is shown of a node; ``places`` are those of its pods in the run's list."""
+    record, moments = node.record, node.record.moments
+    cgroups = node.settings.agent.cgroups
+    limit = cgroups.node_allocatable.get(MEMORY) if cgroups.enforce_node_allocatable else None
+    return NodeView(
+        name=record.name,
+        memory_bytes=record.spec.memory_bytes,
+        swap_bytes=record.spec.swap_bytes,
+        cpu_milli=record.spec.cpu_milli,
+        kernel_min_bytes=node.settings.machine.watermarks.min_bytes,
+        pods_limit_bytes=None if limit is None else limit.value,
+        thresholds=tuple(map(_worded, record.thresholds)),
+        times_us=tuple(moment.time_us for moment in moments),
+        available_bytes=tuple(max(0, moment.available_bytes) for moment in moments),
+        free_bytes=tuple(max(0, moment.free_bytes) for moment in moments),
+        system_bytes=tuple(moment.system_bytes for moment in moments),
+        pods=tuple(pod_series(moments, places)),
+        signals=tuple(signal_series(record)),
+        conditions=tuple(condition_spans(entries, record.name)),
+        orders=tuple(_orders(node, places, kill_times)),
+    )
+
+
+def _worded(threshold: ThresholdLine) -> ThresholdLine:
+    least = amount(threshold.amount, SIGNALS[threshold.signal].resource)
+    grace = "" if threshold.hard else f" for {threshold.grace_period_seconds} s"
+    return replace(threshold, statement=f"{threshold.signal} < {least}{grace}")
+
+
+def _orders(node: RecordedNode, places: Mapping[str, int], kill_times: set[int]) -> Iterator[OrdersView]:
+    agent = node.settings.agent
+    for moment in moments_of_orders(node.record.moments, kill_times):
+        snapshot = node.snapshot(moment)
+        if not snapshot.pods:
+            continue
+        seen = outlook(snapshot, agent.cgroups, agent.profile)
+        report = rank_report(snapshot, both_orders(snapshot, node.ranking, agent.cgroups, seen.domain), seen)
+        yield OrdersView(
+            time_us=moment.time_us,
+            available_bytes=report.node.available_bytes,
+            kernel_left_bytes=report.node.kernel_left_bytes,
+            kubelet=tuple(_rank(EvictionRank, each, places) for each in report.eviction_order),
+            kernel=tuple(_rank(KernelRank, each, places) for each in report.kill_order),
+            reversed_pairs=report.reversed_pairs,
+        )
+
+
+def _rank(kind: type[Rank], place: EvictionPlace | KillPlace, places: Mapping[str, int]) -> Rank:
+    """Return a place in an order, with its pod as an index into the run's list."""
+    return kind(places[place.pod], *(getattr(place, field) for field in kind.__struct_fields__[1:]))
+
+
+# ---- pods ------------------------------------------------------------------------------------------------------------
+
+
+def _pods(node: RecordedNode) -> Iterator[PodView]:
+    """Yield the pods of a node in the order in which pictures stack them: by class, high priority first."""
+
+    def stacking(pod: Pod) -> tuple[int, int, str]:
+        return _CLASSES.index(node.qos_class(pod.key)), -(pod.spec.priority or 0), pod.key
+
+    counts: Counter[QOSClass] = Counter()
+    for pod in sorted(node.record.pods.values(), key=stacking):
+        qos_class = node.qos_class(pod.key)
+        yield _pod(pod, qos_class, shade(qos_class, counts[qos_class]), node)
+        counts[qos_class] += 1
+
+
+def _pod(pod: Pod, qos_class: QOSClass, colour: str, node: RecordedNode) -> PodView:
+    agent = node.settings.agent
+    memory_bytes = agent.cgroups.node_memory_bytes
+    scores = {score.container: score for score in oom_scores(pod, qos_class, memory_bytes, agent.profile)}
+    return PodView(
+        pod.key,
+        node.record.name,
+        node.workloads[pod.key],
+        qos_class,
+        pod.spec.priority or 0,
+        colour,
+        tuple(
+            ContainerView(
+                each.name,
+                scores[each.name].value,
+                oom_rule(scores[each.name], memory_bytes),
+                *_amounts(each.resources.requests, each.resources.limits),
+            )
+            for each in pod.running_containers
+        ),
+        *_amounts(pod_requests(pod), pod_limits(pod)),
+    )
+
+
+def _amounts(requests: ResourceList, limits: ResourceList) -> tuple[int | None, ...]:
+    """Return memory in bytes and cpu in thousandths, each requested and limited: the last fields of both views."""
+    return (
+        *(each[MEMORY].value if MEMORY in each else None for each in (requests, limits)),
+        *(each[CPU].milli_value if CPU in each else None for each in (requests, limits)),
+    )

@@ -7,7 +7,7 @@ from podqos.survival.comparison import Rehearsal, Verdict, Victim
 
 _VERDICTS = {
     Verdict.SAME: "same",
-    Verdict.OTHER_HAND: "same pod, other hand",
+    Verdict.OTHER_HAND: "same pod, other actor",
     Verdict.MOVED: "other place in the order",
     Verdict.ONLY_EXPECTED: "did not happen",
     Verdict.ONLY_HAPPENED: "was not predicted",
@@ -26,7 +26,7 @@ def table(report: Rehearsal, style: Style) -> list[str]:
         for each in report.victims
     ]
     if rows:
-        lines += columns(("PREDICTED", "BY", "WHO", "REAL", "BY", "WHO", ""), rows, style, "  ")
+        lines += columns(("PREDICTED", "BY", "VICTIM", "REAL", "BY", "VICTIM", ""), rows, style, "  ")
     lines += ["", _verdict(report, style)]
     if report.left_out:
         lines.append(f"Not rehearsed: {', '.join(report.left_out)}.")
@@ -41,10 +41,10 @@ def _cells(victim: Victim | None) -> tuple[str, str, str]:
 
 def _verdict(report: Rehearsal, style: Style) -> str:
     if not report.victims:
-        return "Nobody was predicted to die, and nobody did."
+        return "No pod was predicted to die, and none did."
     if report.same_victims and report.same_order:
         return "The kernel did as predicted: the same victims in the same order."
     if not report.flagged:
-        return "There are differences, and each of them is explained."
+        return "There are differences; each is explained."
     what = "difference" if report.flagged == 1 else "differences"
-    return style.alarm(f"{report.flagged} {what} that nothing explains.")
+    return style.alarm(f"{report.flagged} unexplained {what}.")

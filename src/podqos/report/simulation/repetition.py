@@ -1,7 +1,7 @@
-"""The same pod evicted again and again, told once.
+"""Repeated evictions of one pod as a single event.
 
-A pod that tolerates the pressure of its node comes back to it, under a new name, and is evicted again. Told one by one,
-the rounds bury everything else. What is left out here is in the journal.
+A pod that tolerates the pressure of its node comes back to it under a new name and is evicted again. Shown one by one,
+the rounds bury everything else. The journal has them all.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from msgspec import Struct
 
 from podqos.agent.journal import Kind
 
-# What a node says of itself meanwhile.
+# What the node reports meanwhile.
 _BESIDE = (Kind.OBSERVED, Kind.CONDITION_CHANGED)
 _FEWEST = 2
 
 
 class _Event(Protocol):
-    """What is asked of an event, whatever else it carries."""
+    """What an event has to have."""
 
     @property
     def time_us(self) -> int: ...
@@ -31,24 +31,24 @@ E = TypeVar("E", bound=_Event)
 
 
 class Again(Struct, frozen=True):
-    """Evictions that follow one that was told, with nothing between them that concerns another pod."""
+    """Evictions of a pod after the first one shown, with no events of other pods between them."""
 
     pod: str
-    """As it was called first."""
+    """Its first name."""
     times: int
     since_us: int
-    """When the one that was told happened."""
+    """When the first one happened."""
     until_us: int
     first_away_us: int
-    """From that one until the pod ran again."""
+    """From the first eviction until the pod ran again."""
     last_away_us: int
-    """The same for the last time it came back."""
+    """The same for its last return."""
 
 
 def condensed(events: Sequence[E], first: Callable[[E], str | None]) -> Iterator[Sequence[E] | Again]:
-    """Yield events in stretches, and in place of a stretch in which a pod is evicted again and again that it was.
+    """Yield runs of events; a run in which one pod is evicted repeatedly becomes one ``Again``.
 
-    ``first`` names the pod of an event as it was called first.
+    ``first`` returns the first name of an event's pod.
     """
     start = at = 0
     while at < len(events):

@@ -87,7 +87,7 @@ def _times(plot: Plot, bottom: float) -> Iterator[str]:
 
 
 def _marks(plot: Plot, bottom: float) -> Iterator[str]:
-    """Yield a mark per kill; those too close to tell apart share one."""
+    """Yield a mark per kill; those too close together share one."""
     groups: list[list[Kill]] = []
     for kill in plot.kills:
         if groups and plot.x(kill.time_us) - plot.x(groups[-1][0].time_us) < _CLOSE:

@@ -1,30 +1,20 @@
-"""``podqos sweep``: what many runs say together, as text."""
+"""``podqos sweep``: the results of many runs, as text and CSV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
 
-CSV_COLUMNS = (
-    "runs",
-    "workload",
-    "survived",
-    "oom_kills_mean",
-    "evictions_mean",
-    "never_ran_mean",
-    "downtime_seconds_median",
-    "downtime_seconds_p95",
-    "downtime_seconds_most",
-)
 _BAR = 20
 
 
 def table(report: Sweep, style: Style) -> list[str]:
-    """Return who acts first, and how each workload fares, under each choice of values."""
-    lines = [style.strong("Who acts first, and whom it takes first")]
-    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST TO GO")
+    """Return who acts first and how each workload fares, for each combination of values."""
+    lines = [style.strong("Who acts first, and the first victim")]
+    headers = (*report.parameters, "RUNS", "KERNEL", "KUBELET", "KILLS", "EVICTIONS", "FIRST VICTIM")
     lines += columns(headers, [_first_row(each) for each in report.combinations], style, "  ")
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
@@ -39,23 +29,24 @@ def table(report: Sweep, style: Style) -> list[str]:
     return lines
 
 
-def csv_rows(report: Sweep) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield a row per choice of values and workload; the values come first."""
-    for each in report.combinations:
-        for found in each.workloads:
-            down = found.downtime_seconds
-            yield (
-                *each.values,
-                each.runs,
-                found.workload,
-                found.survived,
-                found.oom_kills.mean,
-                found.evictions.mean,
-                found.never_ran.mean,
-                down.median,
-                down.p95,
-                down.most,
-            )
+def csv_table(report: Sweep) -> Table:
+    """Return headings, and a row per combination of values and workload; the values come first."""
+    kept = {
+        "oom_kills": ("mean",),
+        "evictions": ("mean",),
+        "never_ran": ("mean",),
+        "downtime_seconds": ("median", "p95", "most"),
+    }
+    figures = [(name, statistic) for name, statistics in kept.items() for statistic in statistics]
+    headings = (*report.parameters, "runs", "workload", "survived", *map("_".join, figures))
+    return headings, (
+        (
+            *(*each.values, each.runs, found.workload, found.survived),
+            *(getattr(getattr(found, name), statistic) for name, statistic in figures),
+        )
+        for each in report.combinations
+        for found in each.workloads
+    )
 
 
 def _first_row(each: Combination) -> tuple[str, ...]:
@@ -67,7 +58,7 @@ def _first_row(each: Combination) -> tuple[str, ...]:
         _percent(each.kubelet_first),
         _range(each.oom_kills),
         _range(each.evictions),
-        victims or "nobody",
+        victims or "none",
     )
 
 
@@ -78,7 +69,7 @@ def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
 
 
 def _workloads(combinations: Sequence[Combination]) -> list[str]:
-    """Return the workloads to show: those that were touched at all, worst first."""
+    """Return the workloads to show: those affected at all, worst first."""
     worst: dict[str, float] = {}
     for each in combinations:
         for found in each.workloads:

@@ -1,7 +1,7 @@
-"""A run for the terminal: what happened when, how much memory was left, who was killed by whom and why; then the sum.
+"""A run for the terminal: what happened when, how much memory was left, what was killed and why; then the totals.
 
-Each function takes the documented value and returns lines. What repeats itself (pods that start together, containers
-that are short of CPU at the same time, a pod that is evicted again and again) is one line.
+Each function takes the documented value and returns lines. What repeats (pods that start together, containers short of
+CPU at the same time, a pod evicted repeatedly) is one line.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 
+from msgspec.structs import astuple
+
 from podqos.agent.journal import By, Kind
 from podqos.model.time_units import MINUTE_US, SECOND_US
 from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
-from podqos.sim.summary import RunSummary
-from podqos.wording import mebibytes
+from podqos.sim.summary import RunSummary, WorkloadSummary
+from podqos.wording import counted, mebibytes
 
 _BAR_COLUMNS = 16
 _MOST_LINES = 400
@@ -27,20 +30,6 @@ _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITE
 _TOGETHER = {Kind.STARTED: "started", Kind.THROTTLED: "short of CPU", Kind.DELETED: "deleted", Kind.LOST: "lost"}
 _KILLS = (Kind.OOM_KILLED, Kind.EVICTED)
 _SIGNS = {By.KERNEL: "◆", By.KUBELET: "●"}
-
-CSV_COLUMNS = (
-    "workload",
-    "class",
-    "priority",
-    "pods",
-    "untouched",
-    "oom_kills",
-    "evictions",
-    "restarts",
-    "rejections",
-    "downtime_seconds",
-    "cpu_short_seconds",
-)
 
 
 def timeline(view: RunView, style: Style) -> list[str]:
@@ -52,26 +41,16 @@ def timeline(view: RunView, style: Style) -> list[str]:
     ]
 
 
-def csv_rows(summary: RunSummary) -> Iterator[tuple[str | int | float, ...]]:
-    """Yield a row per workload."""
-    for row in summary.workloads:
-        yield (
-            row.workload,
-            row.qos_class.value,
-            row.priority,
-            row.pods,
-            row.untouched,
-            row.oom_kills,
-            row.evictions,
-            row.restarts,
-            row.rejections,
-            row.downtime_us / SECOND_US,
-            row.throttled_us / SECOND_US,
-        )
+def csv_table(summary: RunSummary) -> Table:
+    """Return headings, and a row per workload: its fields, with times in seconds."""
+    name, _, *figures, _, _ = WorkloadSummary.__struct_fields__
+    return (name, "class", *figures, "downtime_seconds", "cpu_short_seconds"), (
+        (*astuple(row)[:-2], row.downtime_us / SECOND_US, row.throttled_us / SECOND_US) for row in summary.workloads
+    )
 
 
 def seconds(time_us: int, digits: int = 3) -> str:
-    """Return a time for people: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
+    """Return a time as text: ``1.000 s``, ``12 min 5.0 s``, ``3 h 20 min``."""
     if time_us < 2 * MINUTE_US:
         return f"{time_us / SECOND_US:.{digits}f} s"
     minutes, rest_us = divmod(time_us, MINUTE_US)
@@ -137,7 +116,7 @@ def _blocks(view: RunView, node: NodeView, style: Style) -> Iterator[list[str]]:
 
 
 def _told(events: Sequence[EventView], kills: Iterator[Kill], style: Style) -> Iterator[list[str]]:
-    """Yield what happened at one time; each is a line with those that explain it."""
+    """Yield what happened at one time: lines, each with those that explain it."""
     for kind, alike in groupby(events, key=lambda event: event.kind):
         each = list(alike)
         if kind in _KILLS:
@@ -180,7 +159,7 @@ def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[
 
 
 def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
-    """Return a bar of the memory in use and what is left, just ``before`` what happened or after it."""
+    """Return a bar of the memory in use and what is left, just ``before`` an event or after it."""
     times = node.times_us
     if not times:
         return ""
@@ -221,28 +200,28 @@ def ending(view: RunView, style: Style) -> list[str]:
         )
         for row in summary.workloads
     ]
-    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNTOUCHED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
+    headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNAFFECTED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
     return [*lines, "", *columns(headers, rows, style)]
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:
     for each in summary.repeated_evictions[:_REPEATED_SHOWN]:
         when = f"from {seconds(each.first_us, 1)} to {seconds(each.last_us, 1)}"
-        yield f"evicted again and again: {each.pod} {each.times:,} times, {when}"
+        yield f"evicted repeatedly: {each.pod} {each.times:,} times, {when}"
     more = len(summary.repeated_evictions) - _REPEATED_SHOWN
     if more > 0:
-        yield f"evicted again and again: {_many(more, 'more pod')}"
+        yield f"evicted repeatedly: {_many(more, 'more pod')}"
 
 
 def headline(summary: RunSummary) -> str:
     """Return the outcome in one sentence."""
     killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
     evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"
-    return f"{killed}, {evicted}; {summary.untouched:,} of {_many(summary.pods, 'pod')} came through untouched."
+    return f"{killed}, {evicted}; {summary.untouched:,} of {counted(summary.pods, 'pod')} were unaffected."
 
 
 def _many(count: int, what: str) -> str:
-    return "nobody" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"no {what}s" if count == 0 else f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _some(count: int) -> str:

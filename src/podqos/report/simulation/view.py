@@ -1,11 +1,11 @@
-"""What ``podqos simulate`` says of a run, as a value: the documented JSON shape, which the page reads too.
+"""The output of ``podqos simulate`` as a value: the documented JSON shape, which the page reads too.
 
 Everything else that shows a run (terminal, SVG, HTML) is a rendering of this value and decides nothing. ``reading``
 makes it. The shape is stable: fields are added, never renamed or removed; ``docs/schema/simulate.json`` follows these
 classes, and the viewer's types follow that.
 
 Series are columns: the numbers of a series belong to the times of its node, one each. Between two times everything is
-linear; where something happens at once, a time stands twice. A pod has ``None`` where it does not run.
+linear; a step has its time twice. A pod has ``None`` where it does not run.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from podqos.agent.journal import By, Kind
 from podqos.agent.reasons import Because
 from podqos.model.pod import QOSClass
 from podqos.sim.node.recording import ThresholdLine
-from podqos.sim.series import Column, ConditionSpan, PodSeries, SignalSeries
+from podqos.sim.series import Column, ConditionSpan, OrdersView, PodSeries, SignalSeries
 from podqos.sim.summary import RunSummary
 
 
 class ContainerView(Struct, frozen=True, rename="camel"):
-    """A container of a pod, as it was promised."""
+    """A container of a pod: its score, requests and limits."""
 
     name: str
     oom_score_adj: int
@@ -42,7 +42,7 @@ class PodView(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     colour: str
-    """How pictures paint it: a shade of its class."""
+    """Its colour in pictures: a shade of its class."""
     containers: tuple[ContainerView, ...]
     memory_request_bytes: int | None
     memory_limit_bytes: int | None
@@ -50,55 +50,17 @@ class PodView(Struct, frozen=True, rename="camel"):
     cpu_limit_milli: int | None
 
 
-class EvictionRank(Struct, frozen=True, rename="camel"):
-    """A pod in the kubelet's order at a moment."""
-
-    pod: int
-    usage: int | None
-    request: int
-    priority: int
-    over_request: bool
-    spared: str | None
-    reason: str
-    """Why it stands before the next."""
-
-
-class KernelRank(Struct, frozen=True, rename="camel"):
-    """A container in the kernel's order at a moment."""
-
-    pod: int
-    container: str
-    used_bytes: int
-    """Of its worst process."""
-    oom_score_adj: int
-    badness_bytes: int
-    reason: str
-
-
-class OrdersView(Struct, frozen=True, rename="camel"):
-    """Whom kubelet and kernel would have taken at a moment, first to last."""
-
-    time_us: int
-    available_bytes: int
-    kernel_left_bytes: int
-    """Until the kernel has to kill, with page cache reclaimed."""
-    kubelet: tuple[EvictionRank, ...]
-    kernel: tuple[KernelRank, ...]
-    reversed_pairs: int
-    """About how many pairs of pods the two disagree."""
-
-
 class NodeView(Struct, frozen=True, rename="camel"):
-    """A node and how its run went."""
+    """A node and its series."""
 
     name: str
     memory_bytes: int
     swap_bytes: int
     cpu_milli: int
     kernel_min_bytes: int
-    """What the kernel keeps to itself: at this mark it kills."""
+    """The kernel's min watermark: at this mark it kills."""
     pods_limit_bytes: int | None
-    """What all pods together may use; null where nothing holds them to it."""
+    """What all pods together may use; null if nothing enforces it."""
     thresholds: tuple[ThresholdLine, ...]
     times_us: Column
     available_bytes: Column
@@ -109,20 +71,20 @@ class NodeView(Struct, frozen=True, rename="camel"):
     """Working set outside all pods."""
     pods: tuple[PodSeries, ...]
     signals: tuple[SignalSeries, ...]
-    """Only those that move."""
+    """Only those that change."""
     conditions: tuple[ConditionSpan, ...]
     orders: tuple[OrdersView, ...]
 
 
-class Saving(Struct, frozen=True, rename="camel"):
-    """A change of a pod or of its node, tried by deciding again."""
+class Saving(Struct, frozen=True):
+    """A change to a pod or its node, verified by deciding again."""
 
     change: str
     """What to change."""
     effect: str
     """What would have followed."""
     saves: bool
-    """Whether, decided again with it, the pod is spared at that moment."""
+    """Whether the pod is spared at that moment with it."""
     edits: tuple[str, ...] = ()
     """Lines of the manifest to write."""
 
@@ -143,9 +105,9 @@ class Kill(Struct, frozen=True, rename="camel"):
     """Its place in the kernel's order just before."""
     kubelet_place: int | None
     """Its place among those the kubelet may evict: for an eviction in the order of the signal that ran short, for a
-    kill by the kernel in that of memory. None where no order was made, as for a limit of the pod's own."""
+    kill by the kernel in that of memory. None if there was no order, as for the pod's own limit."""
     would_evict: str | None
-    """For a kill by the kernel: whom the kubelet would have evicted had it looked."""
+    """For a kill by the kernel: the pod the kubelet would have evicted at that moment."""
     savings: tuple[Saving, ...]
 
 
@@ -160,7 +122,7 @@ class EventView(Struct, frozen=True, rename="camel"):
     container: str | None
     text: str
     first_pod: str | None = None
-    """The pod in whose place this one was made, by however many others between them."""
+    """The first of the pods that this one replaces, directly or through others."""
 
 
 class RunView(Struct, frozen=True, rename="camel"):
@@ -176,7 +138,7 @@ class RunView(Struct, frozen=True, rename="camel"):
     pods: tuple[PodView, ...]
     """Of the nodes shown."""
     nodes: tuple[NodeView, ...]
-    """Those in focus: all of a few, of many those where most was killed."""
+    """Those shown: all if they are few, otherwise those with the most kills."""
     kills: tuple[Kill, ...]
     """Of the nodes shown, in the order of time."""
     events: tuple[EventView, ...]

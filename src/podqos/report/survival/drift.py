@@ -1,65 +1,18 @@
-"""What ``podqos drift`` says, as a value: the documented JSON shape, from which all other outputs follow.
-
-The comparison itself comes from ``survival.drift``; here it is gathered and worded. The shape is stable: fields are
-added, never renamed or removed, and ``docs/schema/drift.json`` is made from it.
-"""
+"""Words for what ``survival.drift`` finds: changed fields, and workloads that changed places in a kill order."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.model.assumption import Assumption
 from podqos.survival.differences import Difference, DifferenceKind
-from podqos.survival.drift import DriftStatus, Order, Overtaking, WorkloadDrift
+from podqos.survival.drift import Order, Overtaking, WorkloadDrift
 from podqos.survival.resizing import ResizeVerdict, Resizing
 
 
-class DriftReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos drift -o json``."""
-
-    old: str
-    new: str
-    kubernetes_version: str
-    node_memory_bytes: int
-    usage: str | None
-    """The file with what pods use; null where it is assumed."""
-    injectors: tuple[str, ...]
-    workloads: tuple[WorkloadDrift, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Drift"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
-
-    @property
-    def fails(self) -> bool:
-        """Whether somebody is worse off."""
-        return any(workload.fails for workload in self.workloads)
-
-    @property
-    def changed(self) -> tuple[WorkloadDrift, ...]:
-        """Those there is something to say about, the worst first."""
-        shown = [each for each in self.workloads if each.status is not DriftStatus.UNCHANGED]
-        order = {status: place for place, status in enumerate(_WORST_FIRST)}
-        return tuple(sorted(shown, key=lambda each: (not each.fails, order[each.status], each.workload)))
-
-
-_WORST_FIRST = (
-    DriftStatus.DOWNGRADED,
-    DriftStatus.AHEAD,
-    DriftStatus.ADDED,
-    DriftStatus.REMOVED,
-    DriftStatus.UPGRADED,
-    DriftStatus.BACK,
-    DriftStatus.CHANGED,
-    DriftStatus.UNCHANGED,
-)
-
-
 def worded(drift: WorkloadDrift) -> WorkloadDrift:
-    """Return what became of a workload with its changes and turns in words."""
+    """Return a workload's drift with its changes and moves in words."""
     return replace(
         drift,
         differences=tuple(replace(each, text=difference_words(each)) for each in drift.differences),
@@ -70,7 +23,7 @@ def worded(drift: WorkloadDrift) -> WorkloadDrift:
 
 
 def worded_moves(moves: Iterable[Overtaking], workload: str) -> tuple[Overtaking, ...]:
-    """Return turns with their words, from the side of one of the two."""
+    """Return moves with their words, from the side of one of the two."""
     return tuple(replace(move, text=overtaking_words(move, workload)) for move in moves)
 
 
@@ -84,7 +37,7 @@ def difference_words(difference: Difference) -> str:
         case DifferenceKind.CONTAINER_REMOVED:
             return f"container {where} was removed"
         case DifferenceKind.POD_RESOURCES:
-            return "resources of the pod as a whole were " + ("added" if difference.after else "removed")
+            return "pod-level resources were " + ("added" if difference.after else "removed")
         case DifferenceKind.PRIORITY:
             return f"priority {difference.before} → {difference.after}"
         case _:
@@ -106,7 +59,7 @@ _VERBS = {Order.EVICTION: "evicted", Order.KERNEL: "killed"}
 
 
 def overtaking_words(move: Overtaking, workload: str) -> str:
-    """Return a turn in words, from the side of one of the two, and whose change it comes from."""
+    """Return a move in words, from the side of one of the two, and which of them changed."""
     reason = f"never evicted: {move.spared}" if move.spared is not None else str(move.key)
     if workload == move.goes_first:
         said = f"now {_VERBS[move.order]} before {move.outlives} ({reason})"
@@ -115,5 +68,5 @@ def overtaking_words(move: Overtaking, workload: str) -> str:
         said = f"{move.goes_first} is now {_VERBS[move.order]} before it ({reason})"
         own, other, who = move.other_changed, move.first_changed, move.goes_first
     if own:
-        return f"{said}; both were changed" if other else said
-    return f"{said}; only {who} was changed"
+        return f"{said}; both changed" if other else said
+    return f"{said}; only {who} changed"

@@ -1,23 +1,22 @@
-"""``podqos drift`` for people: a line per workload that changed, and why, one below the other."""
+"""``podqos drift`` as text: a line per workload that changed, then the reasons."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
 
-from podqos.report.survival.drift import DriftReport
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.drift import DriftStatus, Standing, WorkloadDrift
+from podqos.survival.drift import DriftReport, DriftStatus, Standing, WorkloadDrift
 from podqos.wording import mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
-# Turns of one workload that are told one by one.
+# Moves of one workload that are listed.
 _TOLD = 10
 
 
 def table(report: DriftReport, style: Style) -> list[str]:
-    """Return what changed, and what it rests on."""
+    """Return what changed, and the basis of the comparison."""
     changed = report.changed
     if not changed:
         return [
@@ -33,42 +32,42 @@ def table(report: DriftReport, style: Style) -> list[str]:
 
 
 def summary(report: DriftReport) -> str:
-    """Return how many of what, in a sentence."""
+    """Return the counts in a sentence."""
     counts = Counter(each.status for each in report.workloads)
-    names = {DriftStatus.AHEAD: "moved ahead in a kill order", DriftStatus.BACK: "moved back"}
+    names = {DriftStatus.AHEAD: "worse in a kill order", DriftStatus.BACK: "better in a kill order"}
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
-    verdict = f"{failing} to look at" if failing else "Nobody is worse off"
-    hint = f" {shifted} of them did not change; --allow-shifted accepts such." if shifted else ""
+    verdict = f"{failing} to look at" if failing else "No workload is worse off"
+    hint = f" {shifted} of them did not change; --allow-shifted accepts those." if shifted else ""
     return f"{verdict}: {', '.join(parts)}.{hint}"
 
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:
-    """Return those that changed or moved ahead; who was only overtaken is told of there."""
+    """Return those that changed or got worse; their reasons also name the workloads that got better."""
     return [each for each in report.changed if each.differences or each.moved_ahead]
 
 
 def reasons_of(workload: WorkloadDrift) -> Iterator[str]:
-    """Yield what changed in a workload, and what follows from it for others."""
+    """Yield what changed in a workload, and the effect on others."""
     yield from (difference.text for difference in workload.differences)
     if workload.resize is not None:
         yield workload.resize.text
     for moves in (workload.moved_ahead, workload.moved_back):
         yield from (move.text for move in moves[:_TOLD])
         if len(moves) > _TOLD:
-            yield f"… and {len(moves) - _TOLD} more such turns"
+            yield f"… and {len(moves) - _TOLD} more"
 
 
 def basis(report: DriftReport) -> str:
-    """Return what the comparison rests on."""
-    usage = f"usage from {report.usage}" if report.usage else "no usage given: the older requests stand in for it"
+    """Return the basis of the comparison."""
+    usage = f"usage from {report.usage}" if report.usage else "no usage given, assumed to equal the older requests"
     injected = f"; injected: {', '.join(report.injectors)}" if report.injectors else ""
     return f"A node of {mebibytes(report.node_memory_bytes)}; {usage}{injected}."
 
 
 def change(before: object, after: object) -> str:
-    """Return a value and what it became, or once where it stayed."""
+    """Return a value before and after, or once if it did not change."""
     one, other = ("–" if each is None else str(each) for each in (before, after))
     return one if one == other else f"{one} → {other}"
 
@@ -78,24 +77,26 @@ def _basis(report: DriftReport, style: Style) -> list[str]:
 
 
 def _row(workload: WorkloadDrift, style: Style) -> tuple[str, ...]:
+    status = style.alarm(status_word(workload)) if workload.fails else status_word(workload)
+    classes = (each and style.qos_class(each.qos_class) for each in (workload.before, workload.after))
+    return workload.workload, status, change(*classes), *figures(workload)
+
+
+def status_word(workload: WorkloadDrift) -> str:
+    """Return what became of a workload, in a word."""
+    return {DriftStatus.AHEAD: "worse", DriftStatus.BACK: "better"}.get(workload.status, str(workload.status))
+
+
+def figures(workload: WorkloadDrift) -> Iterator[str]:
+    """Yield what the columns after the class show: score, places in both orders, priority."""
     before, after = workload.before, workload.after
-    status = style.alarm(workload.status) if workload.fails else str(workload.status)
-    return (
-        workload.workload,
-        status,
-        change(
-            before and style.qos_class(before.qos_class),
-            after and style.qos_class(after.qos_class),
-        ),
-        change(worst_score(before), worst_score(after)),
-        change(before and before.eviction_place, after and after.eviction_place),
-        change(before and before.kernel_place, after and after.kernel_place),
-        change(before and before.priority, after and after.priority),
-    )
+    yield change(worst_score(before), worst_score(after))
+    for name in ("eviction_place", "kernel_place", "priority"):
+        yield change(before and getattr(before, name), after and getattr(after, name))
 
 
 def worst_score(standing: Standing | None) -> str | None:
-    """Return the highest oom_score_adj, with its container where there are others."""
+    """Return the highest oom_score_adj, with its container if there are others."""
     if standing is None:
         return None
     worst = standing.worst

@@ -1,16 +1,15 @@
 """``podqos drift`` as Markdown for a comment on a pull request.
 
 GitHub cuts comments at 65,536 characters, so this stays well below and says how much it left out. Everything that
-comes from manifests stands in code spans: there nobody is mentioned and nothing is markup.
+comes from manifests is in code spans, where nothing is a mention or markup.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from podqos.report.survival.drift import DriftReport
-from podqos.report.survival.drift_lines import basis, change, movers, reasons_of, summary, worst_score
-from podqos.survival.drift import WorkloadDrift
+from podqos.report.survival.drift_lines import basis, change, figures, movers, reasons_of, status_word, summary
+from podqos.survival.drift import DriftReport, WorkloadDrift
 
 MOST_CHARACTERS = 65_536
 # Room for the heading, the last lines and what is said about the rest.
@@ -35,7 +34,7 @@ def markdown(report: DriftReport) -> str:
 
 
 def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
-    """Return as many lines as there is room for, and how many were left out."""
+    """Return the lines that fit, and how many were left out."""
     kept: list[str] = []
     for line in lines:
         if len(line) + 1 > room:
@@ -46,17 +45,10 @@ def _within(lines: Iterable[str], room: int, total: int) -> list[str]:
 
 
 def _row(workload: WorkloadDrift) -> str:
-    before, after = workload.before, workload.after
-    cells = (
-        _code(workload.workload),
-        f"**{workload.status}**" if workload.fails else str(workload.status),
-        change(before and before.qos_class, after and after.qos_class),
-        _code(change(worst_score(before), worst_score(after))),
-        change(before and before.eviction_place, after and after.eviction_place),
-        change(before and before.kernel_place, after and after.kernel_place),
-        change(before and before.priority, after and after.priority),
-    )
-    return f"| {' | '.join(cells)} |"
+    status = f"**{status_word(workload)}**" if workload.fails else status_word(workload)
+    classes = (each and each.qos_class for each in (workload.before, workload.after))
+    score, *places = figures(workload)
+    return f"| {' | '.join((_code(workload.workload), status, change(*classes), _code(score), *places))} |"
 
 
 def _details(workload: WorkloadDrift) -> str:
@@ -65,11 +57,11 @@ def _details(workload: WorkloadDrift) -> str:
 
 
 def _code(text: str) -> str:
-    """Return a text in which nothing means anything."""
+    """Return a text in which nothing is markup."""
     clean = " ".join(text.replace("`", "'").replace("|", "¦").split())
     return f"`{clean[:500]}`"
 
 
 def _plain(text: str) -> str:
-    """Return a sentence of ours that may hold a file's name."""
+    """Return a sentence of podqos, which may hold a file name, without markup."""
     return "".join(character for character in text if character not in "<>@`|*[]")

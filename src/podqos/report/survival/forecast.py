@@ -1,54 +1,25 @@
-"""``podqos forecast``: who acts first, how likely, and who dies in each case, as a documented value and as text.
-
-The value is stable: fields are added, never renamed or removed; ``docs/schema/forecast.json`` is made from this class
-and those of ``survival.forecast``.
-"""
+"""``podqos forecast`` as text and CSV: who acts first, how likely that is, and which pod dies in each case."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from fractions import Fraction
+from operator import attrgetter
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
-from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
 from podqos.report.survival.thresholds import duration
+from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.forecast import CurvePoint, Forecast, ForecastOutcome, Needed
+from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Needed
 
 _BAR = 30
 
-_CSV: Mapping[str, Callable[[Forecast, ForecastOutcome], object]] = {
-    "pod": lambda growth, _: growth.pod,
-    "container": lambda growth, _: growth.container,
-    "rate_bytes_per_second": lambda growth, _: growth.rate_bytes_per_second,
-    "by": lambda _, outcome: outcome.by,
-    "victim": lambda _, outcome: outcome.pod,
-    "victim_container": lambda _, outcome: outcome.container,
-    "probability": lambda _, outcome: float(outcome.probability),
-    "earliest_seconds": lambda _, outcome: float(outcome.earliest_seconds),
-    "latest_seconds": lambda _, outcome: float(outcome.latest_seconds),
-    "ends_growth": lambda _, outcome: outcome.ends_growth,
-}
-
-
-class ForecastReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos forecast -o json``."""
-
-    kubernetes_version: str
-    node_memory_bytes: int
-    interval_seconds: float
-    growths: tuple[Forecast, ...]
-    curve: tuple[CurvePoint, ...]
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "Forecast"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+_GROWTH = ("pod", "container", "rate_bytes_per_second")
+_OUTCOME = ("by", "pod", "container", "probability", "earliest_seconds", "latest_seconds", "ends_growth")
 
 
 def worded(forecast: Forecast) -> Forecast:
@@ -93,14 +64,21 @@ def table(report: ForecastReport, style: Style) -> list[str]:
     return lines
 
 
-def csv_table(report: ForecastReport) -> tuple[Iterable[str], Iterator[list[object]]]:
+def csv_table(report: ForecastReport) -> Table:
     """Return headings, and a row per outcome."""
     pairs = ((growth, outcome) for growth in report.growths for outcome in growth.outcomes)
-    return _CSV, ([column(*pair) for column in _CSV.values()] for pair in pairs)
+    by, *victim = _OUTCOME
+    return (*_GROWTH, by, "victim", "victim_container", *victim[2:]), (
+        [
+            float(value) if isinstance(value, Fraction) else value
+            for value in (*attrgetter(*_GROWTH)(growth), *attrgetter(*_OUTCOME)(outcome))
+        ]
+        for growth, outcome in pairs
+    )
 
 
 def _outcome_text(outcome: ForecastOutcome) -> str:
-    after = "and the growth goes on" if not outcome.ends_growth else "which ends it"
+    after = "and the growth continues" if not outcome.ends_growth else "which stops the growth"
     when = f"{_span(outcome.earliest_seconds, outcome.latest_seconds)}, {after}"
     if outcome.by is By.KUBELET:
         return f"the kubelet evicts {outcome.pod} for {outcome.signal} ({outcome.threshold_type}) {when}"
@@ -113,14 +91,14 @@ def _needed_text(needed: Needed) -> str:
     threshold = amount(needed.eviction_hard_bytes, MEMORY)
     text = f"To be first {chance} of the time the kubelet needs evictionHard memory.available<{threshold}"
     if not needed.attainable:
-        text += ": more than is available now, so nothing this fast can be caught by looking"
+        text += ": more than is available now, so the kubelet cannot catch growth this fast"
     if needed.soft_threshold_bytes is not None:
         soft, grace = amount(needed.soft_threshold_bytes, MEMORY), needed.soft_grace_seconds
         text += (
             f"; the soft threshold of {soft} is too late even without a grace period"
             if grace is None
             else f"; the soft threshold of {soft} may have a grace period of up to {duration(grace)}, and "
-            f"systemReserved has to hold {soft} for it"
+            f"systemReserved has to cover {soft} for it"
         )
     return f"{text}."
 
@@ -142,7 +120,7 @@ def _race_text(growth: Forecast) -> str:
         f"{each.signal} ({each.type}) is below {amount(each.amount, MEMORY)} after {_time(each.crossed_after_seconds)}"
         for each in growth.thresholds
     ]
-    return f"{text}; {'; '.join(crossed) or 'no threshold watches memory'}."
+    return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
 
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:

@@ -6,8 +6,8 @@ from html import escape
 from math import log2
 
 from podqos.model.resources import MEMORY
-from podqos.report.survival.forecast import ForecastReport
 from podqos.report.survival.ranking import amount
+from podqos.survival.forecast import ForecastReport
 
 _WIDTH, _HEIGHT = 640, 320
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56, 20, 44, 48
@@ -30,7 +30,9 @@ def curve_svg(report: ForecastReport) -> str:
         return _TOP + tall * (1 - share)
 
     line = " ".join(f"{across(each.rate_bytes_per_second):.1f},{up(float(each.kubelet_first)):.1f}" for each in points)
-    title = f"{report.growths[0].pod}: how likely the kubelet acts before the kernel"
+    first = report.growths[0]
+    title = f"{first.pod}: how likely the kubelet acts before the kernel"
+    who = f"growth of {first.pod} ({first.container})"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">',
         f"<title>{escape(title)}</title><style>{_STYLE}</style>",
@@ -48,12 +50,7 @@ def curve_svg(report: ForecastReport) -> str:
     parts += [
         f'<polygon class="area" points="{_LEFT},{up(0):.1f} {line} {_WIDTH - _RIGHT},{up(0):.1f}"/>',
         f'<polyline class="curve" points="{line}"/>',
-        f'<text x="{_LEFT + wide / 2:.0f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(_who(report))}</text>',
+        f'<text x="{_LEFT + wide / 2:.0f}" y="{_HEIGHT - 8}" text-anchor="middle">{escape(who)}</text>',
         "</svg>\n",
     ]
     return "\n".join(parts)
-
-
-def _who(report: ForecastReport) -> str:
-    first = report.growths[0]
-    return f"growth of {first.pod} ({first.container})"

@@ -1,4 +1,4 @@
-"""``podqos rank`` for people: the two orders one below the other, and where they disagree.
+"""``podqos rank`` as text and CSV: the two orders one below the other, and where they disagree.
 
 Each function takes the documented value and returns lines.
 """
@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from podqos.report.survival.ranking import RankReport, amount
-from podqos.report.text.components import component_table
+from podqos.report.explain.node import component_table
+from podqos.report.survival.ranking import amount
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.places import EvictionPlace, KillPlace
+from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 from podqos.wording import mebibytes
 
 _BECAUSE = "BEFORE THE NEXT BECAUSE"
@@ -32,7 +32,7 @@ _CSV: Mapping[str, Callable[[EvictionPlace, KillPlace], object]] = {
 
 
 def table(report: RankReport, style: Style) -> list[str]:
-    """Return both orders and what there is to say about them."""
+    """Return both orders and where they disagree."""
     threshold = "hard" if report.hard else "soft"
     where = "the machine" if report.node.oom_cgroup == "/" else report.node.oom_cgroup
     return [

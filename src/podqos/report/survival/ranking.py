@@ -1,15 +1,10 @@
-"""What ``podqos rank`` says of a node, as a value: the documented JSON shape, from which all other outputs follow.
-
-The orders themselves come from ``survival``; here they are only gathered and worded. The shape is stable: fields are
-added, never renamed or removed, and ``docs/schema/rank.json`` is made from it.
-"""
+"""Put both orders of a node together for ``podqos rank``, with the reason for each place in words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.ranking import Policy, RankedPod, Tier
@@ -17,52 +12,22 @@ from podqos.eviction.signals import SIGNALS, RankKey
 from podqos.kernel.build import PAGE_BYTES
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import NANOS
-from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
+from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.model.snapshot import Snapshot
-from podqos.qos.oom import ComponentScore, component_scores
-from podqos.report.text.components import ComponentReport, component_reports
+from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.report.text.words import oom_rule
-from podqos.survival.orders import Disagreement, KilledContainer, KillKey, Orders
+from podqos.survival.components import components
+from podqos.survival.orders import KilledContainer, KillKey, Orders
 from podqos.survival.outlook import Outlook
-from podqos.survival.places import (
-    EvictionPlace,
-    KillPlace,
-    NodeSummary,
-    eviction_places,
-    kill_places,
-    node_summary,
-)
+from podqos.survival.places import EvictionPlace, KillPlace, RankReport, eviction_places, kill_places, node_summary
 from podqos.wording import mebibytes
-
-
-class RankReport(Struct, frozen=True, rename="camel"):
-    """The whole output of ``podqos rank -o json``."""
-
-    kubernetes_version: str
-    signal: str
-    resource: str
-    """What ``usage`` and ``request`` are of: memory, ephemeral-storage, inodes or pids."""
-    policy: Policy
-    hard: bool
-    node: NodeSummary
-    eviction_order: tuple[EvictionPlace, ...]
-    kill_order: tuple[KillPlace, ...]
-    disagreements: tuple[Disagreement, ...]
-    reversed_pairs: int
-    """How many pairs of pods stand the other way round, neighbours or not; 0 if the orders agree."""
-    components: tuple[ComponentReport, ...]
-    """The processes of the node itself, which are in neither order."""
-    api_version: str = "podqos.dev/v1alpha1"
-    kind: str = "SurvivalOrders"
-    assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
 
 
 def rank_report(
     snapshot: Snapshot,
     orders: Orders,
     outlook: Outlook,
-    components: Sequence[ComponentScore] = component_scores(),
+    kubelet_oom_score_adj: int = KUBELET_OOM_SCORE_ADJ,
     assumptions: tuple[Assumption, ...] = (),
 ) -> RankReport:
     """Render both orders into the documented shape."""
@@ -79,7 +44,7 @@ def rank_report(
         kill_order=_kill_order(orders, snapshot.node.memory_bytes, machine_bytes),
         disagreements=orders.disagreements,
         reversed_pairs=orders.reversed_pairs,
-        components=component_reports(components, machine_bytes),
+        components=components(kubelet_oom_score_adj, machine_bytes),
         assumptions=assumptions,
     )
 
@@ -109,12 +74,16 @@ _TIERS = {
 }
 
 
+_EVICTED_FIRST: Mapping[RankKey | None, str] = {
+    RankKey.NO_STATISTICS: "the kubelet has no statistics for it",
+    RankKey.OVER_REQUEST: "over its request, the next is not",
+    RankKey.TIER_USAGE: "further over its request, in proportion",
+    RankKey.NAME: "equal but for the name",
+}
+
+
 def _why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
     match one.before_next_by:
-        case RankKey.NO_STATISTICS:
-            return "the kubelet has no statistics of it"
-        case RankKey.OVER_REQUEST:
-            return "over its request, the next is not"
         case RankKey.PRIORITY:
             return f"priority {one.priority}, the next {other.priority}"
         case RankKey.EXCESS:
@@ -125,12 +94,10 @@ def _why_evicted_first(one: RankedPod, other: RankedPod, resource: str) -> str:
             return f"{one.qos_class}, the next {other.qos_class}"
         case RankKey.TIER:
             return f"{_TIERS[one.tier]}, the next {_TIERS[other.tier]}"
-        case RankKey.TIER_USAGE:
-            return "uses more" if one.tier is Tier.BEST_EFFORT else "further over its request, in proportion"
-        case RankKey.NAME:
-            return "equal but for the name"
-        case _:
-            return "equal; in the order given"
+        case RankKey.TIER_USAGE if one.tier is Tier.BEST_EFFORT:
+            return "uses more"
+        case key:
+            return _EVICTED_FIRST.get(key, "equal; in the order given")
 
 
 def _excess(ranked: RankedPod, resource: str) -> str:
@@ -155,5 +122,10 @@ def _why_killed_first(one: KilledContainer, other: KilledContainer) -> str:
 
 
 def amount(number: int, resource: str) -> str:
-    """Return an amount of a resource for people."""
+    """Return an amount of a resource as text."""
     return mebibytes(number) if resource in {MEMORY, EPHEMERAL_STORAGE} else str(number)
+
+
+def scheduled(number: int, resource: str) -> str:
+    """Return an amount in the scheduler's unit, in which cpu is in thousandths."""
+    return f"{number}m" if resource == CPU else amount(number, resource)

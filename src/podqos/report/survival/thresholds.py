@@ -6,35 +6,25 @@ classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.signals import SIGNALS, Signal
-from podqos.eviction.threshold_warnings import ThresholdWarning, WarningKind
+from podqos.eviction.threshold_warnings import WarningKind
 from podqos.model.assumption import Assumption
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
+from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
-from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, WatchedThreshold
+from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
 
 _NOTHING = "–"
-
-_CSV_COLUMNS = (
-    "signal",
-    "type",
-    "value",
-    "amount",
-    "lets_go_at",
-    "grace_seconds",
-    "condition",
-    "sure_growth_bytes_per_second",
-)
 
 
 class SoftCoverageReport(Struct, frozen=True, rename="camel"):
@@ -51,21 +41,12 @@ class SoftCoverageReport(Struct, frozen=True, rename="camel"):
     """Whether pods can use at least their allocatable before the soft threshold is met."""
 
 
-class WarningReport(Struct, frozen=True, rename="camel"):
-    """Something that looks wrong."""
+class WarningReport(Struct, frozen=True):
+    """A setting that looks wrong."""
 
     kind: str
     signal: Signal
     text: str
-
-
-class QOSReservedReport(Struct, frozen=True, rename="camel"):
-    """``qosReserved``: the memory that is kept from lower classes."""
-
-    memory_percent: int
-    """Of what higher classes request."""
-    pods_memory: int
-    """In bytes: what all pods may use together, from which that is taken off."""
 
 
 class ThresholdsReport(Struct, frozen=True, rename="camel"):
@@ -82,19 +63,19 @@ class ThresholdsReport(Struct, frozen=True, rename="camel"):
     soft_coverage: tuple[SoftCoverageReport, ...] = ()
     """Of every soft threshold of memory and nodefs."""
     pressure_transition_seconds: float = 0
-    """How long the node reports pressure after it has ended."""
+    """How long the node reports pressure after it ends."""
     soft_pod_grace_seconds: int | None = None
     """What a pod evicted by a soft threshold is given at most; null: its own grace period."""
     soft_pod_grace_is_capped: bool = False
     """Whether a shorter grace period of the pod's own counts."""
     hard_pod_grace_seconds: int | None = None
     """What a pod evicted by a hard threshold is given; null: its own grace period."""
-    qos_reserved: QOSReservedReport | None = None
+    qos_reserved: QOSReserved | None = None
     """Null where the lower classes have no ceiling."""
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "EvictionThresholds"
     assumptions: tuple[Assumption, ...] = ()
-    """What nobody stated."""
+    """What was assumed because it was not stated."""
 
 
 def thresholds_report(
@@ -106,19 +87,27 @@ def thresholds_report(
         thresholds=exhaustion.thresholds,
         steps=tuple(replace(step, text=_step_text(step, exhaustion.thresholds)) for step in exhaustion.steps),
         warnings=(
-            *(WarningReport(each.kind, each.signal, _warning_text(each)) for each in exhaustion.warnings),
+            *(
+                WarningReport(each.kind, each.signal, _WARNINGS[each.kind].format(soft=each.soft, hard=each.hard))
+                for each in exhaustion.warnings
+            ),
             *(_too_late(threshold, exhaustion) for threshold in exhaustion.too_late),
             *(_uncovered(coverage) for coverage in exhaustion.uncovered),
         ),
         allocatable=exhaustion.divisions,
-        soft_coverage=tuple(map(_coverage, exhaustion.coverage)),
+        soft_coverage=tuple(
+            SoftCoverageReport(
+                *(each.resource, each.capacity, each.soft, each.used_by_daemons, each.usable_before_soft),
+                each.allocatable,
+                each.is_covered,
+            )
+            for each in exhaustion.coverage
+        ),
         pressure_transition_seconds=exhaustion.pressure_transition_period_ns / SECOND_NS,
         soft_pod_grace_seconds=exhaustion.soft_grace.most_seconds,
         soft_pod_grace_is_capped=exhaustion.soft_grace.is_capped_by_pod,
         hard_pod_grace_seconds=exhaustion.hard_grace.most_seconds,
-        qos_reserved=None
-        if exhaustion.qos_reserved is None
-        else QOSReservedReport(exhaustion.qos_reserved.percent, exhaustion.qos_reserved.pods_bytes),
+        qos_reserved=exhaustion.qos_reserved,
         assumptions=assumptions,
     )
 
@@ -158,7 +147,7 @@ def _soft_line(soft: SoftCoverageReport, style: Style) -> str:
 
 
 def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    """Return a line per signal, and what holds for all of them."""
+    """Return a line per signal, and the settings for all of them."""
     signals = dict.fromkeys(each.signal for each in report.thresholds)
     rows = []
     for signal in signals:
@@ -182,14 +171,14 @@ def _threshold_lines(report: ThresholdsReport, style: Style) -> list[str]:
     return [
         *lines,
         "",
-        f"{style.strong('Transition')}  pressure is reported until {transition} after it has ended",
+        f"{style.strong('Transition')}  pressure is reported for {transition} after it ends",
         f"{style.strong('Pod grace')}   {_grace(report)}",
-        f"{style.strong('Scheduling')}  MemoryPressure keeps BestEffort pods away, Disk- and PIDPressure all",
+        f"{style.strong('Scheduling')}  MemoryPressure repels BestEffort pods, Disk- and PIDPressure all",
     ]
 
 
 def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    """Return what happens as memory runs out, and up to which growth the kubelet is sure to come first."""
+    """Return what happens as memory runs out, and the growth up to which the kubelet is sure to act first."""
     steps = [step for step in report.steps if step.signal is Signal.MEMORY]
     lines = ["", style.strong(f"As {Signal.MEMORY} falls")] if steps else []
     lines += [f"  {_shown(step.signal, step.left):>10}  {step.text}" for step in steps]
@@ -205,7 +194,7 @@ def _memory_lines(report: ThresholdsReport, style: Style) -> list[str]:
 
 
 def _warning_lines(report: ThresholdsReport, style: Style) -> list[str]:
-    lines = [style.strong("What is wrong")] if report.warnings else ["Nothing looks wrong."]
+    lines = [style.strong("Warnings")] if report.warnings else ["No warnings."]
     for warning in report.warnings:
         lines += wrapped(f"{warning.signal}: {warning.text}", style, "  ")
     return lines
@@ -226,7 +215,7 @@ def _ceilings(report: ThresholdsReport, style: Style) -> list[str]:
 
 
 def _stated(threshold: WatchedThreshold) -> str:
-    """Return a threshold as configured; of a share also its amount, where that is known."""
+    """Return a threshold as configured; for a share also its amount, if known."""
     if threshold.amount is None or not threshold.value.endswith("%"):
         return threshold.value
     return f"{threshold.value}={_shown(threshold.signal, threshold.amount)}"
@@ -244,80 +233,61 @@ def _grace(report: ThresholdsReport) -> str:
 
 
 def _in_one_unit(resource: str, *amounts: Quantity) -> list[str]:
-    """Return amounts in the largest unit in which they are whole, so that they can be added up by eye."""
+    """Return amounts in the largest unit in which they are whole, so that readers can add them up."""
     if resource == CPU:
         return [str(amount) for amount in amounts]
     counts = [amount.value for amount in amounts]
     if max(counts) < 1 << 20:
         return [str(count) for count in counts]
-    for unit, suffix in ((1 << 30, "Gi"), (1 << 20, "Mi")):
-        if not any(count % unit for count in counts):
-            return [f"{count // unit}{suffix}" if count else "0" for count in counts]
-    unit, suffix = (1 << 30, "Gi") if max(counts) >= 1 << 30 else (1 << 20, "Mi")
-    return [f"{count / unit:.1f}{suffix}" if count else "0" for count in counts]
+    units = {"Gi": 1 << 30, "Mi": 1 << 20}
+    whole = next((suffix for suffix, unit in units.items() if not any(count % unit for count in counts)), None)
+    suffix = whole or ("Gi" if max(counts) >= units["Gi"] else "Mi")
+    return [f"{count / units[suffix]:.{0 if whole else 1}f}{suffix}" if count else "0" for count in counts]
 
 
-def csv_table(report: ThresholdsReport) -> tuple[tuple[str, ...], Iterator[list[object]]]:
-    """Return headings, and a row per threshold."""
-    return _CSV_COLUMNS, ([getattr(each, name) for name in _CSV_COLUMNS] for each in report.thresholds)
+def csv_rows(report: ThresholdsReport) -> Table:
+    """Return headings, and a row per threshold: its fields without ``is_derived`` and ``min_reclaim``."""
+    *names, _, growth, _ = WatchedThreshold.__struct_fields__
+    return csv_table(report.thresholds, *names, growth)
 
 
-def _coverage(coverage: SoftCoverage) -> SoftCoverageReport:
-    return SoftCoverageReport(
-        resource=coverage.resource,
-        capacity=coverage.capacity,
-        soft_eviction=coverage.soft,
-        used_by_daemons=coverage.used_by_daemons,
-        usable_before_soft=coverage.usable_before_soft,
-        allocatable=coverage.allocatable,
-        covered=coverage.is_covered,
-    )
-
-
-def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> str:
-    match step.actor:
-        case Actor.KSWAPD:
-            return "the kernel begins to take page cache back"
-        case Actor.OOM_KILLER:
-            return "the kernel kills, if nothing is left to take back"
-        case Actor.HARD_THRESHOLD:
-            return f"hard threshold: the kubelet evicts at its next look, within {MONITORING_INTERVAL_SECONDS} s"
-        case Actor.SOFT_THRESHOLD:
-            met = (each for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
-            grace = duration(max(each.grace_seconds for each in met))
-            return f"soft threshold: reports pressure, evicts after {grace}"
-
-
-_WARNINGS = {
-    WarningKind.SOFT_AFTER_HARD: "the soft threshold ({soft}) is not met before the hard one ({hard}) and never acts",
-    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
-    WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
-    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and takes the threshold of nodefs or imagefs",
-    WarningKind.NEVER_MET: "nothing is ever less than this share",
-    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only the kernel acts (naming any hard "
-    "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
-    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: pressure goes "
-    "unseen until swap is full",
+_STEPS = {
+    Actor.KSWAPD: "the kernel starts to reclaim page cache",
+    Actor.OOM_KILLER: "the kernel kills if nothing is left to reclaim",
+    Actor.HARD_THRESHOLD: "hard threshold: the kubelet evicts at its next look, within {interval} s",
+    Actor.SOFT_THRESHOLD: "soft threshold: reports pressure, evicts after {}",
 }
 
 
-def _warning_text(warning: ThresholdWarning) -> str:
-    return _WARNINGS[warning.kind].format(soft=warning.soft, hard=warning.hard)
+def _step_text(step: ExhaustionStep, thresholds: Iterable[WatchedThreshold]) -> str:
+    met = (each.grace_seconds for each in thresholds if (each.signal, each.amount) == (step.signal, step.left))
+    return _STEPS[step.actor].format(duration(max(met, default=0)), interval=MONITORING_INTERVAL_SECONDS)
+
+
+_WARNINGS = {
+    WarningKind.SOFT_AFTER_HARD: "the hard threshold ({hard}) is met before the soft one ({soft}), which never acts",
+    WarningKind.SOFT_WITHOUT_GRACE: "a grace period of zero makes the soft threshold a hard one",
+    WarningKind.UNUSED_GRACE_PERIOD: "there is a grace period, but no soft threshold",
+    WarningKind.CONTAINERFS_IGNORED: "the kubelet ignores this and uses the threshold of nodefs or imagefs",
+    WarningKind.NEVER_MET: "this threshold can never be met",
+    WarningKind.MEMORY_UNWATCHED: "there is no hard threshold for memory, so only the kernel acts (naming any hard "
+    "threshold drops all defaults; mergeDefaultEvictionSettings keeps them)",
+    WarningKind.SWAP_HIDES_PRESSURE: "with swap on, pods that swap out do not lower memory.available: the kubelet sees "
+    "no pressure until swap is full",
+}
 
 
 def _too_late(threshold: WatchedThreshold, exhaustion: Exhaustion) -> WarningReport:
     assert exhaustion.watermarks is not None
     kept = amount_of(exhaustion.watermarks.min_bytes, SIGNALS[threshold.signal].resource)
-    text = f"{threshold.value} is too late: the kernel keeps {kept} of this machine free and kills before that"
+    text = f"{threshold.value} is too low: the kernel keeps {kept} of this machine free and kills before that"
     return WarningReport("TooLate", threshold.signal, text)
 
 
 def _uncovered(coverage: SoftCoverage) -> WarningReport:
     signal = Signal.MEMORY if coverage.resource == MEMORY else Signal.NODEFS
-    allocatable, usable, soft = (
-        amount_of(each.value, coverage.resource)
-        for each in (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
-    )
+    amounts = (coverage.allocatable, coverage.usable_before_soft, coverage.soft)
+    allocatable, usable, soft = (amount_of(each.value, coverage.resource) for each in amounts)
     text = f"pods may request {allocatable} together, but meet the soft threshold at {usable}: "
     return WarningReport("SoftNotCovered", signal, f"{text}add {soft} to systemReserved")
 
@@ -327,7 +297,7 @@ def _shown(signal: Signal, amount: int | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, or in minutes from one on."""
+    """Return a time in seconds, or in minutes and seconds from one minute on."""
     if seconds < 60:
         return f"{seconds:g} s"
     minutes, rest = divmod(seconds, 60)

@@ -1,4 +1,4 @@
-"""Containers as every report shows them: which kind each is, and what it asks for."""
+"""Containers as every report shows them: type, requests and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ContainerAmounts(Struct, frozen=True):
 
 
 def container_amounts(pod: Pod) -> tuple[ContainerAmounts, ...]:
-    """Return what every container asks for, in the order of ``typed_containers``."""
+    """Return the requests and limits of every container, in the order of ``typed_containers``."""
     return tuple(
         ContainerAmounts(each.name, kind, amounts(each.resources.requests), amounts(each.resources.limits))
         for kind, each in typed_containers(pod)
@@ -39,5 +39,5 @@ def typed_containers(pod: Pod) -> list[tuple[str, Container]]:
 
 
 def amounts(resources: ResourceList) -> dict[str, str]:
-    """Return a resource list in texts, by name."""
+    """Return a resource list as text, by name."""
     return {name: str(amount) for name, amount in sorted(resources.items())}

@@ -1,15 +1,20 @@
-"""Documented values as JSON and YAML: an amount is a text as in manifests, an exact fraction a number.
+"""Documented values as JSON, YAML and CSV: an amount is a text as in manifests, an exact fraction a number.
 
-Decisions go out as they are, so their types have to be known here and nowhere else.
+Decisions are encoded as they are; this is the only module that knows their special types.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from operator import attrgetter
 
 import msgspec
 
 from podqos.model.quantity import Quantity
+
+Table = tuple[Iterable[str], Iterable[Sequence[object]]]
+"""Headings, and the rows below them."""
 
 
 def json_bytes(value: object) -> bytes:
@@ -23,7 +28,7 @@ def yaml_bytes(value: object) -> bytes:
 
 
 def json_schema(kind: type[msgspec.Struct]) -> dict[str, object]:
-    """Return the JSON Schema of what ``json_bytes`` makes of such a value."""
+    """Return the JSON Schema of the output of ``json_bytes``."""
     return msgspec.json.schema(kind, schema_hook=_schema)
 
 
@@ -41,3 +46,13 @@ def _schema(kind: type) -> dict[str, object]:
     if kind is Fraction:
         return {"type": "number"}
     raise NotImplementedError(f"{kind.__name__} in a documented value")
+
+
+def csv_table(items: Iterable[object], *columns: str) -> Table:
+    """Return headings, and a row per item.
+
+    A column is an attribute or ``heading=attribute``; a dotted name is an attribute of an attribute.
+    """
+    headings, _, attributes = zip(*(column.rpartition("=") for column in columns), strict=True)
+    named = [heading or attribute for heading, attribute in zip(headings, attributes, strict=True)]
+    return named, map(attrgetter(*attributes), items)

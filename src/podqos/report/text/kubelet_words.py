@@ -1,4 +1,4 @@
-"""What is said about the settings of a kubelet that podqos ignores: one line, wherever they were given."""
+"""The kubelet settings that podqos ignores, in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _GATES_SHOWN = 4
 
 
 def ignored_words(ignored: Ignored) -> str:
-    """Return what changes no answer and why; empty where nothing is ignored."""
+    """Return what is ignored and why; empty if nothing is."""
     return "; ".join(_parts(ignored))
 
 

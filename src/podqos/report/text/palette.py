@@ -1,6 +1,6 @@
 """The colours of pictures: a hue per class, a shade per pod.
 
-Blue, orange and magenta are told apart by colour-blind eyes, too; shades of one class alternate in lightness so that
+Blue, orange and magenta work for colour-blind readers too; shades of one class alternate in lightness so that
 neighbours differ.
 """
 
@@ -25,6 +25,6 @@ def shade(qos_class: QOSClass, index: int) -> str:
 
 
 def is_dark(colour: str) -> bool:
-    """Whether white text is easier to read on it than black text."""
+    """Whether white text is easier to read on a colour than black text."""
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return 299 * red + 587 * green + 114 * blue < 140_000

@@ -1,12 +1,12 @@
 """Colour and columns for a terminal, and plain text for everything else.
 
-Whether there is a terminal is for the caller to know: a ``Style`` is made at the edge and passed in.
+The caller knows whether there is a terminal and passes a ``Style``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -23,11 +23,11 @@ _SEVERITY_COLOURS = {"error": "1;31", "warning": "33", "info": "36"}
 
 
 class Style(Struct, frozen=True):
-    """How to write for the reader at hand."""
+    """Colour and width of the output."""
 
     colour: bool = False
     width: int | None = None
-    """Columns to stay within; None where lines may be as long as they are."""
+    """Columns to stay within; None for no limit."""
 
     def qos_class(self, qos_class: QOSClass) -> str:
         """Return the class in its colour."""
@@ -42,19 +42,19 @@ class Style(Struct, frozen=True):
         return self._painted(text, "1")
 
     def alarm(self, text: str) -> str:
-        """Return something that should not be overlooked."""
+        """Return text that must stand out."""
         return self._painted(text, "1;31")
 
     def added(self, text: str) -> str:
-        """Return a line that is new."""
+        """Return an added line."""
         return self._painted(text, "32")
 
     def removed(self, text: str) -> str:
-        """Return a line that goes."""
+        """Return a removed line."""
         return self._painted(text, "31")
 
     def faint(self, text: str) -> str:
-        """Return something less important."""
+        """Return less important text."""
         return self._painted(text, "2")
 
     def _painted(self, text: str, code: str) -> str:
@@ -88,13 +88,22 @@ def wrapped(text: str, style: Style, indent: str) -> list[str]:
     return [indent + line for line in lines]
 
 
+def labelled(label: str, paragraphs: Iterable[str], style: Style, indent: int, width: int) -> list[str]:
+    """Return wrapped paragraphs after a label; nothing if there are none."""
+    start = " " * (indent + width)
+    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, start)]
+    if lines:
+        lines[0] = f"{' ' * indent}{style.faint(label.ljust(width))}{lines[0][len(start) :]}"
+    return lines
+
+
 def visible_length(text: str) -> int:
     """Return how many columns ``text`` takes, colours not counted."""
     return len(_ESCAPES.sub("", text)) if "\x1b" in text else len(text)
 
 
 def cut(text: str, width: int | None, used: int) -> str:
-    """Shorten ``text`` so that it ends within ``width`` after ``used`` columns; a few columns are always left."""
+    """Shorten ``text`` so that it ends within ``width`` after ``used`` columns; at least a few columns are kept."""
     if width is None or used + visible_length(text) <= width:
         return text
     plain = _ESCAPES.sub("", text)

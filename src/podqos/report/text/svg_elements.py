@@ -1,4 +1,4 @@
-"""Elements of a still picture, as text: numbers to a tenth of a pixel, nothing that need not be there."""
+"""Elements of a still picture, as text: numbers to a tenth of a pixel, and nothing superfluous."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def heading(x: float, y: float, words: str, note: str) -> str:
 
 
 def sign(by: By, x: float, y: float, size: float) -> str:
-    """Return who killed: a diamond for the kernel, a circle for the kubelet."""
+    """Return the sign of a killer: a diamond for the kernel, a circle for the kubelet."""
     if by is By.KERNEL:
         points = ((x, y - size - 1), (x + size + 1, y), (x, y + size + 1), (x - size - 1, y))
         return f'<path d="{path(points)}Z" fill="{palette.KERNEL}"/>'

@@ -20,7 +20,7 @@ def why_class(classification: Classification) -> str:
     """Return why a pod has its class, in one sentence."""
     if classification.qos_class is QOSClass.BEST_EFFORT:
         if classification.decided_by == "pod":
-            return "spec.resources is present and sets neither cpu nor memory, so the containers are not asked"
+            return "spec.resources is present and sets neither cpu nor memory, so the containers do not count"
         return "no container sets a cpu or memory request or limit"
     if classification.qos_class is QOSClass.GUARANTEED:
         if classification.decided_by == "pod":
@@ -29,10 +29,10 @@ def why_class(classification: Classification) -> str:
     return "; ".join((*_missing_clauses(classification.missing_limits), *_unequal_clauses(classification.unequal)))
 
 
-_WITHOUT_CLASS = {"PriorityClass": "priority {priority} is taken", "RuntimeClass": "no overhead is added"}
+_WITHOUT_CLASS = {"PriorityClass": "priority {priority} is assumed", "RuntimeClass": "no overhead is added"}
 _UNAPPLIED = {
     WhyNot.NOT_CHARGED: "is not charged: podqos admit charges the pods of all files in order",
-    WhyNot.TAKES_NO_PART: "is not applied: namespace {namespace} does not take part ({switch})",
+    WhyNot.TAKES_NO_PART: "is not applied: namespace {namespace} has not opted in ({switch})",
 }
 
 
@@ -44,7 +44,7 @@ def missing_class(missing: MissingClass, pod: Pod) -> str:
 
 def taken_for(kind: str) -> str:
     """Return what was assumed of a text that names no kind."""
-    return f"the text names no kind: taken for a {kind}"
+    return f"the text names no kind: read as a {kind}"
 
 
 def unapplied(policy: Unapplied, namespace: str) -> str:
@@ -62,24 +62,21 @@ def amount(quantity: Quantity | None) -> str:
     return "<choose>" if quantity is None else str(quantity)
 
 
+_OOM_RULES = {
+    OOMRule.NODE_CRITICAL: "node-critical pod",
+    OOMRule.GUARANTEED: "Guaranteed: fixed",
+    OOMRule.BEST_EFFORT: "BestEffort: fixed",
+    OOMRule.BURSTABLE: "{formula}",
+    OOMRule.SIDECAR: "{formula}, the smallest regular container's",
+    OOMRule.FLOOR: "{formula}, raised above every Guaranteed",
+    OOMRule.CEILING: "{formula}, lowered below every BestEffort",
+}
+
+
 def oom_rule(score: OOMScore, node_memory_bytes: int) -> str:
     """Return why a container has its oom_score_adj."""
     formula = f"1000 − 1000 × {mebibytes(score.request_bytes or 0)} / {mebibytes(node_memory_bytes)}"
-    match score.rule:
-        case OOMRule.NODE_CRITICAL:
-            return "node-critical pod"
-        case OOMRule.GUARANTEED:
-            return "Guaranteed: fixed"
-        case OOMRule.BEST_EFFORT:
-            return "BestEffort: fixed"
-        case OOMRule.BURSTABLE:
-            return formula
-        case OOMRule.SIDECAR:
-            return f"{formula}, the smallest regular container's"
-        case OOMRule.FLOOR:
-            return f"{formula}, raised above every Guaranteed"
-        case OOMRule.CEILING:
-            return f"{formula}, lowered below every BestEffort"
+    return _OOM_RULES[score.rule].format(formula=formula)
 
 
 # A cgroup value in words; {amount} and {containers} are filled in from the decision.
@@ -173,7 +170,7 @@ def _missing_clauses(missing: tuple[Missing, ...]) -> Iterable[str]:
 
 
 def _unequal_clauses(unequal: tuple[Unequal, ...]) -> Iterable[str]:
-    """Word the differences, but for missing limits, which have been told already."""
+    """Word the differences except missing limits, which ``_missing_clauses`` words."""
     for resource in unequal:
         for difference in resource.differences:
             if difference.limit:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from podqos.kernel.build import PAGE_BYTES
 from podqos.kernel.oom import Process, badness, shown_oom_score
-from podqos.qos.oom import ComponentScore
-from podqos.report.text.style import Style, columns
+from podqos.qos.oom import component_scores
 
 _SET_BY = {
     "kubelet": "oomScoreAdj of its configuration",
@@ -20,31 +17,25 @@ _SET_BY = {
 
 
 class ComponentReport(Struct, frozen=True, rename="camel"):
-    """One of them."""
+    """A process of the node itself."""
 
     name: str
     oom_score_adj: int
     oom_score_idle: int
-    """What ``/proc/PID/oom_score`` shows on that node while it uses next to nothing."""
+    """What ``/proc/PID/oom_score`` shows on that node while it is idle."""
     set_by: str
 
 
-def component_reports(scores: Sequence[ComponentScore], machine_bytes: int) -> tuple[ComponentReport, ...]:
-    """Return them on a machine with so much RAM and swap."""
+def components(kubelet_oom_score_adj: int, machine_bytes: int) -> tuple[ComponentReport, ...]:
+    """Return them for a machine with this much RAM and swap."""
     return tuple(
         ComponentReport(each.component, each.value, idle_score(each.value, machine_bytes), _SET_BY[each.component])
-        for each in scores
+        for each in component_scores(kubelet_oom_score_adj)
     )
 
 
-def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
-    """Return a line per component."""
-    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
-    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
-
-
 def idle_score(oom_score_adj: int, machine_bytes: int) -> int:
-    """Return what ``/proc/PID/oom_score`` shows for a process that uses next to nothing."""
+    """Return what ``/proc/PID/oom_score`` shows for an idle process."""
     total_pages = machine_bytes // PAGE_BYTES
     idle = Process(pid=2, cgroup="/", rss_pages=0, oom_score_adj=oom_score_adj)
     return shown_oom_score(badness(idle, total_pages), total_pages)
