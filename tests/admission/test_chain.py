@@ -153,7 +153,7 @@ BAD = pod(container(requests="cpu=2", limits="cpu=1"), priority_class_name="none
             id="runtime-class-before-validation",
         ),
         pytest.param(
-            replace(BAD, spec=replace(BAD.spec, priority_class_name="", runtime_class_name="")),
+            replace(BAD, spec=replace(BAD.spec, priority_class_name="", runtime_class_name=None)),
             Policies(limit_ranges=(limit_range("lr", max="cpu=100m"),)),
             Step.VALIDATION,
             Code.INVALID,

@@ -18,7 +18,7 @@ GI = 2**30
 
 
 def burstable(*memory: str, sidecar: str | None = None) -> Pod:
-    def asking(amount: str, restart_policy: str = "") -> Container:
+    def asking(amount: str, restart_policy: str | None = None) -> Container:
         requests = {"memory": Quantity.parse(amount)}
         return Container(f"c-{amount}", resources=ResourceRequirements(requests), restart_policy=restart_policy)
 

@@ -143,7 +143,7 @@ def _pod(pod: Pod, scale: Scale) -> Pod:
         containers=tuple(map(container, pod.spec.containers)),
         init_containers=tuple(map(container, pod.spec.init_containers)),
         resources=None if pod.spec.resources is None else _resources(pod.spec.resources, scale),
-        overhead=_amounts(pod.spec.overhead, scale),
+        overhead=_amounts(pod.spec.overhead, scale) if pod.spec.overhead else pod.spec.overhead,
     )
     return replace(pod, spec=spec)
 
