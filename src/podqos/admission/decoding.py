@@ -217,9 +217,9 @@ def _check_time(value: Plain, path: str, context: _Context) -> None:
     if not isinstance(value, str):
         what = f"json: cannot unmarshal {_named(value)} into {context.text} of type string"
         raise _Abort(Undecodable(what, (path,)))
-    is_time = _TIME.fullmatch(value) is not None
-    with suppress(ValueError):
-        if is_time and datetime.fromisoformat(value[:19]):
+    if _TIME.fullmatch(value):
+        with suppress(ValueError):
+            datetime.fromisoformat(value[:19])
             return
     what = f'parsing time "{value}" as "2006-01-02T15:04:05Z07:00": cannot parse "{value}" as "2006"'
     raise _Abort(Undecodable(what, (path,)))

@@ -241,8 +241,9 @@ def _init_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
 
 def _of_running_containers(container: Container) -> tuple[tuple[str, object], ...]:
     """Return what only containers that keep running may have."""
+    lifecycle = container.lifecycle
     return (
-        ("lifecycle", container.lifecycle),
+        ("lifecycle", None if lifecycle is None or lifecycle.is_dropped else lifecycle),
         ("livenessProbe", container.liveness_probe),
         ("readinessProbe", container.readiness_probe),
         ("startupProbe", container.startup_probe),
@@ -268,7 +269,7 @@ def _ephemeral_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors
             ("restartPolicy", container.restart_policy),
             ("restartPolicyRules", container.restart_policy_rules or None),
             *_of_running_containers(container)[1:],
-            ("lifecycle", container.lifecycle),
+            _of_running_containers(container)[0],
         ):
             if value is not None:
                 yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")

@@ -82,6 +82,19 @@ class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
     restart_policy: str = ""
 
 
+class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
+    """What happens when a container starts and stops."""
+
+    post_start: Present | None = None
+    pre_stop: Present | None = None
+    stop_signal: str | None = None
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing is left of it: stop signals are off by default, and a lifecycle without another part goes."""
+        return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
+
+
 class Container(Struct, frozen=True, gc=False, rename="camel"):
     """A container of any kind; which kind is decided by the list it stands in."""
 
@@ -95,7 +108,7 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     liveness_probe: Present | None = None
     readiness_probe: Present | None = None
     startup_probe: Present | None = None
-    lifecycle: Present | None = None
+    lifecycle: Lifecycle | None = None
     target_container_name: str = ""
     """Of an ephemeral container: whose processes it looks at."""
 
