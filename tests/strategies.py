@@ -47,7 +47,7 @@ def resource_requirements() -> st.SearchStrategy[ResourceRequirements]:
     return st.one_of(apart, equal)
 
 
-def containers(restart_policies: tuple[str, ...] = ("",)) -> st.SearchStrategy[Container]:
+def containers(restart_policies: tuple[str | None, ...] = (None,)) -> st.SearchStrategy[Container]:
     """Containers without names; ``pods`` names them."""
     return st.builds(Container, resources=resource_requirements(), restart_policy=st.sampled_from(restart_policies))
 
@@ -56,7 +56,7 @@ def containers(restart_policies: tuple[str, ...] = ("",)) -> st.SearchStrategy[C
 def pods(draw: st.DrawFn, *, pod_level: bool = True) -> Pod:
     """Pods with containers, init containers, sidecars and, where wanted, pod-level resources."""
     regular = draw(st.lists(containers(), min_size=1, max_size=3))
-    init = draw(st.lists(containers(("", "Always")), max_size=3))
+    init = draw(st.lists(containers((None, "Always")), max_size=3))
     return Pod(
         metadata=ObjectMeta(name="pod", namespace="default"),
         spec=PodSpec(
@@ -86,7 +86,7 @@ def _requests_within_limits() -> st.SearchStrategy[ResourceRequirements]:
 def accepted_pods(draw: st.DrawFn) -> Pod:
     """Pods that the API server accepts, as it stores them: requests within limits, the pod's own above the sums."""
     regular = draw(st.lists(_requests_within_limits(), min_size=1, max_size=3))
-    init = draw(st.lists(st.tuples(_requests_within_limits(), st.sampled_from(("", "Always"))), max_size=3))
+    init = draw(st.lists(st.tuples(_requests_within_limits(), st.sampled_from((None, "Always"))), max_size=3))
     pod = defaulted(
         Pod(
             spec=PodSpec(

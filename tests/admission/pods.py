@@ -27,7 +27,9 @@ def resources(requests: str = "", limits: str = "") -> ResourceRequirements:
     return ResourceRequirements(requests=amounts(requests), limits=amounts(limits))
 
 
-def container(name: str = "main", *, requests: str = "", limits: str = "", restart_policy: str = "") -> Container:
+def container(
+    name: str = "main", *, requests: str = "", limits: str = "", restart_policy: str | None = None
+) -> Container:
     """Make a container."""
     return Container(name=name, image="app:1", resources=resources(requests, limits), restart_policy=restart_policy)
 

@@ -153,7 +153,7 @@ BAD = pod(container(requests="cpu=2", limits="cpu=1"), priority_class_name="none
             id="runtime-class-before-validation",
         ),
         pytest.param(
-            replace(BAD, spec=replace(BAD.spec, priority_class_name="", runtime_class_name="")),
+            replace(BAD, spec=replace(BAD.spec, priority_class_name="", runtime_class_name=None)),
             Policies(limit_ranges=(limit_range("lr", max="cpu=100m"),)),
             Step.VALIDATION,
             Code.INVALID,
@@ -257,3 +257,18 @@ def test_before_init_containers_counted_a_quota_for_best_effort_counts_such_pods
     policies = Policies(resource_quotas=(quota(hard="pods=0", scopes=("BestEffort",)),))
     assert admit(given, policies).allowed
     assert admit(given, policies, parse_version("1.15")).refused_by is Step.RESOURCE_QUOTA
+
+
+def test_a_stored_pod_is_defaulted_again_when_it_is_read():
+    """Pod-level requests then follow what LimitRanger gave the containers; the class was settled before."""
+    bounds = limit_range("lr", default_request="memory=256Mi")
+    given = pod(container(), resources=resources(limits="cpu=1"))
+    admission = admit(given, Policies(limit_ranges=(bounds,)))
+    assert admission.pod.spec.resources.requests == amounts("cpu=1,memory=256Mi")
+    assert admission.pod.status.qos_class is QOSClass.BURSTABLE
+    last = admission.steps[-1]
+    assert (last.step, [change.resource for change in last.changes]) == (Step.DEFAULTING_ON_READ, ["memory"])
+
+
+def test_a_pod_that_reading_does_not_change_has_no_such_step():
+    assert Step.DEFAULTING_ON_READ not in {result.step for result in admit(pod(container()), Policies()).steps}

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import pytest
 
-from admission.pods import limit_range, priority_class, quota
+from admission.pods import amounts, limit_range, priority_class, quota
 from podqos.admission.policies import Policies, validate_policies
-from podqos.model.pod import ObjectMeta
+from podqos.model.pod import ObjectMeta, Toleration
 from podqos.model.policy import (
     ClusterResourceOverride,
     LimitRange,
     LimitRangeItem,
     LimitRangeSpec,
+    Overhead,
+    RuntimeClass,
+    RuntimeScheduling,
     ScopeRequirement,
     ScopeSelector,
 )
@@ -200,3 +203,32 @@ def test_a_reserved_priority_class_and_a_senseless_override_are_errors():
         'PriorityClass "system-x"',
         'ClusterResourceOverride "cluster"',
     ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        pytest.param({"handler": "runc"}, None, id="fine"),
+        pytest.param({}, "handler: Required value", id="without-handler"),
+        pytest.param({"handler": "Run_C"}, 'handler: Invalid value: "Run_C"', id="handler"),
+        pytest.param(
+            {"handler": "runc", "overhead": Overhead(amounts("cpu=-1"))},
+            'overhead.limits[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+            id="overhead",
+        ),
+        pytest.param(
+            {"handler": "runc", "scheduling": RuntimeScheduling({"a b": ""})},
+            'scheduling.nodeSelector: Invalid value: "a b"',
+            id="selector",
+        ),
+        pytest.param(
+            {"handler": "runc", "scheduling": RuntimeScheduling({}, (Toleration("a", "Exists"),) * 2)},
+            "scheduling.tolerations[1]: Duplicate value",
+            id="toleration-twice",
+        ),
+    ],
+)
+def test_a_runtime_class_must_make_sense(fields, complaint):
+    """It needs a handler before anything else."""
+    found = _complaints(runtime_classes=(RuntimeClass(ObjectMeta("rc"), **fields),))
+    assert (not found) if complaint is None else found[0].startswith(f'RuntimeClass "rc" is invalid: {complaint}')

@@ -37,6 +37,9 @@ def test_a_pod_gets_the_priority_of_its_class(spec, classes, priority):
         pytest.param(
             {"preemption_policy": "Never"}, "the string value of PreemptionPolicy (Never) must not be", id="policy"
         ),
+        pytest.param(
+            {"preemption_policy": ""}, "the string value of PreemptionPolicy () must not be", id="empty-policy"
+        ),
     ],
 )
 def test_what_contradicts_the_class_is_refused(spec, words):
@@ -67,6 +70,7 @@ def test_the_record_tells_where_the_number_came_from():
         pytest.param("system-node-critical", 2_000_001_000, {"global_default": True}, "metadata.name", id="as-default"),
         pytest.param("Upper", 1, {}, "metadata.name", id="bad-name"),
         pytest.param("odd", 1, {"preemption_policy": "Always"}, "preemptionPolicy", id="unknown-policy"),
+        pytest.param("empty", 1, {"preemption_policy": ""}, "preemptionPolicy", id="empty-policy"),
     ],
 )
 def test_a_class_must_make_sense(name, value, fields, path):

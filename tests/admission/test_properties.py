@@ -87,7 +87,7 @@ def new_pods(draw: st.DrawFn) -> Pod:
     """Pods as a client sends them."""
     shapes = st.sampled_from(SHAPES)
     containers = draw(st.lists(shapes, min_size=1, max_size=2))
-    init = draw(st.lists(st.tuples(shapes, st.sampled_from(("", "Always"))), max_size=1))
+    init = draw(st.lists(st.tuples(shapes, st.sampled_from((None, "Always"))), max_size=1))
     return Pod(
         ObjectMeta("p"),
         PodSpec(

@@ -7,9 +7,11 @@ from msgspec.structs import replace
 
 from admission.pods import amounts, container, pod, quota, resources
 from podqos.admission.quota import Exceeded, charge_more, check_quotas, counts, pod_usage
-from podqos.model.pod import PodStatus, QOSClass
+from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.policy import ScopeRequirement, ScopeSelector
 from podqos.model.quantity import Quantity
+from podqos.model.scheduling import Affinity, PodAffinity, PodAffinityTerm, PreferredPods
+from podqos.model.selector import LabelSelector
 
 BURSTABLE = pod(container(requests="cpu=1,memory=1Gi", limits="cpu=2,memory=2Gi"))
 BEST_EFFORT = pod(container())
@@ -77,6 +79,15 @@ def test_pod_level_resources_lift_the_demand():
     assert check_quotas(given, [quota(hard="limits.cpu=9")]).denied is None
 
 
+def _near(term: PodAffinityTerm) -> Pod:
+    return pod(container(), affinity=Affinity(pod_affinity=PodAffinity((term,))))
+
+
+def _away(term: PodAffinityTerm) -> Pod:
+    preferred = PodAffinity(preferred=(PreferredPods(1, term),))
+    return pod(container(), affinity=Affinity(pod_anti_affinity=preferred))
+
+
 def _selector(scope: str, operator: str, *values: str) -> dict:
     return {"scope_selector": ScopeSelector((ScopeRequirement(scope, operator, values),))}
 
@@ -111,6 +122,20 @@ def _selector(scope: str, operator: str, *values: str) -> dict:
             pod(container(), priority_class_name="low"),
             False,
             id="priority-other",
+        ),
+        pytest.param({"scopes": ("CrossNamespacePodAffinity",)}, BURSTABLE, False, id="no-affinity"),
+        pytest.param({"scopes": ("CrossNamespacePodAffinity",)}, _near(PodAffinityTerm("zone")), False, id="own"),
+        pytest.param(
+            {"scopes": ("CrossNamespacePodAffinity",)},
+            _near(PodAffinityTerm("zone", namespaces=("other",))),
+            True,
+            id="another-namespace",
+        ),
+        pytest.param(
+            {"scopes": ("CrossNamespacePodAffinity",)},
+            _away(PodAffinityTerm("zone", namespace_selector=LabelSelector())),
+            True,
+            id="all-namespaces-preferred",
         ),
     ],
 )

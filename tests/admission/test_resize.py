@@ -9,6 +9,7 @@ from podqos.admission.policies import Policies
 from podqos.admission.refusal import Code
 from podqos.admission.resize import resize
 from podqos.model.pod import MIRROR_ANNOTATION, ObjectMeta, PodOS, PodStatus, QOSClass
+from podqos.model.profile import profile_for
 from podqos.model.resources import ResourceClaim, ResourceRequirements
 
 RUNNING = PodStatus("Running", QOSClass.BURSTABLE)
@@ -100,15 +101,18 @@ def test_containers_stay_as_they_are(containers, complaint):
     assert complaint in resize(OLD, _resized(containers=containers), Policies()).refusal.message
 
 
-def test_sidecars_can_be_resized_and_init_containers_cannot():
-    """The latter have run."""
+def test_init_containers_that_are_no_sidecars_can_be_resized_since_1_36():
+    """Before, only sidecars could: the others had run."""
     sidecar, init = container("s", requests="cpu=1", restart_policy="Always"), container("i", requests="cpu=1")
     old = _resized(init_containers=(sidecar, init))
     more = resources("cpu=2")
     grown_sidecar = replace(old, spec=replace(old.spec, init_containers=(replace(sidecar, resources=more), init)))
     assert resize(old, grown_sidecar, Policies()).allowed
     grown_init = replace(old, spec=replace(old.spec, init_containers=(sidecar, replace(init, resources=more))))
-    refusal = resize(old, grown_init, Policies()).refusal
+    assert resize(old, grown_init, Policies()).allowed
+    before = profile_for((1, 35))
+    assert resize(old, grown_sidecar, Policies(), before).allowed
+    refusal = resize(old, grown_init, Policies(), before).refusal
     assert "spec: Forbidden: resources for non-sidecar init containers are immutable" in refusal.message
 
 

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from admission.pods import amounts, container, pod
+from admission.pods import amounts, container, pod, quota
+from podqos.admission.chain import admit
 from podqos.admission.changes import Change, Why
-from podqos.admission.refusal import Denied
+from podqos.admission.policies import Policies
+from podqos.admission.refusal import Code, Denied
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.model.pod import ObjectMeta, Toleration
 from podqos.model.policy import Overhead, RuntimeClass, RuntimeScheduling
@@ -72,8 +74,24 @@ def test_scheduling_constraints_are_merged():
             id="as-the-class-says",
         ),
         pytest.param({"overhead": amounts("cpu=1"), "runtime_class_name": "sandbox"}, True, id="another"),
+        pytest.param({"overhead": {}}, True, id="empty-is-not-absent"),
     ],
 )
 def test_an_overhead_needs_a_class_that_gives_it(spec, refused):
     """Users do not choose their overhead."""
     assert (overhead_mismatch(pod(container(), **spec), CLASSES) is not None) is refused
+
+
+def test_an_empty_name_is_an_error_of_the_server():
+    """It asks for an object without a name."""
+    refusal = admit(pod(container(), runtime_class_name=""), Policies(runtime_classes=CLASSES)).refusal
+    assert (refusal.code, refusal.message) == (Code.INTERNAL_ERROR, "resource name may not be empty")
+
+
+def test_the_overhead_of_a_class_is_not_rounded_until_it_is_read():
+    """A quota counts, and quotes, what the class says."""
+    fine = RuntimeClass(ObjectMeta("fine"), "kata", Overhead(amounts("cpu=123456700n")))
+    given = pod(container(requests="cpu=1"), runtime_class_name="fine")
+    refusal = admit(given, Policies(runtime_classes=(fine,), resource_quotas=(quota(hard="requests.cpu=1"),))).refusal
+    assert "requested: requests.cpu=1123456700n, used: requests.cpu=0, limited: requests.cpu=1" in refusal.message
+    assert str(admit(given, Policies(runtime_classes=(fine,))).pod.spec.overhead["cpu"]) == "124m"

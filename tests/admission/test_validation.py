@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from admission.pods import amounts, container, pod, resources
-from podqos.admission.pod_validation import validate_new_pod
-from podqos.admission.validation import validate_pod, validate_resources
+from podqos.admission.pod_validation import validate_new_pod, validate_pod
+from podqos.admission.validation import validate_resources
 from podqos.model.pod import MIRROR_ANNOTATION, Container, ObjectMeta, PodOS, PodResourceClaim, Toleration
 from podqos.model.resources import ResourceClaim, ResourceRequirements
 

@@ -334,6 +334,95 @@ class TestResize:
         assert "--resize: Kubernetes 1.32 cannot resize pods in place" in err
 
 
+# ---- what the API server cannot read, and what podqos does not judge -----------------------------------------------
+
+
+class TestDecodingAtEveryDepth:
+    """podqos could read on; the API server does not."""
+
+    def test_a_number_for_a_text_is_refused_with_its_place(self, capsys, file):
+        path = file("web.yaml", WEB + "          env: [{name: PORT, value: 5}]\n")
+        code, out, err = admit(capsys, "-f", path)
+        assert (code, err) == (1, "")
+        assert (
+            "! Decoding                   refused, 400 Bad Request: "
+            'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal number into '
+            "Go struct field EnvVar.spec.template.spec.containers.env.value of type string"
+        ) in out
+        assert f"{path}:12:30: spec.template.spec.containers[0].env[0].value" in out
+
+    def test_unknown_fields_are_listed_each_with_its_place(self, capsys, file):
+        path = file("bare.yaml", BARE + "      tty: true\n  volumes: [{name: a, emptyDir: {size: 1Gi}}]\n")
+        (item,) = items(capsys, "-f", path)
+        assert (item["outcome"], item["refusal"]["step"], item["refusal"]["code"]) == ("refused", "Decoding", 400)
+        assert [(field["path"], field["line"]) for field in item["refusal"]["fields"]] == [
+            ("spec.volumes[0].emptyDir.size", 9)
+        ]
+
+    def test_the_others_are_followed(self, capsys, file):
+        path = file("two.yaml", BARE + "      command: sh\n", WEB)
+        assert [item["outcome"] for item in items(capsys, "-f", path)] == ["refused", "allowed"]
+
+    def test_what_comes_from_an_api_server_it_can_read(self, capsys, file):
+        """It may be newer than the table of fields."""
+        live = BARE.replace("{name: bare", "{uid: u1, name: bare") + "      fieldOfTomorrow: 1\n"
+        assert items(capsys, "-f", file("live.yaml", live))[0]["outcome"] == "allowed"
+
+    def test_a_resize_is_decoded_too(self, capsys, file):
+        path, resized = file("bare.yaml", BARE), file("new.yaml", BARE + "      args: run\n")
+        created, refused = items(capsys, "-f", path, "--resize", resized)
+        assert (created["outcome"], refused["operation"], refused["refusal"]["code"]) == ("allowed", "resize", 400)
+
+
+class TestWhatIsNotJudged:
+    """Never a silent yes."""
+
+    POD = BARE + "      ports: [{containerPort: 0}]\n  hostNetwork: true\n"
+
+    def test_the_fields_of_this_pod_are_printed_and_listed(self, capsys, file):
+        path = file("bare.yaml", self.POD)
+        code, out, _ = admit(capsys, "-f", path)
+        assert code == 0
+        assert "  not judged                 spec: hostNetwork; spec.containers[0]: ports\n" in out
+        assert items(capsys, "-f", path)[0]["notJudged"] == ["spec.hostNetwork", "spec.containers[0].ports"]
+
+    def test_table_and_csv_say_so(self, capsys, file):
+        path = file("bare.yaml", self.POD)
+        assert "allowed; 2 fields not judged" in admit(capsys, "-f", path, "-o", "table")[1]
+        (row,) = csv.DictReader(io.StringIO(admit(capsys, "-f", path, "-o", "csv")[1]))
+        assert row["not_judged"] == "spec.hostNetwork spec.containers[0].ports"
+
+    def test_a_pod_of_which_everything_is_judged_has_no_such_line(self, capsys, file):
+        path = file("bare.yaml", BARE)
+        assert "not judged" not in admit(capsys, "-f", path)[1]
+        assert items(capsys, "-f", path)[0]["notJudged"] == []
+
+    def test_the_pod_security_level_of_the_namespace_is_named(self, capsys, file):
+        namespace = (
+            "apiVersion: v1\nkind: Namespace\n"
+            "metadata: {name: shop, labels: {pod-security.kubernetes.io/enforce: restricted}}\n"
+        )
+        assert items(capsys, "-f", file("all.yaml", namespace, BARE))[0]["notJudged"] == ["PodSecurity restricted"]
+
+    def test_a_pod_that_cannot_be_read_has_the_list_too(self, capsys, file):
+        (item,) = items(capsys, "-f", file("bare.yaml", self.POD + "  restartPolicy: 5\n"))
+        assert (item["refusal"]["code"], item["notJudged"]) == (400, ["spec.hostNetwork", "spec.containers[0].ports"])
+
+
+def test_a_constraint_that_place_refuses_is_refused_by_admit_with_the_same_words(capsys, file):
+    """One implementation."""
+    spread = "  topologySpreadConstraints: [{maxSkew: 0, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}]\n"
+    path = file("bare.yaml", BARE + spread)
+    (item,) = items(capsys, "-f", path)
+    (field,) = item["refusal"]["fields"]
+    assert (field["path"], field["message"]) == (
+        "spec.topologySpreadConstraints[0].maxSkew",
+        "Invalid value: 0: must be greater than zero",
+    )
+    main(["place", "-f", str(path), "--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi,pods=9"])
+    assert f"{field['path']}: {field['message']}" in capsys.readouterr().err
+
+
 # ---- outputs -----------------------------------------------------------------------------------------------------
 
 

@@ -6,13 +6,13 @@ from admission.pods import container, resources
 from eviction.nodes import MI, pod, pod_of, using, volume
 from podqos.eviction.signals import INODES, PIDS, DiskUse
 from podqos.eviction.usage import request_of, usage_of
-from podqos.model.pod import EmptyDir, VolumeSource
+from podqos.model.pod import EmptyDir, Present
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY
 from podqos.model.stats import PodStats
 
-PRESENT = VolumeSource()
+PRESENT = Present()
 POD = pod(
     "web",
     volumes=(

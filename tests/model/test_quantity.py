@@ -76,6 +76,24 @@ def test_what_kubernetes_does_not_parse_is_refused(text):
         Quantity.parse(text)
 
 
+@pytest.mark.parametrize("text", ["Ei", "+Ei", "-Pi", "Pi", ".Ei", "e-10", "+e-12", ".e-9n"])
+def test_a_suffix_without_digits_is_no_quantity_where_upstream_leaves_its_fast_path(text):
+    """``Ti`` still is one, and means zero."""
+    with pytest.raises(InvalidQuantity):
+        Quantity.parse(text)
+
+
+@pytest.mark.parametrize("text", ["Ti", "+Ki", "m", "e3", "e-9", "0Ei", "-00Pi", "0e-10", ".0Ei"])
+def test_a_text_with_a_zero_or_a_small_suffix_is_zero(text):
+    assert Quantity.parse(text) == ZERO
+
+
+@pytest.mark.parametrize("text", ["+1", "007", "1.", "1E3", "+100m"])
+def test_an_odd_spelling_is_kept_as_it_is(text):
+    """So it is stored, and so it is printed."""
+    assert str(Quantity.parse(text)) == text
+
+
 @pytest.mark.parametrize("text", ["1e999999999", "1e-999999999", "9" * 10_000])
 def test_numbers_made_to_exhaust_memory_are_refused(text):
     with pytest.raises(InvalidQuantity):

@@ -18,6 +18,11 @@ from podqos.placement.constraints import validate_constraints
 
 TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
 NEAR = "spec.affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+SPELLING = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
 SPREAD = "spec.topologySpreadConstraints[0]"
 
 
@@ -82,7 +87,14 @@ def fields(key: str, operator: str, *values: str) -> NodeSelectorTerm:
                 f'{TERMS}[0].matchFields[0].key: Invalid value: "metadata.uid": not a valid field selector key',
             ],
         ),
-        (near(term("web", "")), [f"{NEAR}.topologyKey: Required value: can not be empty"]),
+        (
+            near(term("web", "")),
+            [
+                f"{NEAR}.topologyKey: Required value: can not be empty",
+                f'{NEAR}.topologyKey: Invalid value: "": name part must be non-empty',
+                f'{NEAR}.topologyKey: Invalid value: "": name part {SPELLING}',
+            ],
+        ),
         (
             near(PodAffinityTerm("zone", match_label_keys=("a",))),
             [f"{NEAR}.matchLabelKeys: Forbidden: must not be specified when labelSelector is not set"],
@@ -144,7 +156,7 @@ def test_spread_constraints_that_make_no_sense_are_told(constraint, errors):
 
 def test_the_same_key_and_action_twice_is_an_error():
     (error,) = validate_constraints(pod("p", topology_spread_constraints=(spread(1), spread(2))))
-    assert error.path == "spec.topologySpreadConstraints[1].{topologyKey, whenUnsatisfiable}"
+    assert error.path == "spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}"
 
 
 def test_a_pod_without_constraints_has_no_errors():

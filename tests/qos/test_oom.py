@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, QOSClass
 from podqos.model.profile import LATEST, profile_for
@@ -18,7 +19,7 @@ GI = 2**30
 
 
 def burstable(*memory: str, sidecar: str | None = None) -> Pod:
-    def asking(amount: str, restart_policy: str = "") -> Container:
+    def asking(amount: str, restart_policy: str | None = None) -> Container:
         requests = {"memory": Quantity.parse(amount)}
         return Container(f"c-{amount}", resources=ResourceRequirements(requests), restart_policy=restart_policy)
 
@@ -84,10 +85,35 @@ def test_node_components_are_fixed():
     }
 
 
-@given(pods(pod_level=False), st.integers(2**20, 2**45))
+@given(pods(), st.integers(1, 2**45))
 def test_burstable_lies_strictly_between_guaranteed_and_best_effort(pod, node_bytes):
+    """Whatever the pod asks for as a whole, and however small the node is."""
     for score in oom_scores(pod, QOSClass.BURSTABLE, node_bytes):
         assert 3 <= score.value <= 999
+
+
+def of_a_pod(requests: dict[str, str], *memory: str) -> Pod:
+    pod = burstable(*memory)
+    own = ResourceRequirements({name: Quantity.parse(amount) for name, amount in requests.items()})
+    return Pod(spec=replace(pod.spec, resources=own))
+
+
+def test_a_pod_level_request_of_zero_leaves_the_containers_their_own():
+    """Nothing is there to share out."""
+    assert values(of_a_pod({"cpu": "1", "memory": "0"}, "4Gi", "8Gi")) == values(burstable("4Gi", "8Gi"))
+    assert values(of_a_pod({"cpu": "1"}, "4Gi", "8Gi")) == values(burstable("4Gi", "8Gi"))
+
+
+def test_a_pod_that_asks_for_less_than_its_containers_stays_within_bounds():
+    """No API server accepts it. Upstream would ask the kernel for more than it takes."""
+    pod = of_a_pod({"memory": "1Gi"}, "63Gi", "1Mi")
+    scores = oom_scores(pod, QOSClass.BURSTABLE, 64 * GI)
+    assert [(score.value, score.rule) for score in scores] == [(501, OOMRule.BURSTABLE), (999, OOMRule.CEILING)]
+    assert [score.value for score in oom_scores(pod, QOSClass.BURSTABLE, 64 * GI, bounded=False)] == [501, 1484]
+
+
+def test_on_a_node_smaller_than_a_request_the_floor_holds():
+    assert values(of_a_pod({"memory": "3Gi"}, "2Gi", "1Gi"), node_bytes=GI) == [3, 3]
 
 
 @given(st.integers(0, 2**20), st.integers(0, 2**20))

@@ -95,7 +95,7 @@ def _spec_shown(spec: dict) -> dict:
         "containers": {c["name"]: requirements(c.get("resources")) for c in spec["containers"]},
         "initContainers": {c["name"]: requirements(c.get("resources")) for c in spec.get("initContainers", ())},
         "resources": requirements(spec["resources"]) if spec.get("resources") is not None else None,
-        "overhead": spec.get("overhead", {}),
+        "overhead": spec.get("overhead") or {},
         "priority": (spec["priority"], spec["priorityClassName"], spec["preemptionPolicy"]),
         "tolerations": [{k: v for k, v in t.items() if v not in ("", None)} for t in spec["tolerations"]],
     }

@@ -48,7 +48,13 @@ def test_every_rule_behind_a_change_has_words():
 
 
 def test_every_status_has_a_name():
-    assert [words.status(code) for code in Code] == ["400 Bad Request", "403 Forbidden", "404 Not Found", "422 Invalid"]
+    assert [words.status(code) for code in Code] == [
+        "400 Bad Request",
+        "403 Forbidden",
+        "404 Not Found",
+        "422 Invalid",
+        "500 Internal Server Error",
+    ]
 
 
 def test_a_reason_names_the_policy_behind_it():

@@ -6,11 +6,11 @@ import pytest
 from msgspec.structs import replace
 
 from admission.pods import container, pod, resources
-from podqos.model.pod import ContainerResizePolicy, Pod
+from podqos.model.pod import Pod, ResizePolicy
 from podqos.model.profile import LATEST, parse_version
 from podqos.survival.resizing import Resizing, resizing
 
-RESTARTS = (ContainerResizePolicy("memory", "RestartContainer"),)
+RESTARTS = (ResizePolicy("memory", "RestartContainer"),)
 
 
 def one(requests: str, limits: str = "", *, restarts: bool = False) -> Pod:

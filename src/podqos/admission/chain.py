@@ -2,8 +2,9 @@
 
 Order: defaulting → mutating admission (LimitRange defaults, Priority, default tolerations, RuntimeClass overhead, the
 override with LimitRange run again) → validation (422) → validating admission (LimitRange bounds, RuntimeClass, quota:
-403). Reading the object (400) comes before and is in ``decoding``. Each step records what it changed and the class
-before and after; nothing else is decided here.
+403). Reading the object (400) comes before and is in ``decoding``. What is stored is defaulted once more whenever it is
+read, which fills in pod-level amounts from what admission gave the containers; the class is settled by then. Each step
+records what it changed and the class before and after; nothing else is decided here.
 
 Source: Kubernetes v1.36 pkg/kubeapiserver/options/plugins.go (order of the plug-ins; those enabled by default that
 touch resources, priority or tolerations), staging/src/k8s.io/apiserver/pkg/endpoints/handlers/create.go.
@@ -25,7 +26,7 @@ from podqos.admission.pod_validation import validate_new_pod
 from podqos.admission.policies import Policies
 from podqos.admission.priority import apply_priority
 from podqos.admission.quota import check_quotas
-from podqos.admission.refusal import Code, Denied, Refusal, forbidden_pod, invalid_pod
+from podqos.admission.refusal import Code, Denied, Failed, Refusal, forbidden_pod, invalid_pod
 from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.admission.tolerations import with_default_tolerations
@@ -53,6 +54,7 @@ class Step(StrEnum):
     LIMIT_RANGE_BOUNDS = "LimitRanger (validating)"
     RUNTIME_CLASS_OVERHEAD = "RuntimeClass (validating)"
     RESOURCE_QUOTA = "ResourceQuota"
+    DEFAULTING_ON_READ = "Defaulting (on read)"
 
 
 class StepResult(Struct, frozen=True, gc=False):
@@ -129,6 +131,10 @@ def run_steps(
         refusal = forbidden_pod(pod, decision.denied)
         return Admission(pod, tuple(results), Step.RESOURCE_QUOTA, refusal, conflicts=conflicts)
     results.append(StepResult(Step.RESOURCE_QUOTA, (), class_before, class_before))
+    record = []
+    pod = defaulted(pod, record)
+    if record:
+        results.append(StepResult(Step.DEFAULTING_ON_READ, tuple(record), class_before, class_before))
     return Admission(pod, tuple(results), quotas=decision.quotas, conflicts=conflicts)
 
 
@@ -189,6 +195,8 @@ def _overridden(pod: Pod, policies: Policies, limit_ranges: tuple[LimitRange, ..
 
 
 def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
+    if isinstance(outcome, Failed):
+        return Refusal(Code.INTERNAL_ERROR, outcome.message, denied=outcome)
     return forbidden_pod(pod, outcome) if isinstance(outcome, Denied) else outcome
 
 

@@ -24,6 +24,7 @@ class ErrorType(StrEnum):
     NOT_FOUND = "FieldValueNotFound"
     NOT_SUPPORTED = "FieldValueNotSupported"
     TOO_LONG = "FieldValueTooLong"
+    TOO_MANY = "FieldValueTooMany"
 
 
 _WORDS = {
@@ -34,6 +35,7 @@ _WORDS = {
     ErrorType.NOT_FOUND: "Not found",
     ErrorType.NOT_SUPPORTED: "Unsupported value",
     ErrorType.TOO_LONG: "Too long",
+    ErrorType.TOO_MANY: "Too many",
 }
 
 
@@ -76,6 +78,16 @@ def forbidden(path: str, detail: str) -> FieldError:
 def duplicate(path: str, value: str) -> FieldError:
     """Return an error about a value that is there twice."""
     return FieldError(path, ErrorType.DUPLICATE, value)
+
+
+def not_found(path: str, value: str) -> FieldError:
+    """Return an error about a name that nothing has."""
+    return FieldError(path, ErrorType.NOT_FOUND, value)
+
+
+def too_many(path: str, count: int, most: int) -> FieldError:
+    """Return an error about a list that is too long."""
+    return FieldError(path, ErrorType.TOO_MANY, count, f"must have at most {most} items")
 
 
 def not_supported(path: str, value: str, supported: Iterable[str]) -> FieldError:

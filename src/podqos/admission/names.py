@@ -1,6 +1,6 @@
-"""How names must be spelled: labels, subdomains, qualified names. Each check returns the API server's complaints.
+"""How names must be spelled: DNS labels, subdomains, keys and values of labels. Each check returns the complaints.
 
-Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go.
+Source: Kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go and pkg/api/validate/content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ _QUALIFIED = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 
 _IS_LABEL = re.compile(_LABEL)
 _IS_SUBDOMAIN = re.compile(_SUBDOMAIN)
+_LABEL_VALUE = f"({_QUALIFIED})?"
 _IS_QUALIFIED = re.compile(_QUALIFIED)
+_IS_LABEL_VALUE = re.compile(_LABEL_VALUE)
 
 _ENDS = "and must start and end with an alphanumeric character"
 _WRONG_LABEL = (
@@ -29,28 +31,40 @@ _WRONG_QUALIFIED = (
     f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
 )
 
+_WRONG_LABEL_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    f"{_ENDS} (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_LABEL_VALUE}')"
+)
+
 
 def label_complaints(name: str) -> list[str]:
     """Check the name of a container: an RFC 1123 label."""
-    return _too_long(name, 63) + ([] if _IS_LABEL.fullmatch(name) else [_WRONG_LABEL])
+    complaints = _too_long(name, 63, "characters")
+    if not _IS_LABEL.fullmatch(name):
+        complaints.append("must not contain dots" if _IS_SUBDOMAIN.fullmatch(name) else _WRONG_LABEL)
+    return complaints
 
 
 def subdomain_complaints(name: str) -> list[str]:
     """Check the name of most objects: an RFC 1123 subdomain."""
-    return _too_long(name, 253) + ([] if _IS_SUBDOMAIN.fullmatch(name) else [_WRONG_SUBDOMAIN])
+    return _subdomain_complaints(name, "characters")
+
+
+def _subdomain_complaints(name: str, unit: str) -> list[str]:
+    return _too_long(name, 253, unit) + ([] if _IS_SUBDOMAIN.fullmatch(name) else [_WRONG_SUBDOMAIN])
 
 
 def qualified_name_complaints(name: str) -> list[str]:
-    """Check the name of a resource: ``name`` or ``sub.domain/name``."""
+    """Check the key of a label, or the name of a resource: ``name`` or ``sub.domain/name``."""
     parts = name.split("/")
     if len(parts) > 2:
         optional_prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        return [f"a qualified name {_WRONG_QUALIFIED} {optional_prefix}"]
+        return [f"a valid label key {_WRONG_QUALIFIED} {optional_prefix}"]
     complaints = []
     if len(parts) == 2:
         prefix = parts[0]
         if prefix:
-            complaints += [f"prefix part {complaint}" for complaint in subdomain_complaints(prefix)]
+            complaints += [f"prefix part {complaint}" for complaint in _subdomain_complaints(prefix, "bytes")]
         else:
             complaints.append("prefix part must be non-empty")
     last = parts[-1]
@@ -62,5 +76,11 @@ def qualified_name_complaints(name: str) -> list[str]:
     return complaints
 
 
-def _too_long(name: str, longest: int) -> list[str]:
-    return [f"must be no more than {longest} characters"] if len(name.encode()) > longest else []
+def label_value_complaints(value: str) -> list[str]:
+    """Check the value of a label: empty, or spelled like the name of one."""
+    return _too_long(value, 63) + ([] if _IS_LABEL_VALUE.fullmatch(value) else [_WRONG_LABEL_VALUE])
+
+
+def _too_long(name: str, longest: int, unit: str = "bytes") -> list[str]:
+    """Complain about a name with too many bytes; some of upstream's messages call them characters."""
+    return [f"must be no more than {longest} {unit}"] if len(name.encode()) > longest else []

@@ -1,8 +1,10 @@
-"""What the API server checks about a new pod besides its resources: its name, its tolerations, its containers.
+"""What the API server refuses about a pod, field by field: its name and labels, its containers, where it wants to run.
 
-Volumes, probes, ports, security contexts and affinity are not checked here: they decide nothing that podqos models.
+The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. What is not checked
+(volumes, probes, ports, security contexts and the like) is listed by ``coverage``.
 
-Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidateTolerations) and
+Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodSpec, validateContainers,
+validateInitContainers, validateEphemeralContainers, ValidateTolerations) and
 staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
 """
 
@@ -11,27 +13,77 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from podqos.admission.field_errors import FieldError, forbidden, invalid, not_supported, required
-from podqos.admission.names import qualified_name_complaints, subdomain_complaints
-from podqos.admission.validation import validate_pod
-from podqos.model.pod import ObjectMeta, Pod, Toleration
+from podqos.admission.constraints import affinity_errors, gate_errors, key_errors, label_errors, spread_errors
+from podqos.admission.field_errors import (
+    ErrorType,
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_many,
+)
+from podqos.admission.names import (
+    label_complaints,
+    label_value_complaints,
+    qualified_name_complaints,
+    subdomain_complaints,
+)
+from podqos.admission.validation import (
+    claim_names,
+    container_resource_errors,
+    overhead_errors,
+    pod_level_errors,
+)
+from podqos.model.pod import (
+    MIRROR_ANNOTATION,
+    Container,
+    ExitCodes,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    ResizePolicy,
+    RestartRule,
+    Toleration,
+    Volume,
+)
+from podqos.model.resources import CPU, MEMORY, ResourceRequirements
+
+Errors = Iterator[FieldError]
 
 _OPERATORS = ("Equal", "Exists")
+_COMPARISONS = ("Lt", "Gt")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_LABEL_VALUE = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
-_WRONG_LABEL_VALUE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character "
-    f"(e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{_LABEL_VALUE}')"
-)
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
+_CONTAINER_RESTART_POLICIES = ("Always", "Never", "OnFailure")
+_RESTART_ACTIONS = ("Restart", "RestartAllContainers")
+_PREEMPTION_POLICIES = ("PreemptLowerPriority", "Never")
+_RESIZE_RESOURCES = (CPU, MEMORY)
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+_SYSTEMS = ("linux", "windows")
+
+_MOST_RULES = 20
+_MOST_EXIT_CODES = 255
+_LARGEST_INT32 = 2**31 - 1
+_LARGEST_ANNOTATIONS = 256 * 1024
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+# What Go's strings.TrimSpace takes off.
+_SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def validate_new_pod(pod: Pod) -> tuple[FieldError, ...]:
     """Return every error about a pod that is being created."""
-    return (*_name_errors(pod.metadata), *validate_pod(pod), *_toleration_errors(pod), *_creation_errors(pod))
+    return (*_metadata_errors(pod.metadata), *validate_pod(pod), *_creation_errors(pod))
 
 
-def _name_errors(metadata: ObjectMeta) -> Iterator[FieldError]:
+def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
+    """Return every error about what a pod is made of."""
+    return (*_annotation_errors(pod), *_spec_errors(pod), *_image_errors(pod.spec))
+
+
+def _metadata_errors(metadata: ObjectMeta) -> Errors:
     if metadata.generate_name:
         # What follows the dash is still to come.
         prefix = re.sub("-$", "a", metadata.generate_name)
@@ -42,21 +94,257 @@ def _name_errors(metadata: ObjectMeta) -> Iterator[FieldError]:
             yield invalid("metadata.name", metadata.name, complaint)
     elif not metadata.generate_name:
         yield required("metadata.name", "name or generateName is required")
+    yield from label_errors(metadata.labels, "metadata.labels")
+    for key in metadata.annotations:
+        # Upper case is allowed here, and nowhere else.
+        for complaint in qualified_name_complaints(key.lower()):
+            yield invalid("metadata.annotations", key, complaint)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
+    if size > _LARGEST_ANNOTATIONS:
+        words = f"may not be more than {_LARGEST_ANNOTATIONS} bytes"
+        yield FieldError("metadata.annotations", ErrorType.TOO_LONG, None, words)
 
 
-def _creation_errors(pod: Pod) -> Iterator[FieldError]:
+def _annotation_errors(pod: Pod) -> Errors:
+    annotations = pod.metadata.annotations
+    mirror = annotations.get(MIRROR_ANNOTATION)
+    if mirror is not None and not pod.spec.node_name:
+        path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
+        yield invalid(path, mirror, "must set spec.nodeName if mirror pod annotation is set")
+    cost = annotations.get(_DELETION_COST)
+    if cost is not None and not _is_int32(cost):
+        yield invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
+
+
+def _is_int32(text: str) -> bool:
+    """Whether a text is a number as upstream reads the cost of deletion: no sign but minus, no leading zeros."""
+    if not re.fullmatch("0|[1-9][0-9]*|-[0-9]+", text, re.ASCII):
+        return False
+    digits = text.removeprefix("-").lstrip("0") or "0"
+    return len(digits) <= 10 and int(digits) <= _LARGEST_INT32 + text.startswith("-")
+
+
+def _creation_errors(pod: Pod) -> Errors:
     if pod.spec.ephemeral_containers:
         yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if pod.spec.node_name and pod.spec.scheduling_gates:
+        yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def _toleration_errors(pod: Pod) -> Iterator[FieldError]:
-    for index, toleration in enumerate(pod.spec.tolerations):
-        yield from _one_toleration(toleration, f"spec.tolerations[{index}]")
+def _spec_errors(pod: Pod) -> Errors:
+    """Check the specification, in upstream's order."""
+    spec = pod.spec
+    claims = claim_names(pod)
+    yield from _volume_errors(spec.volumes)
+    yield from _regular_container_errors(spec, claims)
+    yield from _init_container_errors(spec, claims)
+    yield from _ephemeral_container_errors(spec, claims)
+    yield from pod_level_errors(pod)
+    if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
+        yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
+    yield from label_errors(spec.node_selector, "spec.nodeSelector")
+    yield from affinity_errors(pod)
+    yield from gate_errors(spec.scheduling_gates)
+    yield from spread_errors(pod)
+    yield from _subdomain_errors(spec.node_name, "spec.nodeName")
+    deadline = spec.active_deadline_seconds
+    if deadline is not None and not 1 <= deadline <= _LARGEST_INT32:
+        words = f"must be between 1 and {_LARGEST_INT32}, inclusive"
+        yield invalid("spec.activeDeadlineSeconds", deadline, words)
+    for index, toleration in enumerate(spec.tolerations):
+        yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
+    yield from _subdomain_errors(spec.priority_class_name, "spec.priorityClassName")
+    if spec.runtime_class_name is not None:
+        for complaint in subdomain_complaints(spec.runtime_class_name):
+            yield invalid("spec.runtimeClassName", spec.runtime_class_name, complaint)
+    yield from _choice_errors(spec.preemption_policy, _PREEMPTION_POLICIES, "spec.preemptionPolicy")
+    yield from overhead_errors(pod)
+    if spec.os is not None and not spec.os.name:
+        yield required("spec.os.name")
+    elif spec.os is not None and spec.os.name not in _SYSTEMS:
+        yield not_supported("spec.os", spec.os.name, _SYSTEMS)
 
 
-def _one_toleration(toleration: Toleration, path: str) -> Iterator[FieldError]:
-    for complaint in qualified_name_complaints(toleration.key) if toleration.key else ():
-        yield invalid(f"{path}.key", toleration.key, complaint)
+def _subdomain_errors(name: str, path: str) -> Errors:
+    for complaint in subdomain_complaints(name) if name else ():
+        yield invalid(path, name, complaint)
+
+
+def _choice_errors(value: str | None, choices: tuple[str, ...], path: str) -> Errors:
+    if value == "":
+        yield required(path)
+    elif value is not None and value not in choices:
+        yield not_supported(path, value, choices)
+
+
+# ---- volumes -------------------------------------------------------------------------------------------------------
+
+
+def _volume_errors(volumes: tuple[Volume, ...]) -> Errors:
+    """Check names and the size of empty directories; other sources are not judged."""
+    names: set[str] = set()
+    for index, volume in enumerate(volumes):
+        errors = tuple(_one_volume_errors(volume, names, f"spec.volumes[{index}]"))
+        yield from errors
+        if not errors:
+            names.add(volume.name)
+
+
+def _one_volume_errors(volume: Volume, names: set[str], path: str) -> Errors:
+    directory = volume.empty_dir
+    if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
+        yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
+    if not volume.name:
+        yield required(f"{path}.name")
+    for complaint in label_complaints(volume.name) if volume.name else ():
+        yield invalid(f"{path}.name", volume.name, complaint)
+    if volume.name in names:
+        yield duplicate(f"{path}.name", volume.name)
+
+
+# ---- containers ----------------------------------------------------------------------------------------------------
+
+
+def _regular_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+    if not spec.containers:
+        yield required("spec.containers")
+    names: set[str] = set()
+    for index, container in enumerate(spec.containers):
+        path = f"spec.containers[{index}]"
+        yield from _common_errors(container, spec, path, claims)
+        if container.name in names:
+            yield duplicate(f"{path}.name", container.name)
+        names.add(container.name)
+        yield from _restart_errors(container, path)
+
+
+def _init_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+    names = {container.name for container in spec.containers}
+    for index, container in enumerate(spec.init_containers):
+        path = f"spec.initContainers[{index}]"
+        yield from _common_errors(container, spec, path, claims)
+        yield from _restart_errors(container, path)
+        if container.name in names:
+            yield duplicate(f"{path}.name", container.name)
+        elif container.name:
+            names.add(container.name)
+        if container.is_sidecar:
+            continue
+        for name, value in _of_running_containers(container):
+            if value is not None:
+                yield forbidden(f"{path}.{name}", "may not be set for init containers without restartPolicy=Always")
+        for number, policy in enumerate(container.resize_policy):
+            if policy.restart_policy == "RestartContainer":
+                words = "must not be set to 'RestartContainer' for non-sidecar initContainers"
+                yield invalid(f"{path}.resizePolicy[{number}].restartPolicy", policy.restart_policy, words)
+
+
+def _of_running_containers(container: Container) -> tuple[tuple[str, object], ...]:
+    """Return what only containers that keep running may have."""
+    lifecycle = container.lifecycle
+    return (
+        ("lifecycle", None if lifecycle is None or lifecycle.is_dropped else lifecycle),
+        ("livenessProbe", container.liveness_probe),
+        ("readinessProbe", container.readiness_probe),
+        ("startupProbe", container.startup_probe),
+    )
+
+
+def _ephemeral_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+    others = {container.name for container in (*spec.containers, *spec.init_containers)}
+    names = set(others)
+    for index, container in enumerate(spec.ephemeral_containers):
+        path = f"spec.ephemeralContainers[{index}]"
+        yield from _common_errors(container, spec, path, claims)
+        yield from _blank_errors(container, path)
+        if container.name in names:
+            yield duplicate(f"{path}.name", container.name)
+        names.add(container.name)
+        if container.target_container_name and container.target_container_name not in others:
+            yield not_found(f"{path}.targetContainerName", container.target_container_name)
+        for name, value in (
+            ("ports", container.ports or None),
+            ("resources", container.resources if container.resources != ResourceRequirements() else None),
+            ("resizePolicy", container.resize_policy or None),
+            ("restartPolicy", container.restart_policy),
+            ("restartPolicyRules", container.restart_policy_rules or None),
+            *_of_running_containers(container)[1:],
+            _of_running_containers(container)[0],
+        ):
+            if value is not None:
+                yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
+
+
+def _common_errors(container: Container, spec: PodSpec, path: str, claims: frozenset[str]) -> Errors:
+    """Check what holds for containers of any kind."""
+    if not container.name:
+        yield required(f"{path}.name")
+    for complaint in label_complaints(container.name) if container.name else ():
+        yield invalid(f"{path}.name", container.name, complaint)
+    if not container.image:
+        yield required(f"{path}.image")
+    yield from container_resource_errors(container.resources, f"{path}.resources", claims)
+    yield from _resize_policy_errors(container.resize_policy, spec.restart_policy, f"{path}.resizePolicy")
+
+
+def _resize_policy_errors(policies: tuple[ResizePolicy, ...], restart_policy: str, path: str) -> Errors:
+    resources: set[str] = set()
+    for index, policy in enumerate(policies):
+        if policy.resource_name in resources:
+            yield duplicate(f"{path}[{index}]", policy.resource_name)
+        resources.add(policy.resource_name)
+        yield from _choice_errors(policy.resource_name, _RESIZE_RESOURCES, path)
+        yield from _choice_errors(policy.restart_policy, _RESIZE_POLICIES, path)
+        if restart_policy == "Never" and policy.restart_policy != "NotRequired":
+            words = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
+            yield invalid(path, policy.restart_policy, words)
+
+
+def _restart_errors(container: Container, path: str) -> Errors:
+    policy, rules = container.restart_policy, container.restart_policy_rules
+    if policy is None and rules:
+        yield required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")
+    elif policy is not None and policy not in _CONTAINER_RESTART_POLICIES:
+        yield not_supported(f"{path}.restartPolicy", policy, _CONTAINER_RESTART_POLICIES)
+    if policy is None and path.startswith("spec.initContainers"):
+        return
+    if len(rules) > _MOST_RULES:
+        yield too_many(f"{path}.restartPolicyRules", len(rules), _MOST_RULES)
+    for index, rule in enumerate(rules):
+        yield from _rule_errors(rule, f"{path}.restartPolicyRules[{index}]")
+
+
+def _rule_errors(rule: RestartRule, path: str) -> Errors:
+    if rule.action not in _RESTART_ACTIONS:
+        yield not_supported(f"{path}.action", rule.action, _RESTART_ACTIONS)
+    codes: ExitCodes | None = rule.exit_codes
+    if codes is None:
+        yield required(f"{path}.exitCodes", "must be specified")
+        return
+    if codes.operator not in {"In", "NotIn"}:
+        yield not_supported(f"{path}.exitCodes.operator", codes.operator, ("In", "NotIn"))
+    if len(codes.values) > _MOST_EXIT_CODES:
+        yield too_many(f"{path}.exitCodes.values", len(codes.values), _MOST_EXIT_CODES)
+
+
+def _image_errors(spec: PodSpec) -> Errors:
+    for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            yield from _blank_errors(container, f"spec.{field}[{index}]")
+
+
+def _blank_errors(container: Container, path: str) -> Errors:
+    if container.image != container.image.strip(_SPACES):
+        yield invalid(f"{path}.image", container.image, "must not have leading or trailing whitespace")
+
+
+# ---- tolerations ---------------------------------------------------------------------------------------------------
+
+
+def toleration_errors(toleration: Toleration, path: str) -> Errors:
+    """Check one toleration."""
+    if toleration.key:
+        yield from key_errors(toleration.key, f"{path}.key")
     operator, value = toleration.operator, toleration.value
     if not toleration.key and operator != "Exists":
         words = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
@@ -64,14 +352,15 @@ def _one_toleration(toleration: Toleration, path: str) -> Iterator[FieldError]:
     if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
         yield invalid(f"{path}.effect", toleration.effect, "effect must be 'NoExecute' when `tolerationSeconds` is set")
     if operator in {"", "Equal"}:
-        if len(value) > 63:
-            yield invalid(f"{path}.operator", value, "must be no more than 63 characters")
-        elif not re.fullmatch(_LABEL_VALUE, value):
-            yield invalid(f"{path}.operator", value, _WRONG_LABEL_VALUE)
+        complaints = label_value_complaints(value)
+        if complaints:
+            yield invalid(f"{path}.operator", value, ";".join(complaints))
     elif operator == "Exists":
         if value:
             yield invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     else:
-        yield not_supported(f"{path}.operator", operator, _OPERATORS)
+        # Comparisons exist but are off, and named all the same.
+        supported = _OPERATORS + _COMPARISONS if operator in _COMPARISONS else _OPERATORS
+        yield not_supported(f"{path}.operator", operator, supported)
     if toleration.effect and toleration.effect not in _EFFECTS:
         yield not_supported(f"{path}.effect", toleration.effect, _EFFECTS)

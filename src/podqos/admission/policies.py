@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from podqos.admission.field_errors import FieldError
 from podqos.admission.limit_range import ConflictingDefaults, conflicting_defaults, defaulted_limit_range
-from podqos.admission.policy_validation import validate_limit_range, validate_quota
+from podqos.admission.policy_validation import validate_limit_range, validate_quota, validate_runtime_class
 from podqos.admission.priority import admit_priority_class, validate_priority_class
 from podqos.admission.resource_override import CURRENT, OverrideProfile, validate_override
 from podqos.model.pod import ObjectMeta
@@ -132,6 +132,9 @@ def _errors(policies: Policies) -> Iterator[PolicyError]:
         denied = admit_priority_class(priority_class, policies.priority_classes[:index])
         if denied is not None:
             yield PolicyError("PriorityClass", metadata, denied.message)
+    for runtime_class in policies.runtime_classes:
+        for error in validate_runtime_class(runtime_class):
+            yield PolicyError("RuntimeClass", runtime_class.metadata, error)
     if policies.override is not None:
         for error in validate_override(policies.override):
             yield PolicyError("ClusterResourceOverride", ObjectMeta(OVERRIDE_NAME), error)

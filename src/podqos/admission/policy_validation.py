@@ -3,7 +3,8 @@
 A policy that could never have been stored explains nothing about a cluster, so it is refused here as it is there.
 Priority classes are checked in ``priority``, the override in ``resource_override``.
 
-Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateLimitRange, ValidateResourceQuotaSpec).
+Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidateLimitRange, ValidateResourceQuotaSpec),
+pkg/apis/node/validation/validation.go (ValidateRuntimeClass).
 """
 
 from __future__ import annotations
@@ -11,20 +12,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from podqos.admission.constraints import label_errors
 from podqos.admission.field_errors import FieldError, duplicate, forbidden, invalid, required
 from podqos.admission.limit_range import CLAIM, CONTAINER, POD
-from podqos.admission.names import qualified_name_complaints
+from podqos.admission.names import label_complaints, qualified_name_complaints, subdomain_complaints
+from podqos.admission.pod_validation import toleration_errors
 from podqos.admission.quota import PODS, REQUESTS_PREFIX
 from podqos.admission.validation import (
     CONTAINER_RESOURCES,
     OBJECT_COUNTS,
     amount_errors,
+    container_resource_errors,
     container_resource_name_errors,
     resource_name_errors,
 )
-from podqos.model.policy import LimitRange, LimitRangeItem, ResourceQuota, ResourceQuotaSpec, ScopeRequirement
+from podqos.model.policy import (
+    LimitRange,
+    LimitRangeItem,
+    ResourceQuota,
+    ResourceQuotaSpec,
+    RuntimeClass,
+    RuntimeScheduling,
+    ScopeRequirement,
+)
 from podqos.model.quantity import Quantity
-from podqos.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, is_overcommit_allowed
+from podqos.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, ResourceRequirements, is_overcommit_allowed
 
 Errors = Iterator[FieldError]
 
@@ -144,6 +156,39 @@ def _ratio_errors(item: LimitRangeItem, name: str, path: str) -> Errors:
         yield invalid(
             place, str(ratio), f"ratio {ratio} is greater than max/min = {Decimal(most.nanos) / least.nanos:.6f}"
         )
+
+
+def validate_runtime_class(runtime_class: RuntimeClass) -> tuple[FieldError, ...]:
+    """Return what is wrong with a RuntimeClass."""
+    return tuple(_runtime_class_errors(runtime_class))
+
+
+def _runtime_class_errors(runtime_class: RuntimeClass) -> Errors:
+    name, handler = runtime_class.metadata.name, runtime_class.handler
+    for complaint in subdomain_complaints(name) if name else ():
+        yield invalid("metadata.name", name, complaint)
+    if not handler:
+        yield required("handler")
+    for complaint in label_complaints(handler) if handler else ():
+        yield invalid("handler", handler, complaint)
+    if runtime_class.overhead is not None:
+        # Upstream takes the amounts for limits, and says so in the path.
+        limits = ResourceRequirements(limits=runtime_class.overhead.pod_fixed)
+        yield from container_resource_errors(limits, "overhead", frozenset())
+    if runtime_class.scheduling is not None:
+        yield from _runtime_scheduling_errors(runtime_class.scheduling)
+
+
+def _runtime_scheduling_errors(scheduling: RuntimeScheduling) -> Errors:
+    yield from label_errors(scheduling.node_selector, "scheduling.nodeSelector")
+    seen: set[tuple[str, str, str, str]] = set()
+    for index, toleration in enumerate(scheduling.tolerations):
+        path = f"scheduling.tolerations[{index}]"
+        yield from toleration_errors(toleration, path)
+        key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
+        if key in seen:
+            yield duplicate(path, toleration.key)
+        seen.add(key)
 
 
 def validate_quota(quota: ResourceQuota) -> tuple[FieldError, ...]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.changes import FieldChange, Record, Why
-from podqos.admission.field_errors import FieldError, forbidden, invalid, not_supported
+from podqos.admission.field_errors import FieldError, forbidden, invalid, not_supported, required
 from podqos.admission.names import subdomain_complaints
 from podqos.admission.refusal import Denied, Missing
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, SYSTEM_NODE_CRITICAL, ObjectMeta, Pod
@@ -74,7 +74,7 @@ def apply_priority(pod: Pod, classes: Sequence[PriorityClass], record: Record = 
         return priority
     if spec.priority is not None and spec.priority != priority.value:
         return _contradicts(f"integer value of priority ({spec.priority})", priority.value)
-    if spec.preemption_policy and spec.preemption_policy != priority.preemption_policy:
+    if spec.preemption_policy is not None and spec.preemption_policy != priority.preemption_policy:
         return _contradicts(f"string value of PreemptionPolicy ({spec.preemption_policy})", priority.preemption_policy)
     after = replace(
         spec,
@@ -117,7 +117,9 @@ def _class_errors(priority_class: PriorityClass) -> Iterator[FieldError]:
     elif priority_class.value > HIGHEST_USER_PRIORITY:
         yield forbidden("value", f"maximum allowed value of a user defined priority is {HIGHEST_USER_PRIORITY}")
     policy = priority_class.preemption_policy
-    if policy and policy not in _PREEMPTION_POLICIES:
+    if policy == "":
+        yield required("preemptionPolicy")
+    elif policy is not None and policy not in _PREEMPTION_POLICIES:
         yield not_supported("preemptionPolicy", policy, _PREEMPTION_POLICIES)
 
 

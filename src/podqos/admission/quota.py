@@ -5,8 +5,7 @@ included. Whether a quota itself makes sense is in ``policy_validation``.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (CheckRequest),
 pkg/quota/v1/evaluator/core/pods.go. A quota without a status is taken as new and unused; upstream waits for its
-controller to fill the status in. The scope CrossNamespacePodAffinity and the API server's ``limitedResources`` are not
-modelled.
+controller to fill the status in. The API server's ``limitedResources`` are not modelled.
 """
 
 from __future__ import annotations
@@ -32,6 +31,7 @@ from podqos.model.resources import (
     is_native,
     sum_of,
 )
+from podqos.model.scheduling import PodAffinityTerm
 from podqos.qos.classes import classify
 
 REQUESTS_PREFIX = "requests."
@@ -158,7 +158,17 @@ def _in_scope(pod: Pod, scope: ScopeRequirement) -> bool:
             return not _is_best_effort(pod)
         case "PriorityClass":
             return _has_priority_class(pod.spec.priority_class_name, scope)
+        case "CrossNamespacePodAffinity":
+            return any(term.namespaces or term.namespace_selector is not None for term in _affinity_terms(pod))
     return False
+
+
+def _affinity_terms(pod: Pod) -> Iterator[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    for pods in () if affinity is None else (affinity.pod_affinity, affinity.pod_anti_affinity):
+        if pods is not None:
+            yield from pods.required
+            yield from (preferred.pod_affinity_term for preferred in pods.preferred)
 
 
 def _is_terminating(pod: Pod) -> bool:

@@ -26,6 +26,8 @@ class Code(IntEnum):
     """Its namespace does not exist."""
     INVALID = 422
     """Its fields make no sense."""
+    INTERNAL_ERROR = 500
+    """A plug-in fails."""
 
 
 class Denied(Struct, frozen=True, gc=False):
@@ -39,6 +41,10 @@ class Missing(Denied, frozen=True, gc=False):
 
     kind: str = ""
     name: str = ""
+
+
+class Failed(Denied, frozen=True, gc=False):
+    """A plug-in that fails instead of deciding."""
 
 
 class Refusal(Struct, frozen=True, gc=False):

@@ -1,7 +1,8 @@
 """In-place resize: the same checks for a pod that already runs, and what may change at all.
 
-Only cpu and memory of containers, sidecars and the pod itself may change; nothing stated may be taken away; the class
-must stay what it was. LimitRange defaults, bounds and quota apply as for a new pod (the quota to what is more).
+Only cpu and memory of containers, init containers (before 1.36 sidecars only) and the pod itself may change; nothing
+stated may be taken away; the class must stay what it was. LimitRange defaults, bounds and quota apply as for a new pod
+(the quota to what is more).
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodResize), pkg/registry/core/pod/strategy.go
 (dropNonResizeUpdates). Whether the node can do it is the kubelet's to say.
@@ -16,53 +17,64 @@ from msgspec.structs import replace
 from podqos.admission.chain import Admission, Step, StepFunction, run_steps, within_bounds
 from podqos.admission.changes import Change, Record, Why
 from podqos.admission.defaulting import defaulted
-from podqos.admission.field_errors import ErrorType, FieldError, forbidden
+from podqos.admission.field_errors import FieldError, forbidden, invalid
 from podqos.admission.limit_range import apply_limit_ranges
+from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal, invalid_pod
-from podqos.admission.validation import validate_pod
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import LATEST, Profile
-from podqos.model.resources import QOS_RESOURCES, ResourceList, ResourceRequirements
+from podqos.model.resources import MEMORY, QOS_RESOURCES, ResourceList, ResourceRequirements
 from podqos.qos.classes import classify
 
 Errors = Iterator[FieldError]
 
+_ONLY_CPU_AND_MEMORY = "only cpu and memory resources are mutable"
+
 
 def resize(old: Pod, new: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
     """Take a resize of ``old`` to the resources of ``new`` through every step until one refuses it."""
-    return run_steps(_with_resources_of(old, new), policies, _steps(old, policies), old=old, profile=profile)
+    steps = _steps(old, policies, profile)
+    return run_steps(_with_resources_of(old, new, profile), policies, steps, old=old, profile=profile)
 
 
-def _steps(old: Pod, policies: Policies) -> Iterator[tuple[Step, StepFunction]]:
+def _steps(old: Pod, policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
     yield Step.DEFAULTING, defaulted
     yield Step.LIMIT_RANGER, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
-    yield Step.RESIZE, lambda pod, record: _valid(old, pod, record)
+    yield Step.RESIZE, lambda pod, record: _valid(old, pod, profile, record)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
 
 
-def _with_resources_of(old: Pod, new: Pod) -> Pod:
-    """Return the old pod with the new resources: whatever else was changed is silently dropped."""
+def _with_resources_of(old: Pod, new: Pod, profile: Profile) -> Pod:
+    """Return the old pod with the new resources and resize policies: whatever else was changed is silently dropped.
+
+    With more or fewer containers the new pod is taken as it is, and refused.
+    """
+    if len(old.spec.containers) != len(new.spec.containers):
+        return new
+    if len(old.spec.init_containers) != len(new.spec.init_containers):
+        return new
     spec = replace(
         old.spec,
         containers=_merged(old.spec.containers, new.spec.containers),
         init_containers=_merged(old.spec.init_containers, new.spec.init_containers),
-        resources=new.spec.resources,
+        resources=new.spec.resources if profile.pod_level_resize else old.spec.resources,
     )
     return replace(old, spec=spec)
 
 
 def _merged(old: tuple[Container, ...], new: tuple[Container, ...]) -> tuple[Container, ...]:
-    known = {container.name: container for container in old}
+    if any(before.name != after.name for before, after in zip(old, new, strict=True)):
+        return new
     return tuple(
-        replace(known[container.name], resources=container.resources) if container.name in known else container
-        for container in new
+        replace(before, resources=after.resources, resize_policy=after.resize_policy)
+        for before, after in zip(old, new, strict=True)
     )
 
 
-def _valid(old: Pod, new: Pod, record: Record) -> Pod | Refusal:
-    errors = validate_resize(old, new)
+def _valid(old: Pod, new: Pod, profile: Profile, record: Record) -> Pod | Refusal:
+    errors = validate_resize(old, new, profile)
     if errors:
         return invalid_pod(new, errors)
     if record is not None:
@@ -89,27 +101,46 @@ def _amount_changes(old: ResourceRequirements, new: ResourceRequirements, path: 
                 yield Change(f"{path}.{side}", name, before.get(name), amount, Why.RESIZED)
 
 
-def validate_resize(old: Pod, new: Pod) -> tuple[FieldError, ...]:
+def validate_resize(old: Pod, new: Pod, profile: Profile = LATEST) -> tuple[FieldError, ...]:
     """Return what is wrong with changing the resources of ``old`` into those of ``new``."""
     if old.is_mirror:
         return (forbidden("", "static pods cannot be resized"),)
-    if old.spec.os.name == "windows":
+    if old.is_windows:
         return (forbidden("", "windows pods cannot be resized"),)
+    errors = (*validate_pod(new), *_class_errors(old, new, profile))
+    is_pod_level = _states_amounts(old.spec.resources) or _states_amounts(new.spec.resources)
+    if is_pod_level and not profile.pod_level_resize:
+        gate = "InPlacePodLevelResourcesVerticalScalingEnabled"
+        words = f"resize of pods with pod-level resources is forbidden when {gate} feature gate is disabled"
+        return (*errors, forbidden("", words))
+    if is_pod_level:
+        errors += tuple(_pod_level_errors(old, new))
     reordered = (
         *_order_errors(old.spec.containers, new.spec.containers, "containers"),
         *_order_errors(old.spec.init_containers, new.spec.init_containers, "initContainers"),
     )
-    errors = (*validate_pod(new), *_class_errors(old, new), *_pod_level_errors(old, new), *reordered)
     if reordered:
-        return errors
-    return (*errors, *_init_container_errors(old, new), *_container_errors(old, new))
+        return errors + reordered
+    errors += (
+        *_removed_errors(old, new, profile),
+        *(() if profile.memory_limit_decrease else _decrease_errors(old, new)),
+        *_container_errors(old, new),
+        *_init_container_errors(old, new, profile),
+    )
+    if not errors and not is_pod_level and (old.spec.resources is None) != (new.spec.resources is None):
+        # An empty ``resources`` is no amount that could be resized, and not nothing either.
+        return (forbidden("spec", _ONLY_CPU_AND_MEMORY),)
+    return errors
 
 
-def _class_errors(old: Pod, new: Pod) -> Errors:
-    before = old.status.qos_class or classify(old).qos_class
-    if before is not classify(new).qos_class:
-        words = "Pod QOS Class may not change as a result of resizing"
-        yield FieldError("spec", ErrorType.INVALID, new.status.qos_class or "", words)
+def _states_amounts(resources: ResourceRequirements | None) -> bool:
+    return resources is not None and bool(resources.requests or resources.limits)
+
+
+def _class_errors(old: Pod, new: Pod, profile: Profile) -> Errors:
+    before = old.status.qos_class or classify(old, profile).qos_class
+    if before is not classify(new, profile).qos_class:
+        yield invalid("spec", before, "Pod QOS Class may not change as a result of resizing")
 
 
 def _order_errors(old: tuple[Container, ...], new: tuple[Container, ...], field: str) -> Errors:
@@ -123,38 +154,63 @@ def _order_errors(old: tuple[Container, ...], new: tuple[Container, ...], field:
 
 def _pod_level_errors(old: Pod, new: Pod) -> Errors:
     before, after = old.spec.resources, new.spec.resources
-    if not any(resources is not None and (resources.requests or resources.limits) for resources in (before, after)):
-        return
-    if before is not None and after is None:
+    if after is None:
         yield forbidden("spec.resources", "pod-level resources cannot be removed")
         return
-    assert after is not None
     own = before or ResourceRequirements()
-    if before is not None:
-        yield from _removed(own, after, "spec.resources", "pod-level resource")
+    yield from _removed(own, after, "spec.resources", "pod-level resource")
     if replace(_masked(after, own), claims=after.claims) != own:
-        yield forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+        yield forbidden("spec", f"{_ONLY_CPU_AND_MEMORY} at pod-level")
 
 
-def _init_container_errors(old: Pod, new: Pod) -> Errors:
+def _removed_errors(old: Pod, new: Pod, profile: Profile) -> Errors:
     for index, (before, after) in enumerate(zip(old.spec.init_containers, new.spec.init_containers, strict=True)):
-        path = f"spec.initContainers[{index}]"
-        if before.is_sidecar:
-            yield from _removed(before.resources, after.resources, f"{path}.resources", "resource")
-            if _masked(after.resources, before.resources) != before.resources:
-                yield forbidden(path, "only cpu and memory resources for sidecar containers are mutable")
-        elif after.resources != before.resources:
-            yield forbidden("spec", "resources for non-sidecar init containers are immutable")
+        if before.is_sidecar or profile.init_container_resize:
+            yield from _removed(before.resources, after.resources, f"spec.initContainers[{index}].resources")
+    for index, (before, after) in enumerate(zip(old.spec.containers, new.spec.containers, strict=True)):
+        yield from _removed(before.resources, after.resources, f"spec.containers[{index}].resources")
+
+
+def _decrease_errors(old: Pod, new: Pod) -> Errors:
+    """Yield what 1.33 forbids (v1.33 validateContainerResize)."""
+    for field, was, became in (
+        ("initContainers", old.spec.init_containers, new.spec.init_containers),
+        ("containers", old.spec.containers, new.spec.containers),
+    ):
+        for index, (before, after) in enumerate(zip(was, became, strict=True)):
+            limit, lower = before.resources.limits.get(MEMORY), after.resources.limits.get(MEMORY)
+            if limit is not None and lower is not None and lower < limit and not after.restarts_for(MEMORY):
+                words = "memory limits cannot be decreased unless resizePolicy is RestartContainer"
+                yield forbidden(f"spec.{field}[{index}].resources.limits", words)
 
 
 def _container_errors(old: Pod, new: Pod) -> Errors:
-    for index, (before, after) in enumerate(zip(old.spec.containers, new.spec.containers, strict=True)):
-        yield from _removed(before.resources, after.resources, f"spec.containers[{index}].resources", "resource")
-        if _masked(after.resources, before.resources) != before.resources:
-            yield forbidden("spec", "only cpu and memory resources are mutable")
+    for before, after in zip(old.spec.containers, new.spec.containers, strict=True):
+        if _with_masked_resources(after, before) != before:
+            yield forbidden("spec", _ONLY_CPU_AND_MEMORY)
 
 
-def _removed(old: ResourceRequirements, new: ResourceRequirements, path: str, what: str) -> Errors:
+def _init_container_errors(old: Pod, new: Pod, profile: Profile) -> Errors:
+    kinds = "init or sidecar" if profile.init_container_resize else "sidecar"
+    for index, (before, after) in enumerate(zip(old.spec.init_containers, new.spec.init_containers, strict=True)):
+        path = f"spec.initContainers[{index}]"
+        if not after.is_sidecar and not profile.init_container_resize:
+            if after != before:
+                yield forbidden("spec", "resources for non-sidecar init containers are immutable")
+            continue
+        if _with_masked_resources(after, before) != before:
+            yield forbidden(path, f"only cpu and memory resources for {kinds} containers are mutable")
+        if after != before and not after.is_sidecar:
+            restarts = [policy for policy in after.resize_policy if policy.restart_policy == "RestartContainer"]
+            words = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+            yield from (forbidden(path, words) for _ in restarts)
+
+
+def _with_masked_resources(new: Container, old: Container) -> Container:
+    return replace(new, resources=_masked(new.resources, old.resources))
+
+
+def _removed(old: ResourceRequirements, new: ResourceRequirements, path: str, what: str = "resource") -> Errors:
     if old.requests.keys() - new.requests.keys():
         yield forbidden(f"{path}.requests", f"{what} requests cannot be removed")
     if old.limits.keys() - new.limits.keys():

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from podqos.admission.changes import FieldChange, Record, Why, note
-from podqos.admission.defaulting import rounded_list
-from podqos.admission.refusal import Denied, Missing
+from podqos.admission.refusal import Denied, Failed, Missing
 from podqos.admission.tolerations import merged
 from podqos.model.pod import Pod
 from podqos.model.policy import RuntimeClass, RuntimeScheduling
@@ -24,8 +23,10 @@ _MISMATCH = Denied("pod rejected: Pod's Overhead doesn't match RuntimeClass's de
 def apply_runtime_class(pod: Pod, classes: Sequence[RuntimeClass], record: Record = None) -> Pod | Denied:
     """Write the overhead and the scheduling constraints of the pod's runtime class into it."""
     name = pod.spec.runtime_class_name
-    if not name:
+    if name is None:
         return pod
+    if not name:
+        return Failed("resource name may not be empty")
     runtime_class = _find(name, classes)
     if runtime_class is None:
         return Missing(f'pod rejected: RuntimeClass "{name}" not found', "RuntimeClass", name)
@@ -47,17 +48,18 @@ def overhead_mismatch(pod: Pod, classes: Sequence[RuntimeClass]) -> Denied | Non
     overhead = _overhead(runtime_class) if runtime_class is not None else None
     if overhead is not None:
         return _MISMATCH if pod.spec.overhead != overhead else None
-    if pod.spec.overhead:
+    if pod.spec.overhead is not None:
         return Denied("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
     return None
 
 
-def _find(name: str, classes: Sequence[RuntimeClass]) -> RuntimeClass | None:
+def _find(name: str | None, classes: Sequence[RuntimeClass]) -> RuntimeClass | None:
     return next((runtime_class for runtime_class in classes if name and runtime_class.metadata.name == name), None)
 
 
 def _overhead(runtime_class: RuntimeClass) -> ResourceList | None:
-    return None if runtime_class.overhead is None else rounded_list(runtime_class.overhead.pod_fixed)
+    """Return the overhead as the class states it: unlike that of a pod, it is not rounded."""
+    return None if runtime_class.overhead is None else runtime_class.overhead.pod_fixed
 
 
 def _apply_scheduling(pod: Pod, scheduling: RuntimeScheduling, record: Record, source: str) -> Pod | Denied:

@@ -1,11 +1,11 @@
 """What the API server refuses about a pod's resources, field by field.
 
-The pod is judged as it stands, that is after defaulting and mutating admission. Only what concerns resources, and the
-containers that hold them, is checked here; volumes, probes, ports and security contexts are not ours.
+The pod is judged as it stands, that is after defaulting and mutating admission. The rest of a pod is in
+``pod_validation``.
 
-Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateContainers, validateInitContainers,
-validateResourceRequirements, validatePodResources, validateOverhead) and pkg/apis/core/helper/helpers.go. Upstream
-walks maps in random order; here resources come in the order of their names.
+Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateResourceRequirements, validatePodResources,
+validateOverhead) and pkg/apis/core/helper/helpers.go. Upstream walks maps in random order; here resources come in the
+order of their names.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from podqos.admission.field_errors import (
 from podqos.admission.names import label_complaints, qualified_name_complaints
 from podqos.errors import InvalidQuantity
 from podqos.model.effective import sum_of_containers
-from podqos.model.pod import MIRROR_ANNOTATION, Container, Pod
+from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
 from podqos.model.resources import (
     CPU,
@@ -80,49 +80,34 @@ def validate_resources(pod: Pod) -> tuple[FieldError, ...]:
     return tuple(_resource_errors(pod))
 
 
-def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
-    """Return the errors about resources and about the containers that hold them: names, images, mirror pods."""
-    return tuple(_pod_errors(pod))
-
-
 def _resource_errors(pod: Pod) -> Errors:
-    spec = pod.spec
-    claims = frozenset(claim.name for claim in spec.resource_claims)
-    if not spec.containers:
+    claims = claim_names(pod)
+    if not pod.spec.containers:
         yield required("spec.containers")
-    for path, container in _containers(pod):
-        if not _is_ordinary(container.resources):
-            yield from _requirements(container.resources, f"{path}.resources", container_resource_name_errors, claims)
-    yield from _pod_level(pod, claims)
-    if spec.overhead:
-        overhead = ResourceRequirements(limits=spec.overhead)
-        yield from _requirements(overhead, "spec.overhead", container_resource_name_errors, frozenset())
-
-
-def _pod_errors(pod: Pod) -> Errors:
-    annotation = pod.metadata.annotations.get(MIRROR_ANNOTATION)
-    if annotation is not None and not pod.spec.node_name:
-        path = f"metadata.annotations[{MIRROR_ANNOTATION}]"
-        yield invalid(path, annotation, "must set spec.nodeName if mirror pod annotation is set")
-    names: set[str] = set()
-    for path, container in _containers(pod):
-        if not container.name:
-            yield required(f"{path}.name")
-        for complaint in label_complaints(container.name) if container.name else ():
-            yield invalid(f"{path}.name", container.name, complaint)
-        if not container.image:
-            yield required(f"{path}.image")
-        if container.name in names:
-            yield duplicate(f"{path}.name", container.name)
-        names.add(container.name)
-    yield from _resource_errors(pod)
-
-
-def _containers(pod: Pod) -> Iterator[tuple[str, Container]]:
     for index, container in enumerate(pod.spec.containers):
-        yield f"spec.containers[{index}]", container
+        yield from container_resource_errors(container.resources, f"spec.containers[{index}].resources", claims)
     for index, container in enumerate(pod.spec.init_containers):
-        yield f"spec.initContainers[{index}]", container
+        yield from container_resource_errors(container.resources, f"spec.initContainers[{index}].resources", claims)
+    yield from pod_level_errors(pod)
+    yield from overhead_errors(pod)
+
+
+def claim_names(pod: Pod) -> frozenset[str]:
+    """Return the claims for devices that containers may refer to."""
+    return frozenset(claim.name for claim in pod.spec.resource_claims)
+
+
+def container_resource_errors(resources: ResourceRequirements, path: str, claims: frozenset[str]) -> Errors:
+    """Check what a container asks for."""
+    if not _is_ordinary(resources):
+        yield from _requirements(resources, path, container_resource_name_errors, claims)
+
+
+def overhead_errors(pod: Pod) -> Errors:
+    """Check what the pod costs beyond its containers."""
+    if pod.spec.overhead:
+        overhead = ResourceRequirements(limits=pod.spec.overhead)
+        yield from _requirements(overhead, "spec.overhead", container_resource_name_errors, frozenset())
 
 
 def _is_ordinary(resources: ResourceRequirements) -> bool:
@@ -252,18 +237,18 @@ def _claims(claims: tuple[ResourceClaim, ...], path: str, known: frozenset[str])
             yield FieldError(place, ErrorType.NOT_FOUND, claim.name, detail)
 
 
-def _pod_level(pod: Pod, claims: frozenset[str]) -> Errors:
+def pod_level_errors(pod: Pod) -> Errors:
     """Check the pod's own resources, and that the containers fit into them."""
     resources = pod.spec.resources
     if resources is None:
         return
     path = "spec.resources"
-    if pod.spec.os.name == "windows":
+    if pod.is_windows:
         yield forbidden(path, "may not be set for a windows pod")
         return
     if resources.claims:
         yield forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    yield from _requirements(resources, path, _pod_resource_name, claims)
+    yield from _requirements(resources, path, _pod_resource_name, claim_names(pod))
     requested = sum_of_containers(pod, lambda container: container.resources.requests)
     for name, amount in _exceeding(requested, resources.requests):
         detail = f"must be greater than or equal to aggregate container requests of {amount}"

@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from podqos.admission.chain import Admission, Step, StepResult, admit
 from podqos.admission.changes import Change, FieldChange, Why
 from podqos.admission.limit_range import ConflictingDefaults
+from podqos.admission.pod_validation import validate_pod
 from podqos.admission.policies import Cluster, NamespacePolicies, Policies
 from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
-from podqos.admission.validation import validate_pod
 from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify

@@ -50,7 +50,7 @@ def request_of(pod: Pod, resource: str, profile: Profile = LATEST) -> Quantity:
         request = sum_of_containers(pod, lambda container: _only(container.resources.requests, resource)).get(
             resource, ZERO
         )
-    overhead = spec.overhead.get(resource)
+    overhead = spec.overhead.get(resource) if spec.overhead else None
     return request + overhead if overhead is not None and request else request
 
 

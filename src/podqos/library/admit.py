@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.admission.decoding import read_pod
-from podqos.admission.policies import Cluster
+from podqos.admission.coverage import not_judged
+from podqos.admission.decoding import decoding_refusal, read_pod
+from podqos.admission.policies import Cluster, NamespacePolicies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
-from podqos.admission.workloads import Admissions
+from podqos.admission.workloads import Admissions, Operation
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import without_policies
 from podqos.library.inputs.objects import Objects, Progress, in_namespace
@@ -23,7 +24,14 @@ from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Workload
 from podqos.model.profile import LATEST, Profile
-from podqos.report.admission.value import AdmissionList, AdmissionReport, Locate, report, report_unread
+from podqos.report.admission.value import (
+    AdmissionList,
+    AdmissionReport,
+    Locate,
+    report,
+    report_undecodable,
+    report_unread,
+)
 from podqos.report.text.words import taken_for
 
 
@@ -60,6 +68,13 @@ class _Item(Struct, frozen=True):
         """Kind, namespace and name: what is resized has the same as its resized version."""
         return self.what.kind, self.namespace, self.what.metadata.name
 
+    @property
+    def pod_path(self) -> tuple[str, ...]:
+        """From the object to its pod or template."""
+        if isinstance(self.what, Refused):
+            return POD_HOLDERS[self.what.kind].pod_path
+        return tuple(self.what.pod_path.split(".")) if self.what.pod_path else ()
+
 
 class Admitting:
     """Workloads on their way through the API server, one after the other."""
@@ -75,6 +90,7 @@ class Admitting:
         self._objects = objects
         self._profile = profile
         self._cluster = _cluster(objects, override_profile)
+        self._namespaces = NamespacePolicies(self._cluster)
         self._items = list(_items(objects))
         known = {item.key for item in self._items}
         self._resizes: dict[tuple[str, str, str], _Item] = {}
@@ -93,17 +109,32 @@ class Admitting:
             if progress is not None:
                 progress(number, len(self._items))
             if isinstance(item.what, Refused):
-                yield _noted(_unread(item, item.what), item)
+                yield self._noted(_unread(item, item.what), item)
                 continue
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
+                refusal = _undecodable(item, item.what)
+                if refusal is not None:
+                    yield self._noted(report_undecodable(item.what, refusal, item.source.path, _locate(item)), item)
+                    continue
                 outcome = admissions.create(item.what)
-                yield _noted(report(outcome, item.source.path, _locate(item)), item)
+                yield self._noted(report(outcome, item.source.path, _locate(item)), item)
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
+                refusal = _undecodable(resized, resized.what)
+                if refusal is not None:
+                    unread = report_undecodable(resized.what, refusal, resized.source.path, _locate(resized))
+                    yield self._noted(replace(unread, operation=Operation.RESIZE), resized)
+                    continue
                 outcome = admissions.resize(old, resized.what, pods)
-                yield _noted(report(outcome, resized.source.path, _locate(resized)), resized)
+                yield _with_notes(report(outcome, resized.source.path, _locate(resized)), resized)
+
+    def _noted(self, item_report: AdmissionReport, item: _Item) -> AdmissionReport:
+        """Say what was assumed where the text names no kind, and which fields are not judged."""
+        namespace = self._namespaces.of(item.namespace).namespace
+        fields = not_judged(item.source.lookup.plain(item.place), item.pod_path, namespace)
+        return _with_notes(replace(item_report, not_judged=fields) if fields else item_report, item)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
@@ -150,8 +181,16 @@ def _items(objects: Objects) -> Iterator[_Item]:
         yield from items
 
 
-def _noted(item_report: AdmissionReport, item: _Item) -> AdmissionReport:
-    """Say what was assumed where the text names no kind."""
+def _undecodable(item: _Item, workload: Workload) -> Refusal | None:
+    """Return why the API server cannot read an object, if it cannot; one that it sent itself it can."""
+    if workload.is_live:
+        return None
+    value = item.source.lookup.plain(item.place)
+    api_version = value.get("apiVersion") if isinstance(value, dict) else None
+    return decoding_refusal(value, workload.kind, str(api_version or "v1"), item.pod_path)
+
+
+def _with_notes(item_report: AdmissionReport, item: _Item) -> AdmissionReport:
     kind = item.place.taken_for
     return replace(item_report, notes=(taken_for(kind),)) if kind else item_report
 
@@ -161,6 +200,5 @@ def _locate(item: _Item) -> Locate:
 
 
 def _unread(item: _Item, refused: Refused) -> AdmissionReport:
-    path = POD_HOLDERS[refused.kind].pod_path
-    read = read_pod(item.source.lookup.plain(item.place), refused.kind, refused.api_version, path)
+    read = read_pod(item.source.lookup.plain(item.place), refused.kind, refused.api_version, item.pod_path)
     return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.path)

@@ -34,7 +34,7 @@ def pod_limits(pod: Pod, *, overhead: bool = True, pod_level: bool = True) -> Re
     if pod_level and pod.spec.resources is not None:
         total.update(_pod_level(pod.spec.resources.limits))
     if overhead:
-        for name, amount in pod.spec.overhead.items():
+        for name, amount in (pod.spec.overhead or {}).items():
             limit = total.get(name)
             if limit:
                 total[name] = limit + amount

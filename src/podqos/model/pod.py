@@ -56,11 +56,43 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
         return bool(self.uid or self.resource_version or self.creation_timestamp or self.managed_fields)
 
 
-class ContainerResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
-    """What an in-place resize of one resource does to the container."""
+class Present(Struct, frozen=True, gc=False):
+    """A part of a pod of which only the presence matters here."""
+
+
+class ExitCodes(Struct, frozen=True, gc=False):
+    """The exit codes a restart rule is about."""
+
+    operator: str = ""
+    """In or NotIn."""
+    values: tuple[int, ...] = ()
+
+
+class RestartRule(Struct, frozen=True, gc=False, rename="camel"):
+    """What to do when a container ends with certain exit codes."""
+
+    action: str = ""
+    exit_codes: ExitCodes | None = None
+
+
+class ResizePolicy(Struct, frozen=True, gc=False, rename="camel"):
+    """Whether a container is restarted when a resource of it is resized in place."""
 
     resource_name: str = ""
     restart_policy: str = ""
+
+
+class Lifecycle(Struct, frozen=True, gc=False, rename="camel"):
+    """What happens when a container starts and stops."""
+
+    post_start: Present | None = None
+    pre_stop: Present | None = None
+    stop_signal: str | None = None
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing is left of it: stop signals are off by default, and a lifecycle without another part goes."""
+        return self.stop_signal is not None and self.post_start is None and self.pre_stop is None
 
 
 class Container(Struct, frozen=True, gc=False, rename="camel"):
@@ -69,9 +101,23 @@ class Container(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     image: str = ""
     resources: ResourceRequirements = NO_RESOURCES
-    restart_policy: str = ""
+    restart_policy: str | None = None
     ports: tuple[ContainerPort, ...] = ()
-    resize_policy: tuple[ContainerResizePolicy, ...] = ()
+    restart_policy_rules: tuple[RestartRule, ...] = ()
+    resize_policy: tuple[ResizePolicy, ...] = ()
+    liveness_probe: Present | None = None
+    readiness_probe: Present | None = None
+    startup_probe: Present | None = None
+    lifecycle: Lifecycle | None = None
+    target_container_name: str = ""
+    """Of an ephemeral container: whose processes it looks at."""
+
+    def restarts_for(self, resource: str) -> bool:
+        """Whether a resize of the resource restarts the container."""
+        return any(
+            policy.resource_name == resource and policy.restart_policy == "RestartContainer"
+            for policy in self.resize_policy
+        )
 
     @property
     def is_sidecar(self) -> bool:
@@ -105,18 +151,14 @@ class EmptyDir(Struct, frozen=True, gc=False, rename="camel"):
     size_limit: Quantity | None = None
 
 
-class VolumeSource(Struct, frozen=True, gc=False):
-    """A source of which only the presence matters here."""
-
-
 class Volume(Struct, frozen=True, gc=False, rename="camel"):
     """A volume. Only the sources are told apart that use the node's own disk."""
 
     name: str = ""
     empty_dir: EmptyDir | None = None
-    host_path: VolumeSource | None = None
-    git_repo: VolumeSource | None = None
-    config_map: VolumeSource | None = None
+    host_path: Present | None = None
+    git_repo: Present | None = None
+    config_map: Present | None = None
 
     @property
     def is_local(self) -> bool:
@@ -150,11 +192,12 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     """Pod-level resources. Absent and empty differ: even ``{}`` takes the decision away from the containers."""
     resource_claims: tuple[PodResourceClaim, ...] = ()
     volumes: tuple[Volume, ...] = ()
-    overhead: ResourceList = {}
+    overhead: ResourceList | None = None
+    """What the pod costs beyond its containers. Absent and empty differ: only a RuntimeClass may set it."""
     priority: int | None = None
     priority_class_name: str = ""
-    preemption_policy: str = ""
-    runtime_class_name: str = ""
+    preemption_policy: str | None = None
+    runtime_class_name: str | None = None
     node_name: str = ""
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
@@ -165,7 +208,7 @@ class PodSpec(Struct, frozen=True, gc=False, rename="camel"):
     host_network: bool = False
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
-    os: PodOS = PodOS()
+    os: PodOS | None = None
 
 
 class PodStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -182,6 +225,11 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def is_windows(self) -> bool:
+        """Whether the pod is made for Windows."""
+        return self.spec.os is not None and self.spec.os.name == "windows"
 
     @property
     def key(self) -> str:

@@ -44,7 +44,7 @@ class PriorityClass(Struct, frozen=True, gc=False, rename="camel"):
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     global_default: bool = False
-    preemption_policy: str = ""
+    preemption_policy: str | None = None
 
 
 class ScopeRequirement(Struct, frozen=True, gc=False, rename="camel"):

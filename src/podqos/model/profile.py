@@ -34,12 +34,12 @@ class Profile(Struct, frozen=True):
     """``spec.resources``; on by default since 1.34."""
     in_place_resize: bool
     """Resources of running pods can change; on by default since 1.33."""
-    in_place_memory_limit_decrease: bool
+    init_container_resize: bool
+    """Since 1.36 those of init containers that are no sidecars, too."""
+    pod_level_resize: bool
+    """Since 1.36 those of the pod as a whole, too."""
+    memory_limit_decrease: bool
     """Since 1.34 a resize may lower a memory limit without restarting the container."""
-    in_place_pod_level_resize: bool
-    """Pods with ``spec.resources`` can be resized; on by default since 1.36."""
-    in_place_init_container_resize: bool
-    """Init containers that are not sidecars can be resized; on by default since 1.36."""
     memory_oom_group: bool
     """Since 1.28, on cgroup v2, a container dies as a whole."""
     single_process_oom_kill: bool
@@ -89,9 +89,9 @@ def profile_for(version: tuple[int, int]) -> Profile:
         sidecar_oom_score=since(32),
         pod_level_resources=since(34),
         in_place_resize=since(33),
-        in_place_memory_limit_decrease=since(34),
-        in_place_pod_level_resize=since(36),
-        in_place_init_container_resize=since(36),
+        init_container_resize=since(36),
+        pod_level_resize=since(36),
+        memory_limit_decrease=since(34),
         memory_oom_group=since(28),
         single_process_oom_kill=since(32),
         exclusive_cpu_quota=not since(33),

@@ -36,7 +36,7 @@ _DECIMAL_SUFFIXES = {exponent: suffix for suffix, exponent in _DECIMAL_EXPONENTS
 _BINARY_SUFFIXES = ("", *_BINARY_EXPONENTS)
 
 # Upstream's hand-written scanner is more generous than the expression it quotes in its error: a text without
-# any digit ("Mi", ".", "-") is a zero.
+# any digit ("Mi", ".", "-") is a zero, unless its suffix is too large or too small for the fast path ("Ei", "e-10").
 _TEXT = re.compile(r"([+-]?+)0*+([0-9]*+)(?:\.([0-9]*+)|)([eEinumkKMGTP]*+[-+]?+[0-9]*+)", re.ASCII)
 _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 
@@ -44,8 +44,10 @@ _EXPONENT = re.compile(r"[eE]([-+]?[0-9]+)", re.ASCII)
 # would unescape), such as tabs and line ends.
 _BLANKS = " \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 
-_ERROR_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+WRONG_FORMAT = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+"""Upstream's words for a text, or any other value, that is no quantity."""
 _ERROR_SUFFIX = "unable to parse quantity's suffix"
+_ERROR_NUMBER = "unable to parse numeric part of quantity"
 
 
 def _away_from_zero(numerator: int, denominator: int) -> int:
@@ -173,8 +175,9 @@ class Quantity:
 def _parse(text: str) -> Quantity:
     matched = _TEXT.fullmatch(text)
     if matched is None or not text:
-        raise InvalidQuantity(_ERROR_FORMAT)
+        raise InvalidQuantity(WRONG_FORMAT)
     sign, whole, fraction, suffix = matched.groups(default="")
+    has_digit = bool(whole or fraction) or "0" in text[: matched.start(4)]
     whole = whole or "0"
     binary = _BINARY_EXPONENTS.get(suffix)
     exponent = _DECIMAL_EXPONENTS.get(suffix)
@@ -186,6 +189,8 @@ def _parse(text: str) -> Quantity:
         notation, exponent = "DecimalExponent", int(scientific[1])
         if abs(exponent) > _LARGEST_EXPONENT:
             raise InvalidQuantity(f"exponent {exponent} is out of range")
+    if not has_digit and not _fits_fast_path(whole, fraction, exponent, binary):
+        raise InvalidQuantity(_ERROR_NUMBER)
     try:
         mantissa = int(whole + fraction)
     except ValueError:
@@ -210,14 +215,20 @@ def _looks_canonical(whole: str, fraction: str, exponent: int | None, binary: in
 
     It does so on its fast path only, by a test that lets a sign, leading zeros and a trailing dot through.
     """
-    if binary is not None:
-        fits_fast_path = not fraction and 14 - len(whole) - binary * 3 // 10 >= 0
-        return fits_fast_path and int(whole) % 8 != 0
-    assert exponent is not None
+    if not _fits_fast_path(whole, fraction, exponent, binary):
+        return False
+    if exponent is None:
+        return int(whole) % 8 != 0
     digits = whole + fraction
-    scale = exponent - len(fraction)
-    fits_fast_path = len(digits) <= 18 and scale >= -9
-    return fits_fast_path and scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    return (exponent - len(fraction)) % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+
+
+def _fits_fast_path(whole: str, fraction: str, exponent: int | None, binary: int | None) -> bool:
+    """Whether upstream counts in 64 bits."""
+    if binary is not None:
+        return not fraction and 14 - len(whole) - binary * 3 // 10 >= 0
+    assert exponent is not None
+    return len(whole + fraction) <= 18 and exponent - len(fraction) >= -9
 
 
 def _canonical_decimal(nanos: int) -> tuple[int, int]:

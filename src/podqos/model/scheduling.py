@@ -1,6 +1,6 @@
 """What a pod asks of the place where it runs: affinity, spreading, ports (core/v1).
 
-Only the required forms are here. Preferences change which of several good nodes is taken, never whether one is; podqos
+Preferences change which of several good nodes is taken, never whether one is: only admission looks at them, and podqos
 states its own choice among good nodes (``placement.score``).
 """
 
@@ -9,6 +9,9 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from podqos.model.selector import LabelSelector
+
+FIELD_NAME = "metadata.name"
+"""The only field of a node that an affinity can name."""
 
 
 class NodeSelectorRequirement(Struct, frozen=True, gc=False):
@@ -25,7 +28,6 @@ class NodeSelectorTerm(Struct, frozen=True, gc=False, rename="camel"):
 
     match_expressions: tuple[NodeSelectorRequirement, ...] = ()
     match_fields: tuple[NodeSelectorRequirement, ...] = ()
-    """``metadata.name`` is the only field there is."""
 
 
 class NodeSelector(Struct, frozen=True, gc=False, rename="camel"):
@@ -34,10 +36,18 @@ class NodeSelector(Struct, frozen=True, gc=False, rename="camel"):
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
+class PreferredNodes(Struct, frozen=True, gc=False):
+    """Nodes a pod would rather run on."""
+
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
 class NodeAffinity(Struct, frozen=True, gc=False):
     """Which nodes a pod may run on."""
 
     required: NodeSelector | None = field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredNodes, ...] = field(default=(), name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class PodAffinityTerm(Struct, frozen=True, gc=False, rename="camel"):
@@ -51,14 +61,22 @@ class PodAffinityTerm(Struct, frozen=True, gc=False, rename="camel"):
     mismatch_label_keys: tuple[str, ...] = ()
 
 
+class PreferredPods(Struct, frozen=True, gc=False, rename="camel"):
+    """Pods a pod would rather be near to, or away from."""
+
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
 class PodAffinity(Struct, frozen=True, gc=False):
     """Pods to be near to, or (as ``podAntiAffinity``) away from: every term counts."""
 
     required: tuple[PodAffinityTerm, ...] = field(default=(), name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: tuple[PreferredPods, ...] = field(default=(), name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class Affinity(Struct, frozen=True, gc=False, rename="camel"):
-    """Everything required of the neighbourhood."""
+    """Everything asked of the neighbourhood."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -89,6 +107,6 @@ class ContainerPort(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSchedulingGate(Struct, frozen=True, gc=False):
-    """Keeps the scheduler's hands off a pod until somebody removes it."""
+    """Keeps a pod from being scheduled until it is removed."""
 
     name: str = ""

@@ -81,6 +81,6 @@ def _scored_requests(pod: Pod, assumed: ResourceList, profile: Profile) -> Resou
     for name in (CPU, MEMORY):
         if profile.pod_level_resources and own is not None and name in own.requests:
             total[name] = own.requests[name]
-        if name in pod.spec.overhead:
+        if pod.spec.overhead and name in pod.spec.overhead:
             total[name] = total.get(name, ZERO) + pod.spec.overhead[name]
     return total

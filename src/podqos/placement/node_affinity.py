@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from podqos.model.node import Node
 from podqos.model.pod import PodSpec
-from podqos.model.scheduling import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from podqos.model.scheduling import FIELD_NAME, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from podqos.placement.reasons import AffinityMismatch, Reasons, SelectorMismatch
-
-FIELD_NAME = "metadata.name"
 
 
 def required_terms(spec: PodSpec) -> NodeSelector | None:

@@ -17,13 +17,14 @@ from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.scheduling import (
+    FIELD_NAME,
     Affinity,
     NodeAffinity,
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
 )
-from podqos.placement.node_affinity import FIELD_NAME, matches, required_terms
+from podqos.placement.node_affinity import matches, required_terms
 from podqos.placement.taints import first_untolerated, taints_of
 
 POD = "Pod"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.model.effective import sum_of_containers
 from podqos.model.pod import Container, Pod, QOSClass
@@ -70,9 +71,13 @@ class OOMScore(Struct, frozen=True, gc=False):
 
 
 def oom_scores(
-    pod: Pod, qos_class: QOSClass, node_memory_bytes: int, profile: Profile = LATEST
+    pod: Pod, qos_class: QOSClass, node_memory_bytes: int, profile: Profile = LATEST, *, bounded: bool = True
 ) -> tuple[OOMScore, ...]:
-    """Return the adjustment of every container, init container and ephemeral container, in that order."""
+    """Return the adjustment of every container, init container and ephemeral container, in that order.
+
+    A pod that asks for less memory as a whole than its containers do, which no API server accepts, would get values
+    that the kernel does not take. They are bounded like all others; ``bounded`` false returns upstream's numbers.
+    """
     spec = pod.spec
     containers = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
     fixed = _fixed_score(pod, qos_class, profile)
@@ -86,6 +91,8 @@ def oom_scores(
         _burstable_score(container.name, _memory_request(container) + unclaimed, node_memory_bytes, floor)
         for container in containers
     ]
+    if bounded:
+        scores = [_below_best_effort(score) for score in scores]
     if profile.sidecar_oom_score and spec.init_containers and spec.containers:
         smallest = max(scores[: len(spec.containers)], key=lambda score: score.value)
         for index, container in enumerate(spec.init_containers, start=len(spec.containers)):
@@ -124,6 +131,12 @@ def _burstable_score(name: str, request_bytes: int, node_memory_bytes: int, floo
     return OOMScore(name, value, rule, request_bytes)
 
 
+def _below_best_effort(score: OOMScore) -> OOMScore:
+    if score.value < BEST_EFFORT_OOM_SCORE_ADJ:
+        return score
+    return replace(score, value=BEST_EFFORT_OOM_SCORE_ADJ - 1, rule=OOMRule.CEILING)
+
+
 def _memory_request(container: Container) -> int:
     request = container.resources.requests.get(MEMORY)
     return request.value if request is not None else 0
@@ -133,7 +146,7 @@ def _unclaimed_request_share(pod: Pod) -> int:
     """Return each container's share of the pod-level memory request that no container claims for itself."""
     resources = pod.spec.resources
     requested = resources.requests.get(MEMORY) if resources is not None else None
-    if requested is None:
+    if not requested:
         return 0
     claimed = sum_of_containers(pod, lambda container: container.resources.requests).get(MEMORY, ZERO)
     count = len(pod.spec.containers) + len(pod.spec.init_containers)

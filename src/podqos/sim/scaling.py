@@ -142,7 +142,7 @@ def _pod(pod: Pod, scale: Scale) -> Pod:
     spec = replace(
         each_container(pod.spec, container),
         resources=None if pod.spec.resources is None else _resources(pod.spec.resources, scale),
-        overhead=_amounts(pod.spec.overhead, scale),
+        overhead=_amounts(pod.spec.overhead, scale) if pod.spec.overhead else pod.spec.overhead,
     )
     return replace(pod, spec=spec)
 

@@ -87,8 +87,8 @@ def _of_pod(before: Pod, after: Pod) -> Iterator[Difference]:
             DifferenceKind.OVERHEAD,
             "",
             f"overhead.{resource}",
-            before.spec.overhead.get(resource),
-            after.spec.overhead.get(resource),
+            (before.spec.overhead or {}).get(resource),
+            (after.spec.overhead or {}).get(resource),
         )
     if (before.spec.priority or 0) != (after.spec.priority or 0):
         old, new = str(before.spec.priority or 0), str(after.spec.priority or 0)

@@ -1,10 +1,7 @@
 """Whether a running pod can get the resources of its new version in place, or only as a new pod.
 
-The API server's checks are those of ``admission.resize``; what older versions forbid on top of them is here. Whether
-the node has room is the kubelet's to say, and is not judged.
-
-Sources: Kubernetes v1.33 and v1.36 pkg/apis/core/validation/validation.go (ValidatePodResize, validateContainerResize),
-pkg/features/kube_features.go (InPlacePod…).
+The API server's checks are those of ``admission.resize``. Whether the node has room is the kubelet's to say, and is not
+judged.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from msgspec.structs import replace
 from podqos.admission.resize import validate_resize
 from podqos.model.pod import Container, Pod
 from podqos.model.profile import Profile
-from podqos.model.resources import MEMORY, QOS_RESOURCES
+from podqos.model.resources import QOS_RESOURCES
 
 
 class Resizing(StrEnum):
@@ -50,7 +47,7 @@ def resizing(before: Pod, after: Pod, profile: Profile) -> ResizeVerdict | None:
     changed = [(old, new) for old, new in pairs if old.resources != new.resources]
     if not changed and before.spec.resources == after.spec.resources:
         return None
-    reasons = tuple(dict.fromkeys(_refusals(before, after, changed, profile)))
+    reasons = tuple(dict.fromkeys(_refusals(before, after, profile)))
     if reasons:
         return ResizeVerdict(Resizing.REFUSED, reasons=reasons)
     restarts = tuple(new.name for old, new in changed if _restarts(old, new))
@@ -67,12 +64,9 @@ def _pairs(before: Pod, after: Pod) -> Iterator[tuple[Container, Container]]:
         yield from ((old[container.name], container) for container in became if container.name in old)
 
 
-def _refusals(before: Pod, after: Pod, changed: list[tuple[Container, Container]], profile: Profile) -> Iterator[str]:
+def _refusals(before: Pod, after: Pod, profile: Profile) -> Iterator[str]:
     if not profile.in_place_resize:
         yield "in-place resize is on by default since 1.33"
-        return
-    if not profile.in_place_pod_level_resize and (before.spec.resources or after.spec.resources):
-        yield "pods with spec.resources can be resized since 1.36"
         return
     # The resize subresource takes the resources and ignores whatever else changed.
     resized = replace(
@@ -84,16 +78,7 @@ def _refusals(before: Pod, after: Pod, changed: list[tuple[Container, Container]
             resources=after.spec.resources,
         ),
     )
-    yield from (error.detail or error.words for error in validate_resize(before, resized))
-    inits = {container.name for container in before.spec.init_containers if not container.is_sidecar}
-    for old, new in changed:
-        if old.name in inits and not profile.in_place_init_container_resize:
-            yield "resources for non-sidecar init containers are immutable"
-        limit, lower = old.resources.limits.get(MEMORY), new.resources.limits.get(MEMORY)
-        if limit is None or lower is None or lower >= limit or profile.in_place_memory_limit_decrease:
-            continue
-        if not _restarts_for(old, MEMORY):
-            yield "memory limits cannot be decreased unless resizePolicy is RestartContainer"
+    yield from (error.detail or error.words for error in validate_resize(before, resized, profile))
 
 
 def _with_resources(old: tuple[Container, ...], new: tuple[Container, ...]) -> tuple[Container, ...]:
@@ -106,15 +91,8 @@ def _with_resources(old: tuple[Container, ...], new: tuple[Container, ...]) -> t
 
 def _restarts(old: Container, new: Container) -> bool:
     return any(
-        _restarts_for(old, resource)
+        old.restarts_for(resource)
         for resource in QOS_RESOURCES
         if old.resources.requests.get(resource) != new.resources.requests.get(resource)
         or old.resources.limits.get(resource) != new.resources.limits.get(resource)
-    )
-
-
-def _restarts_for(container: Container, resource: str) -> bool:
-    return any(
-        policy.resource_name == resource and policy.restart_policy == "RestartContainer"
-        for policy in container.resize_policy
     )

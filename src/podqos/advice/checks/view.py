@@ -99,7 +99,7 @@ class Context:
         pod = workload.pod
         policies, _ = with_assumed_classes(self.policies, pod)
         # What it states wrongly itself would end admission before the policies are asked.
-        spec = replace(pod.spec, priority=None, preemption_policy="")
+        spec = replace(pod.spec, priority=None, preemption_policy=None)
         cluster = replace(self.surroundings.cluster, policies=policies)
         return Admissions(cluster, self.options.profile).create(replace(workload, pod=replace(pod, spec=spec)))
 

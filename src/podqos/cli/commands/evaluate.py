@@ -24,6 +24,7 @@ FAMILIES = (
     "limitrange",
     "priority",
     "admission",
+    "resize",
     "allocatable",
     "scheduling_fit",
     "thresholds",

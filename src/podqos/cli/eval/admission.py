@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from podqos.admission.chain import admit
+from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import read_pod
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Refusal
@@ -20,14 +21,19 @@ if TYPE_CHECKING:
 
 def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the word of the interface
     """Answer one line of the family ``admission``."""
-    pod = read_pod(cast("Plain", input["pod"]))
+    value, policies = cast("Plain", input["pod"]), policies_of(input)
+    pod = read_pod(value)
     if isinstance(pod, Refusal):
-        return _refused(pod)
-    admission = admit(pod, _policies(input))
-    return _admitted(admission.pod) if admission.refusal is None else _refused(admission.refusal)
+        result = refused(pod)
+    else:
+        admission = admit(pod, policies)
+        result = _admitted(admission.pod) if admission.refusal is None else refused(admission.refusal)
+    skipped = not_judged(value, namespace=policies.namespace)
+    return result | {"notJudged": list(skipped)} if skipped else result
 
 
-def _policies(input: dict[str, object]) -> Policies:  # noqa: A002
+def policies_of(input: dict[str, object]) -> Policies:  # noqa: A002
+    """Return the policies of a line's input."""
     namespace = input.get("namespace")
     return Policies(
         namespace=None if namespace is None else msgspec.convert(namespace, Namespace),
@@ -45,14 +51,15 @@ def _admitted(pod: Pod) -> dict[str, object]:
         "priority": pod.spec.priority,
         "priorityClassName": pod.spec.priority_class_name,
         "preemptionPolicy": pod.spec.preemption_policy,
-        "resources": resources_by_name(pod),
+        "resources": resources_by_name(pod, str),
     }
     if pod.spec.overhead:
-        result["overhead"] = plain(pod.spec.overhead)
+        result["overhead"] = plain(pod.spec.overhead, str)
     return result
 
 
-def _refused(refusal: Refusal) -> dict[str, object]:
+def refused(refusal: Refusal) -> dict[str, object]:
+    """Return a refusal."""
     result: dict[str, object] = {"allowed": False, "code": int(refusal.code), "error": refusal.message}
     if refusal.fields:
         result["fields"] = list(refusal.fields)

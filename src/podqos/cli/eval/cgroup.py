@@ -135,7 +135,9 @@ def _pod_answer(values: CgroupValues) -> dict[str, object]:
 
 
 def _containers_answer(pod: Pod, qos_class: QOSClass, settings: CgroupSettings) -> dict[str, object]:
-    scores = {score.container: score.value for score in oom_scores(pod, qos_class, settings.node_memory_bytes)}
+    scores = {
+        score.container: score.value for score in oom_scores(pod, qos_class, settings.node_memory_bytes, bounded=False)
+    }
     return {
         container.name: _container_answer(container_values(pod, container, qos_class, settings))
         | {"oomScoreAdj": scores[container.name]}

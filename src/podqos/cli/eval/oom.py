@@ -20,6 +20,6 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
     capacity = msgspec.convert(input["nodeMemoryCapacity"], int)
     return {
         "qosClass": qos_class,
-        "oomScoreAdj": {score.container: score.value for score in oom_scores(pod, qos_class, capacity)},
+        "oomScoreAdj": {score.container: score.value for score in oom_scores(pod, qos_class, capacity, bounded=False)},
         "apiValidationErrors": api_validation_errors(after_defaulting),
     }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podqos.admission.defaulting import defaulted
-from podqos.admission.validation import validate_pod
+from podqos.admission.pod_validation import validate_pod
 from podqos.cli.eval.resources import pod_of, resources_by_name
 from podqos.model.pod import Pod
 from podqos.qos.classes import classify
@@ -22,5 +24,9 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
 
 
 def api_validation_errors(pod: Pod) -> list[str]:
-    """Return what the API server would report about a defaulted pod, sorted: ``field: error type``."""
+    """Return what the API server would report about a defaulted pod, sorted: ``field: error type``.
+
+    Ephemeral containers are left out: a new pod has none.
+    """
+    pod = replace(pod, spec=replace(pod.spec, ephemeral_containers=()))
     return sorted({f"{error.path}: {error.type}" for error in validate_pod(pod)})

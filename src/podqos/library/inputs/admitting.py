@@ -10,13 +10,13 @@ from podqos.admission.policies import NamespacePolicies
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
-from podqos.placement.constraints import validate_constraints
+from podqos.placement.constraints import unmeetable_bounds
 from podqos.report.admission.words import exempt
 
 
 def admitted_pod(found: FoundWorkload, objects: Objects, policies: NamespacePolicies, profile: Profile) -> Pod | None:
     """Return the pod as the API server would store it; None where it would not, which is reported."""
-    errors = validate_constraints(found.workload.pod)
+    errors = tuple(unmeetable_bounds(found.workload.pod))
     admission = admit(found.workload.pod, policies.of(found.workload.pod.metadata.namespace), profile)
     if admission.override is not None and admission.override.exempt is not None:
         objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")

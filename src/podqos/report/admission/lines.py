@@ -24,7 +24,7 @@ _NOTHING = "–"
 
 CSV_HEADER = (
     "namespace", "kind", "name", "operation", "class_as_written", "class", "class_changed", "pods", "pods_admitted",
-    "outcome", "refused_by", "code", "message",
+    "outcome", "refused_by", "code", "message", "not_judged",
 )  # fmt: skip
 
 
@@ -38,6 +38,8 @@ def text(item: AdmissionReport, style: Style) -> list[str]:
         lines += _refusal_lines(item, item.refusal, style)
     elif item.steps:
         lines += _labelled("outcome", [_allowed(item)], style)
+    if item.not_judged:
+        lines += _labelled("not judged", [words.not_judged(item.not_judged)], style)
     for warning in item.warnings:
         lines += _labelled("warning", [warning.message], style, is_alarm=True)
     lines.append("")
@@ -77,6 +79,7 @@ def csv_row(item: AdmissionReport) -> tuple[str | int, ...]:
         refusal.step if refusal else "",
         refusal.code if refusal else "",
         refusal.message if refusal else "",
+        " ".join(item.not_judged),
     )
 
 
@@ -167,7 +170,9 @@ def _outcome(item: AdmissionReport) -> str:
     resize = "resize " if item.operation is Operation.RESIZE else ""
     undefined = "; its defaults are not defined" if item.warnings else ""
     if item.refusal is None:
-        return f"{resize}allowed{undefined}"
+        count = len(item.not_judged)
+        unjudged = f"; {count} field{'s' if count > 1 else ''} not judged" if count else ""
+        return f"{resize}allowed{undefined}{unjudged}"
     code = words.status(Code(item.refusal.code))
     allowed = f"{item.pods_admitted} of {item.pods} pods allowed, then " if item.pods_admitted else ""
     return f"{allowed}{resize}refused by {item.refusal.step}, {code}: {item.refusal.message}"

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from podqos.admission.chain import Admission, Step, StepResult
+from podqos.admission.decoding import Undecodable
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Fault, LimitRangeDenied, Violation
 from podqos.admission.quota import QuotaDenied
@@ -23,7 +24,7 @@ from podqos.manifest.kinds import group_of
 from podqos.manifest.plain import format_path
 from podqos.manifest.problems import Position, Severity
 from podqos.model.assumption import Assumption
-from podqos.model.pod import Pod, QOSClass
+from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
 from podqos.report.admission import words
 from podqos.report.admission.changes import ChangeReport, change_report, container_names
 from podqos.report.text.containers import ContainerAmounts, container_amounts
@@ -117,6 +118,8 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
     """Null where there is no override, or its step was not reached."""
     notes: tuple[str, ...] = ()
     """What was assumed about the text."""
+    not_judged: tuple[str, ...] = ()
+    """Fields of the pod that podqos does not judge: the API server may refuse it for them."""
 
     @property
     def is_finding(self) -> bool:
@@ -165,21 +168,39 @@ def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> Admission
     )
 
 
+def report_undecodable(workload: Workload, refusal: Refusal, source: str, locate: Locate) -> AdmissionReport:
+    """Render a workload that podqos can read and the API server cannot."""
+    denied = refusal.denied
+    paths = denied.paths if isinstance(denied, Undecodable) else ()
+    message = refusal.message if denied is None else denied.message
+    fields = tuple(FieldReport(path, *locate(path), message) for path in paths)
+    metadata = workload.metadata
+    return _unread(workload.kind, metadata, metadata.namespace, source, _undecoded(refusal, fields))
+
+
 def report_unread(refused: Refused, refusal: Refusal | None, namespace: str, source: str) -> AdmissionReport:
     """Render an object that is not in order: one that cannot be decoded, or, without a refusal, an invalid one."""
-    name = refused.metadata.name or refused.metadata.generate_name
     errors = [problem for problem in refused.problems if problem.severity is Severity.ERROR]
     if refusal is None:
+        name = refused.metadata.name or refused.metadata.generate_name
         group = group_of(refused.api_version)
         kind = f"{refused.kind}.{group}" if group else refused.kind
         complaints = joined(f"{error.field}: {error.what}" for error in errors)
         refusal = Refusal(Code.INVALID, f'{kind} "{name}" is invalid: {complaints}')
-    fields = (FieldReport(error.field, error.line, error.column, error.what) for error in errors)
+    fields = tuple(FieldReport(error.field, error.line, error.column, error.what) for error in errors)
+    return _unread(refused.kind, refused.metadata, namespace, source, _undecoded(refusal, fields))
+
+
+def _undecoded(refusal: Refusal, fields: tuple[FieldReport, ...]) -> RefusalReport:
     step = Step.DECODING if refusal.code is Code.BAD_REQUEST else Step.VALIDATION
+    return RefusalReport(step, refusal.code, refusal.message, fields, holder_is_stored=False, hint="")
+
+
+def _unread(kind: str, metadata: ObjectMeta, namespace: str, source: str, refusal: RefusalReport) -> AdmissionReport:
     return AdmissionReport(
-        kind=refused.kind,
+        kind=kind,
         namespace=namespace,
-        name=name,
+        name=metadata.name or metadata.generate_name,
         source=source,
         operation=Operation.CREATE,
         outcome=Outcome.REFUSED,
@@ -190,7 +211,7 @@ def report_unread(refused: Refused, refusal: Refusal | None, namespace: str, sou
         qos_class=None,
         class_changed=False,
         steps=(),
-        refusal=RefusalReport(step, refusal.code, refusal.message, tuple(fields), holder_is_stored=False, hint=""),
+        refusal=refusal,
         warnings=(),
         containers=(),
         priority=None,

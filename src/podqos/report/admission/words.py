@@ -5,6 +5,8 @@ The API server's own texts are part of its interface and come with the refusal.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from podqos.admission.chain import Step, StepResult
 from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.refusal import Code, Missing, Refusal
@@ -16,12 +18,24 @@ _STATUS = {
     Code.FORBIDDEN: "Forbidden",
     Code.NOT_FOUND: "Not Found",
     Code.INVALID: "Invalid",
+    Code.INTERNAL_ERROR: "Internal Server Error",
 }
 
 
 def status(code: Code) -> str:
     """Return an HTTP status as people say it: ``403 Forbidden``."""
     return f"{int(code)} {_STATUS[code]}"
+
+
+def not_judged(paths: Sequence[str]) -> str:
+    """Return the fields that podqos does not judge, those of one part of the pod together."""
+    fields: dict[str, list[str]] = {}
+    for path in paths:
+        # An annotation, and what is no field at all, is named as a whole.
+        part, _, name = ("", "", path) if path.endswith("]") or " " in path else path.rpartition(".")
+        fields.setdefault(part, []).append(name)
+    parts = [f"{part}: {', '.join(names)}" if part else ", ".join(names) for part, names in fields.items()]
+    return "; ".join(parts)
 
 
 def why_drift(result: StepResult) -> str:
