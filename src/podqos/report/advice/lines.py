@@ -38,9 +38,10 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     before, after = workload.before, workload.after
     classes = change(before and style.qos_class(before.qos_class), after and style.qos_class(after.qos_class))
     priorities = change(before and before.priority, after and after.priority)
+    scores = change(worst_score(before), worst_score(after))
     named = f" ({workload.priority_class})" if workload.priority_class else ""
     like = f", as {workload.like} of the matrix" if workload.like else ""
-    yield f"  {classes}, priority {priorities}{named}, oom_score_adj {_scores(workload)}{like}"
+    yield f"  {classes}, priority {priorities}{named}, oom_score_adj {scores}{like}"
     for reason in workload.reasons:
         yield from wrapped(reason, style, "  - ")
     if after is not None and after.qos_class is not workload.wanted_class:
@@ -56,10 +57,6 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
             yield f"  → … and {len(moves) - _TOLD} more"
 
 
-def _scores(workload: WorkloadAdvice) -> str:
-    return change(worst_score(workload.before), worst_score(workload.after))
-
-
 def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
     amounts = [
         f"{resource} {_amounts(container, resource)}"
@@ -71,8 +68,9 @@ def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
         yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
+    has_samples = container.memory_bytes is not None or container.cpu_milli is not None
     for doubt in container.doubts:
-        if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or _has_samples(container):
+        if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or has_samples:
             yield from wrapped(DOUBTS[doubt], style, "    ? ")
 
 
@@ -83,10 +81,6 @@ def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:
 def _amounts(container: ContainerAdvice, resource: str) -> str:
     old_request, old_limit, request, limit = (each.get(resource, "–") for each in _sides(container))
     return change(f"{old_request} / {old_limit}", f"{request} / {limit}")
-
-
-def _has_samples(container: ContainerAdvice) -> bool:
-    return container.memory_bytes is not None or container.cpu_milli is not None
 
 
 def _seen(container: ContainerAdvice) -> Iterator[str]:

@@ -50,7 +50,7 @@ def _table() -> Iterator[str]:
     yield "| id | severity | name | what it finds |"
     yield "|---|---|---|---|"
     for check in CHECKS.values():
-        yield f"| [{check.id}](#{_anchor(check)}) | {check.severity} | `{check.name}` | {check.title} |"
+        yield f"| [{check.id}](#{check.id.lower()}-{check.name}) | {check.severity} | `{check.name}` | {check.title} |"
     yield ""
 
 
@@ -81,7 +81,3 @@ def _example(word: str, example: Example, text: str) -> Iterator[str]:
     else:
         yield f"{word} (with `{options.strip()}`):\n" if options else f"{word}\n"
     yield f"```yaml\n{text}```\n"
-
-
-def _anchor(check: Check) -> str:
-    return f"{check.id.lower()}-{check.name}"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from podqos.qos.cgroup import tier_cgroups
 from podqos.report.explain.explanation import CgroupExplanation, NodeExplanation, cgroup_explanation
 from podqos.report.explain.lines import files_text
+from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns
-from podqos.survival.components import ComponentReport, components
+from podqos.survival.components import components
 from podqos.survival.decision import ExplainSettings
 from podqos.survival.pod_sets import PodSet
 from podqos.wording import mebibytes
@@ -33,12 +32,6 @@ def node_text(node: NodeExplanation, style: Style, *, verbose: bool = False) -> 
     else:
         lines = ["Above the pods: nothing; with cgroupsPerQOS: false the kubelet makes no cgroups for classes and pods"]
     return [*lines, "", *component_table(node.components, style)] if verbose else lines
-
-
-def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
-    """Return a line per process of the node itself."""
-    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
-    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
 
 
 def _assumption(pods: PodSet, settings: ExplainSettings) -> str:

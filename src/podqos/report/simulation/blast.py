@@ -10,7 +10,7 @@ from podqos.agent.journal import By
 from podqos.model.pod import QOSClass
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
-from podqos.report.survival.thresholds import duration
+from podqos.report.text.durations import rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.palette import KERNEL, KUBELET
 from podqos.report.text.style import Style, columns
@@ -65,7 +65,7 @@ def _row(each: Blast, rates: Mapping[int, str], style: Style) -> tuple[str, ...]
         style.qos_class(each.qos_class),
         rates.get(each.rate_bytes_per_second, _rate(each.rate_bytes_per_second)),
         str(each.pods_taken),
-        _time(each.others[0].after_seconds),
+        rounded(each.others[0].after_seconds),
         _takes(each, style),
         _ends(each),
     )
@@ -87,7 +87,7 @@ def _ends(each: Blast) -> str:
     if each.end is None:
         return "never"
     how = "killed" if each.end.by is By.KERNEL else "evicted"
-    return f"{how} after {_time(each.end.after_seconds)}"
+    return f"{how} after {rounded(each.end.after_seconds)}"
 
 
 def _matrix(report: BlastRadius, rates: Mapping[int, str], style: Style) -> list[str]:
@@ -114,10 +114,6 @@ def _cell(found: set[str], *, is_self: bool) -> str:
 
 def _rate(rate: int) -> str:
     return f"{amount(rate, MEMORY)}/s"
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds < 100 else duration(round(seconds))
 
 
 # ---- a page ---------------------------------------------------------------------------------------------------------
@@ -174,5 +170,5 @@ def _page_death(death: Death) -> str:
     kind = "critical" if death.is_critical else str(death.qos_class)
     name = f'<span class="bad">{escape(death.pod)}</span>' if bad else escape(death.pod)
     how = f'<span class="{death.by}">{death.by}</span>'
-    after = escape(_time(death.after_seconds))
+    after = escape(rounded(death.after_seconds))
     return f"{name} <small>({kind}) after {after} by {how}: {escape(death.cause)}</small>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from podqos.report.text.durations import percent
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
@@ -19,7 +20,7 @@ def table(report: Sweep, style: Style) -> list[str]:
     for name in _workloads(report.combinations):
         lines += ["", style.strong(name)]
         rows = [
-            (*each.values, _percent(found.survived), _bar(found.survived), *_figures(found))
+            (*each.values, percent(found.survived), "█" * round(found.survived * _BAR) or "▏", *_figures(found))
             for each in report.combinations
             for found in each.workloads
             if found.workload == name
@@ -50,12 +51,12 @@ def csv_table(report: Sweep) -> Table:
 
 
 def _first_row(each: Combination) -> tuple[str, ...]:
-    victims = ", ".join(f"{name} {_percent(share)}" for name, share in each.first_victims.items())
+    victims = ", ".join(f"{name} {percent(share)}" for name, share in each.first_victims.items())
     return (
         *each.values,
         str(each.runs),
-        _percent(each.kernel_first),
-        _percent(each.kubelet_first),
+        percent(each.kernel_first),
+        percent(each.kubelet_first),
         _range(each.oom_kills),
         _range(each.evictions),
         victims or "none",
@@ -79,11 +80,3 @@ def _workloads(combinations: Sequence[Combination]) -> list[str]:
 
 def _range(figures: Distribution) -> str:
     return f"{figures.least:g}" if figures.least == figures.most else f"{figures.least:g}–{figures.most:g}"
-
-
-def _bar(share: float) -> str:
-    return "█" * round(share * _BAR) or "▏"
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.3g} %"

@@ -138,7 +138,9 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         if place is not None
     ]
     rank = style.faint(f"  {', '.join(places)}") if places else ""
-    told = [(saving.saves, f"{_lower(saving.change)} → {saving.effect}") for saving in kill.savings]
+    told = [
+        (saving.saves, f"{saving.change[:1].lower()}{saving.change[1:]} → {saving.effect}") for saving in kill.savings
+    ]
     saved = [f"saved by: {text}" for saves, text in told if saves][:1]
     if not saved:
         saved = [f"not saved by: {text}" for _, text in told[:1]]
@@ -147,10 +149,6 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
         *kill.reasons,
         *saved,
     ]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[str]:

@@ -11,7 +11,7 @@ from podqos.agent.journal import By
 from podqos.agent.reasons import OOMLevel
 from podqos.model.resources import MEMORY
 from podqos.report.survival.ranking import amount
-from podqos.report.survival.thresholds import duration
+from podqos.report.text.durations import duration, percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.forecast import Forecast, ForecastOutcome, ForecastReport, Needed
@@ -39,7 +39,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
         lines += [style.strong(f"{each.pod} ({each.container}) grows by {rate}")]
         lines += wrapped(_race_text(each), style, "  ")
         lines += [
-            f"  {_percent(outcome.probability):>7}  {line}" if not index else f"           {line}"
+            f"  {percent(outcome.probability):>7}  {line}" if not index else f"           {line}"
             for outcome in each.outcomes
             for index, line in enumerate(wrapped(outcome.text, style, ""))
         ]
@@ -53,7 +53,7 @@ def table(report: ForecastReport, style: Style) -> list[str]:
             [
                 (
                     f"{amount(point.rate_bytes_per_second, MEMORY)}/s",
-                    _percent(point.kubelet_first),
+                    percent(point.kubelet_first),
                     "█" * round(point.kubelet_first * _BAR) or "▏",
                 )
                 for point in report.curve
@@ -87,7 +87,7 @@ def _outcome_text(outcome: ForecastOutcome) -> str:
 
 
 def _needed_text(needed: Needed) -> str:
-    chance = _percent(needed.probability)
+    chance = percent(needed.probability)
     threshold = amount(needed.eviction_hard_bytes, MEMORY)
     text = f"To be first {chance} of the time the kubelet needs evictionHard memory.available<{threshold}"
     if not needed.attainable:
@@ -113,24 +113,16 @@ _WHERE = {
 
 
 def _race_text(growth: Forecast) -> str:
-    text = f"{_WHERE[growth.out_of_memory]} after {_time(growth.out_of_memory_after_seconds)}"
+    text = f"{_WHERE[growth.out_of_memory]} after {rounded(growth.out_of_memory_after_seconds)}"
     if all(each.crossed_after_seconds > growth.out_of_memory_after_seconds for each in growth.thresholds):
         return f"{text}, before any threshold of the node is met."
     crossed = [
-        f"{each.signal} ({each.type}) is below {amount(each.amount, MEMORY)} after {_time(each.crossed_after_seconds)}"
-        for each in growth.thresholds
+        f"{one.signal} ({one.type}) is below {amount(one.amount, MEMORY)} after {rounded(one.crossed_after_seconds)}"
+        for one in growth.thresholds
     ]
     return f"{text}; {'; '.join(crossed) or 'there is no memory threshold'}."
 
 
 def _span(first_seconds: Fraction, last_seconds: Fraction) -> str:
-    first, last = _time(first_seconds), _time(last_seconds)
+    first, last = rounded(first_seconds), rounded(last_seconds)
     return f"after {first}" if first == last else f"after {first} to {last}"
-
-
-def _time(seconds: Fraction) -> str:
-    return f"{float(seconds):.3g} s" if seconds < 100 else duration(round(seconds))
-
-
-def _percent(share: Fraction) -> str:
-    return f"{float(share * 100):.3g} %"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from podqos.report.explain.node import component_table
 from podqos.report.survival.ranking import amount
+from podqos.report.text.components import component_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.places import EvictionPlace, KillPlace, RankReport
 from podqos.wording import mebibytes

@@ -20,6 +20,7 @@ from podqos.model.resources import CPU, MEMORY
 from podqos.model.time_units import SECOND_NS
 from podqos.placement.allocatable import Division, SoftCoverage
 from podqos.report.survival.ranking import amount as amount_of
+from podqos.report.text.durations import duration, short_duration
 from podqos.report.text.encoding import Table, csv_table
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.exhaustion import Actor, Exhaustion, ExhaustionStep, QOSReserved, WatchedThreshold
@@ -294,19 +295,3 @@ def _uncovered(coverage: SoftCoverage) -> WarningReport:
 
 def _shown(signal: Signal, amount: int | None) -> str:
     return "?" if amount is None else amount_of(amount, SIGNALS[signal].resource)
-
-
-def duration(seconds: float) -> str:
-    """Return a time in seconds, or in minutes and seconds from one minute on."""
-    if seconds < 60:
-        return f"{seconds:g} s"
-    minutes, rest = divmod(seconds, 60)
-    return f"{minutes:g} min" + (f" {rest:g} s" if rest else "")
-
-
-def short_duration(seconds: float) -> str:
-    """Return a time as the kubelet's settings write it: ``1m30s``."""
-    minutes, rest = divmod(seconds, 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = [f"{number:g}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number]
-    return "".join(parts) or "0s"

@@ -1,0 +1,14 @@
+"""The processes of a node that belong to no pod, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from podqos.report.text.style import Style, columns
+from podqos.survival.components import ComponentReport
+
+
+def component_table(components: Sequence[ComponentReport], style: Style) -> list[str]:
+    """Return a line per process of the node itself."""
+    rows = [(each.name, str(each.oom_score_adj), str(each.oom_score_idle), each.set_by) for each in components]
+    return columns(("NODE COMPONENT", "ADJ", "IDLE SCORE", "SET BY"), rows, style)
