@@ -1,10 +1,10 @@
 """Containers as plain processes in their cgroups: the runtime that needs nothing installed.
 
-There are no images and there is no root filesystem: a container sees the machine's own files, runs ``command`` and
-``args``, and begins in a directory of its own, whose size counts as its writable layer. Volumes are shown at their
-``mountPath`` in a private view of the filesystem, provided that the path exists on the machine (nothing is created
-there); in any case ``$PODQOS_VOLUME_<NAME>`` has the directory. Processes share the machine's network and see its
-other processes. What is the same as everywhere else: cgroups, scores, limits, logs, restarts, probes and evictions.
+There are no images and no root filesystems: a container sees the machine's files, runs ``command`` and ``args``, and
+starts in a directory of its own, whose size counts as its writable layer. Volumes are mounted at their ``mountPath`` in
+a private mount namespace if the path exists on the machine (nothing is created); ``$PODQOS_VOLUME_<NAME>`` always has
+the directory. Processes share the machine's network and see its other processes. Cgroups, scores, limits, logs,
+restarts, probes and evictions work as with other runtimes.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ProcessRuntime:
         self._executions: dict[str, threading.Timer] = {}
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Nothing to do: there is no namespace to hold open."""
+        """Nothing to do: there is no sandbox."""
 
     def start(self, container: ContainerStart) -> int:
         """Start the process directly inside its cgroup."""
@@ -75,7 +75,7 @@ class ProcessRuntime:
         return pid
 
     def terminate(self, container: ContainerId) -> None:
-        """Send SIGTERM to the main process, if it still is where it was started."""
+        """Send SIGTERM to the main process, if it is still in its cgroup."""
         if container in self._running:
             pid, path = self._running[container]
             self._cgroups.signal(path, pid, signal.SIGTERM)
@@ -94,7 +94,7 @@ class ProcessRuntime:
         timer.start()
 
     def remove(self, container: ContainerId) -> None:
-        """Have the shim forget an ended run; one that is lost is noticed when it is listened to."""
+        """Have the shim forget an ended run; a lost shim is noticed in ``heard``."""
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
 
@@ -102,7 +102,7 @@ class ProcessRuntime:
         """Nothing to do."""
 
     def containers(self) -> list[FoundContainer]:
-        """Return what the shim knows; what runs is taken over, commands of probes are ended."""
+        """Return the shim's containers; running ones are adopted, commands of probes are killed."""
         try:
             kept = self._shim.programs()
         except ShimLost:
@@ -123,7 +123,7 @@ class ProcessRuntime:
         return self._shim.fileno()
 
     def heard(self) -> list[Heard]:
-        """Return what the shim has told; a shim that is gone is replaced, and what it kept has ended."""
+        """Return the shim's events; a lost shim is replaced, and its containers have ended."""
         found: list[Heard] = []
         try:
             ended = self._shim.exits()
@@ -152,7 +152,7 @@ class ProcessRuntime:
         return None
 
     def close(self, *, end: bool) -> None:
-        """Leave the shim, or end it."""
+        """Disconnect from the shim, or end it."""
         if not end:
             self._shim.close()
             return
@@ -182,7 +182,7 @@ class ProcessRuntime:
             self._shim.forget(program.id)
 
     def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:
-        """Return a program that lives as the container does."""
+        """Return a program in the container's cgroup and environment."""
         path = planned_path(container)
         return Program(
             id=name,
@@ -200,7 +200,7 @@ class ProcessRuntime:
         return {"PATH": _PATH, "HOME": str(container.folder), **volumes, **container.env}
 
     def _mounts(self, container: ContainerStart) -> list[tuple[str, str, bool]]:
-        """Return what can be shown at its place; for the rest there are the variables."""
+        """Return the volumes that can be mounted; the others are only in variables."""
         shown = []
         for mount in container.mounts:
             if self._capabilities.can_mount and Path(mount.target).exists():
