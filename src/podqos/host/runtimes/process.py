@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,7 +49,7 @@ class ProcessRuntime:
         self._note = note
         self._shim = ShimClient(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
-        self._executions: dict[str, threading.Timer] = {}
+        self._executions: set[str] = set()
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Nothing to do: there is no sandbox."""
@@ -87,11 +86,8 @@ class ProcessRuntime:
 
     def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in the container's cgroup, with its view of files and its environment."""
-        pid = self._shim.start(self._program(container, f"{_EXEC}{token}", command))
-        end = (planned_path(container), pid, signal.SIGKILL)
-        timer = self._executions[token] = threading.Timer(seconds, self._cgroups.signal, end)
-        timer.daemon = True
-        timer.start()
+        self._shim.start(replace(self._program(container, f"{_EXEC}{token}", command), seconds=seconds))
+        self._executions.add(token)
 
     def remove(self, container: ContainerId) -> None:
         """Have the shim forget an ended run; a lost shim is noticed in ``heard``."""
@@ -137,8 +133,7 @@ class ProcessRuntime:
                 found.append(ContainerExit(container, each.code))
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
-                if token in self._executions:
-                    self._executions.pop(token).cancel()
+                self._executions.discard(token)
                 self._shim.forget(each.id)
                 found.append(ExecResult(token, each.code))
         return found
@@ -161,11 +156,8 @@ class ProcessRuntime:
 
     def _start_over(self) -> list[Heard]:
         known = self._shim.reconnect()
-        found: list[Heard] = []
-        while self._executions:
-            token, timer = self._executions.popitem()
-            timer.cancel()
-            found.append(ExecResult(token, LOST_CODE))
+        found: list[Heard] = [ExecResult(token, LOST_CODE) for token in self._executions]
+        self._executions.clear()
         for container, (_, path) in list(self._running.items()):
             if str(container) not in known.running:
                 self._cgroups.kill(path)

@@ -119,6 +119,7 @@ class Shim:
         self._running: dict[int, str] = {}
         self._labels: dict[str, object] = {}
         self._ended: dict[str, int] = {}
+        self._deadlines: dict[int, float] = {}
         self._client: socket.socket | None = None
         self._idle_since = time.monotonic()
         self._over = False
@@ -137,9 +138,13 @@ class Shim:
     def run(self) -> None:
         """Serve until told to end, or until idle without processes and client."""
         while not self._over:
-            for key, _ in self._selector.select(_IDLE_SECONDS):
+            next_deadline = min(self._deadlines.values(), default=float("inf"))
+            for key, _ in self._selector.select(min(_IDLE_SECONDS, next_deadline - time.monotonic())):
                 handler: Callable[[], None] = key.data
                 handler()
+            for pid in [pid for pid, when in self._deadlines.items() if when <= time.monotonic()]:
+                del self._deadlines[pid]
+                os.kill(pid, signal.SIGKILL)
             if self._running or self._client is not None:
                 self._idle_since = time.monotonic()
             elif time.monotonic() - self._idle_since > _IDLE_SECONDS:
@@ -230,6 +235,8 @@ class Shim:
                 log.close()
             return {"error": problem}
         self._running[pid] = name
+        if request.get("seconds") is not None:
+            self._deadlines[pid] = time.monotonic() + request["seconds"]
         self._labels[name] = request.get("label", "")
         open_streams = [out, err]
         for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
@@ -278,6 +285,7 @@ class Shim:
                 return
             if pid == 0:
                 return
+            self._deadlines.pop(pid, None)
             name = self._running.pop(pid, None)
             if name is None:
                 continue  # an orphan of some container

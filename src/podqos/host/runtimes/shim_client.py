@@ -46,6 +46,8 @@ class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do",
     log_files: int = 5
     label: str = ""
     """Returned by the shim with the id."""
+    seconds: float | None = None
+    """It is killed after this time."""
     pid_file: str | None = None
     """For a launcher: it writes the id of the process it starts here and exits; that process counts instead."""
 
