@@ -54,14 +54,14 @@ def test_without_a_node_there_is_one_line_that_says_what_to_do(tmp_path, capsys,
     assert "podqos node run" in line
 
 
-def test_a_socket_that_nobody_listens_to_is_no_node(tmp_path):
+def test_a_socket_without_a_listener_is_no_node(tmp_path):
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(tmp_path / "api.sock"))
     with pytest.raises(HostError, match="no node is running"):
         NodeClient(str(tmp_path)).get("/status")
 
 
-def test_somebody_elses_node_is_denied(monkeypatch, tmp_path):
+def test_another_users_node_is_denied(monkeypatch, tmp_path):
     def denied(*_):
         raise PermissionError(13, "Permission denied")
 

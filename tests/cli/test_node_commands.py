@@ -130,7 +130,7 @@ def test_pods_are_a_table_or_the_apis_own_list(run):
     assert msgspec.yaml.decode(run("pods", "-o", "yaml"))["items"][0]["status"]["phase"] == "Running"
 
 
-def test_top_prints_once_where_nobody_watches(run):
+def test_top_prints_once_without_a_terminal(run):
     for arguments in ((), ("--once",)):
         lines = run("top", *arguments).splitlines()
         assert lines[0].startswith("n  up ")
@@ -160,7 +160,7 @@ def test_the_journal_in_words_and_as_written(run, node):
     run("journal", "--since", "yesterday", code=2)
 
 
-def test_evicting_asks_a_person_and_does_what_he_says(run, node):
+def test_evicting_asks_on_a_terminal_and_follows_the_answer(run, node):
     node.put(pod_document("unloved", "sleep", "1000"))
     node.until(lambda: "default/unloved" in node.journal() and node.journal().count('"Started"') >= 3)
     words = [sys.executable, "-m", "podqos", "node", "evict", "unloved", "--state-dir", str(node.state)]
@@ -188,7 +188,7 @@ def test_top_gives_the_terminal_back_as_it_was(node, key, code):
 
 
 def test_top_gives_the_terminal_back_when_the_node_goes(node, tmp_path):
-    """The socket is reached by another name, which is taken away while somebody watches."""
+    """The socket has a second name, which is removed while the view is open."""
     (tmp_path / "api.sock").symlink_to(node.state / "api.sock")
     words = [sys.executable, "-m", "podqos", "node", "top", "-d", "0.2", "--state-dir", str(tmp_path)]
     code, output, (before, after) = _session(words, (tmp_path / "api.sock").unlink, wait_for=b"default/steady")

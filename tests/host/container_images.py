@@ -60,7 +60,7 @@ class Layout:
         return path
 
     def _named(self, name: str, descriptor: dict[str, object]) -> str:
-        # containerd goes by its own annotation, everybody else by the standard's.
+        # containerd uses its own annotation, other tools the standard one.
         names = {"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
         self.manifests.append({**descriptor, "annotations": names})
         self._write_index()

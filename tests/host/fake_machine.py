@@ -102,7 +102,7 @@ class FakeCgroups(CgroupsV2):
         return KernelSignal(event, select.EPOLLIN)
 
     def use(self, path: str, usage_bytes: int) -> None:
-        """Have a container use so much; whoever watches a cgroup above is told."""
+        """Set a container's usage; watchers of cgroups above are notified."""
         self._set(self.root / path[1:], usage_bytes)
         self._add_up(path)
         os.eventfd_write(self._signals[self.own], 1)
@@ -134,7 +134,7 @@ class FakeRuntime:
         self.ignores_sigterm = False
         self.cannot_start = ""
         self.ends: list[bool] = []
-        """Whether whoever let go of it wanted it to end."""
+        """Whether it was closed with ``end``."""
         self._heard: list[ContainerExit] = []
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
@@ -199,7 +199,7 @@ class FakeRuntime:
 
     def close(self, *, end: bool) -> None:
         self.ends.append(end)
-        # What was not heard by then is found in the list by whoever comes next.
+        # What was not heard by then is in the list for the next agent.
         self._heard = []
 
     def _end(self, container: ContainerId, code: int) -> None:

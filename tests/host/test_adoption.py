@@ -160,7 +160,7 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert not list((agent.folder / "state" / "pods").iterdir())
 
 
-def test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent(agent):
+def test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one(agent):
     agent.put(pod_document("once", "sh", "-c", "sleep 1; exit 0", spec={"restartPolicy": "Never"}))
     agent.start()
     _until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
@@ -173,7 +173,7 @@ def test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent(ag
     agent.end(signal.SIGTERM)
 
 
-def test_a_pod_whose_manifest_went_while_nobody_looked_is_ended(agent):
+def test_a_pod_whose_manifest_was_removed_without_an_agent_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
     _until(agent, agent.commands)

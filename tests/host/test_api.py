@@ -255,7 +255,7 @@ def test_the_configuration_in_force_can_be_read_back():
         assert kubelet_configuration(shown).eviction_soft == {"memory.available": "10%"}
 
 
-def test_somebody_can_ask_for_an_eviction_through_the_unix_socket_alone():
+def test_evictions_can_be_requested_only_through_the_unix_socket():
     critical = pod_document("critical", *TALK)
     critical["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
     with served(HARD) as node:

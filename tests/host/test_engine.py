@@ -138,7 +138,7 @@ def test_a_start_does_not_keep_the_node_waiting(runtime, engine):
     assert runtime.heard() == []
 
 
-def test_who_is_killed_before_he_was_started_is_killed_as_soon_as_he_is(runtime, engine, cgroups):
+def test_a_container_killed_before_it_was_started_is_killed_once_it_is(runtime, engine, cgroups):
     runtime.start(START)
     assert engine.begun.wait(10)
     runtime.kill(NAME)
@@ -185,7 +185,7 @@ def test_containers_do_not_inherit_the_priority_of_the_agent(urgent_thread, runt
     assert os.getpriority(os.PRIO_PROCESS, engine.process.pid) == 0
 
 
-def test_who_is_killed_while_he_waits_for_his_turn_is_never_started(runtime, engine):
+def test_a_container_killed_while_queued_is_never_started(runtime, engine):
     other = ContainerId("u", "other", 0)
     runtime.start(START)
     runtime.start(replace(START, id=other))

@@ -194,7 +194,7 @@ def test_who_says_no_more_after_the_request_is_answered_all_the_same(stage):
     assert len(answer) > 1024 * len(LARGE)
 
 
-def test_only_a_head_is_answered_to_who_asks_for_one(stage):
+def test_a_head_request_gets_only_the_head(stage):
     answer = stage.read(stage.client(b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     assert status(answer) == 200
     assert answer.endswith(b"\r\n\r\n")
@@ -207,7 +207,7 @@ def test_a_failure_of_an_answer_is_answered_and_noted_and_nothing_else(stage, ta
     assert status(stage.ask()) == 200
 
 
-def test_an_answer_that_nobody_reads_is_not_made(stage):
+def test_an_answer_that_is_not_read_is_not_produced(stage):
     stage.client(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
     for _ in range(50):
         stage.loop.step(0.01)
@@ -234,7 +234,7 @@ def test_who_begins_a_request_and_goes_silent_is_told_and_dropped(stage, monkeyp
     assert status(stage.read(client)) == 408
 
 
-def test_too_many_connections_are_turned_away_and_leave_the_other_socket_alone(stage):
+def test_too_many_connections_are_rejected_and_do_not_affect_the_other_socket(stage):
     for _ in range(http_server._MOST_CONNECTIONS):
         stage.client(tcp=True)
         stage.loop.step(0.01)
@@ -242,7 +242,7 @@ def test_too_many_connections_are_turned_away_and_leave_the_other_socket_alone(s
     assert status(stage.ask()) == 200
 
 
-def test_who_follows_gets_what_there_is_and_ends_when_he_hangs_up(stage):
+def test_a_follower_gets_what_is_there_and_ends_when_it_disconnects(stage):
     client = stage.client(b"GET /endless HTTP/1.1\r\nHost: localhost\r\n\r\n")
     heard = bytearray()
 

@@ -55,6 +55,6 @@ def test_a_kill_without_an_explanation_is_that_of_the_process_and_of_the_limit_u
     assert (entry.because.level, entry.because.domain) == (level, domain)
 
 
-def test_a_kill_of_somebody_elses_process_is_none_of_ours():
+def test_a_kill_outside_the_node_is_ignored():
     kill = KernelKill(PID, "x", "", "", 10, 1000, is_of_cgroup=True)
     assert oom_kill_entry(kill, 1, "n", Cgroups(), _pods(PID + 1)) is None

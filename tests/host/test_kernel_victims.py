@@ -16,7 +16,7 @@ pytestmark = [needs_node, pytest.mark.slow]
 TRIALS = 10
 
 
-def test_the_kernel_kills_whom_the_statistics_foretell():
+def test_the_kernel_kills_the_process_that_the_statistics_predict():
     seed = int(os.environ.get("PODQOS_TEST_SEED") or random.randrange(10**6))  # noqa: S311 - nothing secret
     print(f"PODQOS_TEST_SEED={seed}")  # noqa: T201 - pytest shows it with a failure
     chance = random.Random(seed)  # noqa: S311

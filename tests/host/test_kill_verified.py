@@ -1,4 +1,4 @@
-"""Killing what is in a cgroup, process by process: whoever is forked meanwhile is found by looking again."""
+"""Killing the processes of a cgroup one by one: those forked meanwhile are found in the next round."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_processes_that_are_forked_while_others_are_killed_die_too(children):
     cgroup = Crowd(*(child.pid for child in children))
     assert cgroup._kill_each("/n/pod")
     assert [child.wait(10) for child in children] == [-signal.SIGKILL] * 3
-    assert cgroup.looks == 4, "the last look finds nobody new"
+    assert cgroup.looks == 4, "the last round finds no new process"
 
 
 def test_a_process_that_has_left_the_cgroup_lives(children):

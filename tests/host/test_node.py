@@ -50,7 +50,7 @@ def test_the_tree_and_its_values_are_the_plans():
                     assert node.cgroups.read(cgroup.path, file.name).strip() == file.text, (cgroup.path, file.name)
 
 
-def test_the_manager_evicts_the_pod_above_its_request_and_nobody_else():
+def test_the_manager_evicts_the_pod_above_its_request_and_no_other():
     with running_node(HARD) as stage:
         stage.put(
             pod_document("modest", *PYTHON, GROW, "40", resources=_requests("64Mi")),
@@ -144,7 +144,7 @@ def test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace():
         assert (folder / "main" / "0.log").read_text().endswith(" stdout F done\n")
 
 
-def test_a_hard_eviction_stops_growth_but_lets_who_does_not_grow_wind_up():
+def test_a_hard_eviction_stops_growth_but_lets_a_pod_that_does_not_grow_finish():
     growing = pod_document("growing", *PYTHON, GROW, "100")
     growing["metadata"]["annotations"] = {"kubernetes.io/config.source": "file"}
     with running_node(HARD) as stage:

@@ -1,4 +1,4 @@
-"""What a node does at once: whoever grows on is killed, whoever only ends has time; and what version 2 adds to that."""
+"""A hard eviction: a pod that keeps growing is killed at once, others have their grace period; extras of version 2."""
 
 from __future__ import annotations
 

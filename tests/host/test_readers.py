@@ -81,7 +81,7 @@ class TestBothVersions:
         assert not cgroups.holds("/podqos/kubepods/po", 4711)
 
     @pytest.mark.parametrize("path", ["/", "/podqos2", "/podqos/../system.slice", "/system.slice"])
-    def test_nobody_elses_cgroup_is_touched(self, cgroups, path):
+    def test_cgroups_outside_the_node_are_not_touched(self, cgroups, path):
         for change in (cgroups.create, cgroups.remove, cgroups.kill, cgroups.entrances, cgroups.hold):
             with pytest.raises(HostError, match="refusing to touch it"):
                 change(path)

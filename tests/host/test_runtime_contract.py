@@ -108,7 +108,7 @@ def test_another_attempt_is_another_run_with_a_log_of_its_own(stage: Stage):
 
 
 @every_runtime
-def test_whoever_comes_after_the_agent_finds_what_runs_and_how_the_rest_ended(stage: Stage):
+def test_the_next_agent_finds_what_runs_and_how_the_rest_ended(stage: Stage):
     polite, brief = stage.start(READY_THEN_7), stage.start("echo ready; sleep 0.3; exit 9", name="brief")
     stage.says(polite, "ready")
     stage.says(brief, "ready")

@@ -1,4 +1,4 @@
-"""Random pods of a real node, one of which grows until the kernel kills: whom, by the model and in fact."""
+"""Random pods of a real node, one of which grows until the kernel kills: the predicted and the actual victim."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROWER = (
 
 
 class Verdict(NamedTuple):
-    """Whom the kernel killed, and whom the model names."""
+    """The actual victim, and the predicted one."""
 
     killed: str
     grower: str
@@ -70,7 +70,7 @@ def trial(stage: NodeStage, number: int, chance: random.Random) -> Verdict:
     grower = chance.choice([name for name in names if name != "guaranteed"])
     before = len(stage.entries("OOMKilled"))
     order = _foretold(stage, grower)
-    # Only the one that is to grow sees the file: everybody looks for one of his own.
+    # Only the pod that is to grow sees the file: each looks for one of its own.
     go.with_name(f"{go.name}-{grower}").touch()
     stage.until(lambda: len(stage.entries("OOMKilled")) > before)
     killed = stage.entries("OOMKilled")[before]

@@ -96,7 +96,7 @@ def test_what_presses_is_not_overlooked():
     assert "memory.available  soft, 90 s  100Mi      50Mi       met" in text
 
 
-def test_a_threshold_that_nobody_observes_says_so():
+def test_a_threshold_that_is_not_observed_says_so():
     row = ThresholdRow(Signal.CONTAINERFS, True, 0, None, None, None, False)
     lines = status_lines(_status(thresholds=(row,)), NextVictims(), PLAIN)
     assert any(line.endswith("–          –          not observed") for line in lines)

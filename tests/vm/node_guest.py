@@ -13,14 +13,14 @@ PROJECT = Path(__file__).parents[2]
 # A guest without hardware support is some ten times slower than its host; these are the tests that version 2 decides.
 CHECKS = (
     "tests/host/test_node.py::test_the_tree_and_its_values_are_the_plans",
-    "tests/host/test_node.py::test_the_manager_evicts_the_pod_above_its_request_and_nobody_else",
-    "tests/host/test_node.py::test_a_hard_eviction_stops_growth_but_lets_who_does_not_grow_wind_up",
+    "tests/host/test_node.py::test_the_manager_evicts_the_pod_above_its_request_and_no_other",
+    "tests/host/test_node.py::test_a_hard_eviction_stops_growth_but_lets_a_pod_that_does_not_grow_finish",
     "tests/host/test_node.py::test_a_soft_eviction_lets_the_pod_wind_up_within_its_grace",
     "tests/host/test_node.py::test_a_kernel_kill_is_told_with_its_reasons",
     "tests/host/test_node_speed.py::test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has_to",
     "tests/host/test_node_speed.py::test_a_container_that_runs_out_of_memory_dies_as_a_whole",
     "tests/host/test_node_speed.py::test_negative_scores_are_set_for_guaranteed_pods_and_the_agent",
-    "tests/host/test_adoption.py::test_a_pod_that_ended_while_nobody_looked_is_dealt_with_by_the_next_agent",
+    "tests/host/test_adoption.py::test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one",
     "tests/host/test_api.py::test_metrics_are_prometheus_text_under_the_conventional_names",
 )
 

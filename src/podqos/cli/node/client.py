@@ -1,4 +1,4 @@
-"""Talking to a running node through its unix socket; what goes wrong is one line."""
+"""The client of a running node's unix socket; errors are one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 def add_state_dir_option(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--state-dir``, by which a node is found."""
+    """Declare ``--state-dir``, which identifies a node."""
     parser.add_argument(
         "--state-dir", metavar="DIR", default=STATE_DIR, help=f"the state directory of the node ({STATE_DIR})"
     )
@@ -37,7 +37,7 @@ def add_pod_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lines_options(parser: argparse.ArgumentParser, following: str) -> None:
-    """Declare which lines of a file that grows are wanted."""
+    """Declare ``--follow`` and ``--tail``."""
     parser.add_argument("-f", "--follow", action="store_true", help=following)
     parser.add_argument("--tail", metavar="LINES", type=int, help="only the last LINES lines")
 
@@ -57,7 +57,7 @@ def print_lines(
 
 
 def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return namespace and name of the pod that a command is about."""
+    """Return namespace and name of the pod argument."""
     namespace, slash, name = arguments.pod.partition("/")
     if not slash:
         namespace, name = arguments.namespace, namespace
@@ -67,26 +67,26 @@ def pod_named(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def path(*segments: str, **query: object) -> str:
-    """Return the path of something to ask for; what is None or False is left out."""
+    """Return a request path; parameters that are None or False are left out."""
     given = {name: value for name, value in query.items() if value is not None and value is not False}
     text = "/" + "/".join(quote(segment, safe="") for segment in segments)
     return f"{text}?{urlencode({name: str(value).lower() for name, value in given.items()})}" if given else text
 
 
 class NodeClient:
-    """A node, as seen from outside."""
+    """A client of a node."""
 
     def __init__(self, state_dir: str) -> None:
         self._socket = f"{state_dir.rstrip('/')}/{_SOCKET_NAME}"
         self._has_warned = False
 
     def get(self, target: str, method: str = "GET") -> bytes:
-        """Return what the node answers."""
+        """Return the node's answer."""
         with self._answered(method, target) as response:
             return response.read()
 
     def value(self, target: str, kind: type[T]) -> T:
-        """Return what the node answers, decoded."""
+        """Return the node's answer, decoded."""
         from podqos.manifest.amounts import decode_hook
 
         try:
@@ -96,7 +96,7 @@ class NodeClient:
             raise HostError(what) from error
 
     def lines(self, target: str, *, is_endless: bool = False) -> Iterator[bytes]:
-        """Yield the lines of an answer as they come, with their ends."""
+        """Yield the lines of an answer as they come, with newlines."""
         with self._answered("GET", target, None if is_endless else _PATIENCE_SECONDS) as response:
             while line := response.readline():
                 yield line
@@ -105,7 +105,7 @@ class NodeClient:
     def _answered(
         self, method: str, target: str, patience_seconds: float | None = _PATIENCE_SECONDS
     ) -> Iterator[HTTPResponse]:
-        """Ask, and let the answer be read; what fails on the way is one line."""
+        """Send a request and yield the response; failures are one line."""
         connection = _Connection(self._socket)
         try:
             response = self._asked(connection, method, target, patience_seconds)
@@ -159,7 +159,7 @@ def _refuse(response: HTTPResponse) -> NoReturn:
 
 
 class _Connection(HTTPConnection):
-    """HTTP over a socket in the filesystem."""
+    """HTTP over a unix socket."""
 
     def __init__(self, name: str) -> None:
         super().__init__("localhost")

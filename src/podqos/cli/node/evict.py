@@ -1,6 +1,6 @@
 """Evict a pod of a running node.
 
-It gets the grace period it asked for, and stays Failed until its manifest is another one.
+It gets its grace period, and stays Failed until its manifest changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask, and evict."""
+    """Confirm, and evict."""
     namespace, name = pod_named(arguments)
     client = NodeClient(arguments.state_dir)
     if not arguments.yes and sys.stdin.isatty():

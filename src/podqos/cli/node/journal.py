@@ -41,13 +41,13 @@ def _in_words(line: bytes) -> bytes:
     try:
         (entry,) = decode(line)
     except InputError:
-        return line  # of another version
+        return line  # from another version
     at = datetime.fromtimestamp(entry.time_us / 1e6, UTC).isoformat(sep=" ", timespec="milliseconds")
     return f"{at.removesuffix('+00:00')}  {words(entry)}\n".encode()
 
 
 def _since_us(text: str) -> int:
-    """Return a time, given as such or as how long ago it was."""
+    """Return a time, given as a timestamp or as a duration ago."""
     try:
         return max(0, time.time_ns() - abs(parse_duration_ns(text))) // 1000
     except ValueError:

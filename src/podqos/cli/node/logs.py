@@ -1,4 +1,4 @@
-"""Print what a container of a running node has written."""
+"""Print the log of a container of a running node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of ``podqos node run``, which ``podqos node install`` takes over into the unit."""
+"""The options of ``podqos node run``, which ``podqos node install`` passes on in the unit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from podqos.cli.options import add_kubelet_option
 
 
 def add_run_options(run_parser: argparse.ArgumentParser) -> None:
-    """Declare what a node is started with."""
+    """Declare the options."""
     run_parser.add_argument("--manifests", metavar="DIR", required=True, help="the directory of manifests to run")
     add_kubelet_option(run_parser, "--config", dest="config")
     run_parser.add_argument("--memory", metavar="AMOUNT", help="limit the node to this much memory, such as 4Gi")

@@ -1,4 +1,4 @@
-"""The options of ``podqos node run`` that choose what runs the containers."""
+"""The options of ``podqos node run`` that select the container runtime."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_runtime_options(parser: argparse.ArgumentParser) -> None:
 
 
 def runtime_choice(arguments: argparse.Namespace) -> RuntimeChoice:
-    """Return what was chosen; an option of another runtime is a mistake."""
+    """Return the chosen runtime; options of another runtime are rejected."""
     from pathlib import Path
 
     from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName

@@ -1,7 +1,7 @@
-"""Say how a running node is.
+"""Show the status of a running node.
 
-What it has and what is asked of it, memory and pressure, how far it is from evicting, who would be next, and what it
-cannot do on this machine.
+Capacity and requests, memory and pressure, distance to eviction, the next victims, and the restrictions of this
+machine.
 """
 
 from __future__ import annotations

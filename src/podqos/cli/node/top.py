@@ -1,6 +1,6 @@
-"""Watch a running node: pods by class with usage against request and limit, pressure, and who would be next.
+"""Live view of a running node: pods by class with usage against request and limit, pressure, next victims.
 
-On a terminal the view renews itself until q or Ctrl-C; elsewhere, and with --once, it is printed once.
+On a terminal the view refreshes until q or Ctrl-C; otherwise, and with --once, it is printed once.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _View:
-    """Asks the node and remembers the last answer, to tell the use of CPU."""
+    """Queries the node and keeps the last answer, to compute CPU usage."""
 
     def __init__(self, client: NodeClient, colour: str) -> None:
         self._client, self._colour = client, colour
         self._last: NodeStatus | None = None
 
     def lines(self, height: int | None) -> list[str]:
-        """Return the view of now."""
+        """Return the current view."""
         from podqos.cli.node.victims import next_victims
         from podqos.host.api.status_document import NodeStatus
         from podqos.report.node.top import screen
@@ -80,7 +80,7 @@ class _View:
 
 
 def _cpu_milli(before: NodeStatus, now: NodeStatus) -> dict[str, int]:
-    """Return what pods used of the CPU between two looks, in thousandths of a core, by uid."""
+    """Return the CPU usage of pods between two samples, in millicores, by uid."""
     elapsed_us = max(1, now.now_us - before.now_us)
     used = {pod.uid: pod.cpu_usage_ns for pod in before.pods}
     rates = {}
@@ -93,7 +93,7 @@ def _cpu_milli(before: NodeStatus, now: NodeStatus) -> dict[str, int]:
 
 @contextmanager
 def _screen() -> Iterator[Callable[[float], str]]:
-    """Take the whole terminal, and give it back as it was, whatever happens; yields how to wait for a key."""
+    """Use the whole terminal, and restore it in any case; yields a function that waits for a key."""
     import select
     import termios
     import time

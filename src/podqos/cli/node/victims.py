@@ -1,4 +1,4 @@
-"""Who would be next on a running node, by the node's own answers: evicted by the kubelet, killed by the kernel."""
+"""The next victims on a running node: evicted by the kubelet, killed by the kernel."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from podqos.survival.snapshots import from_summary, node_of
 
 
 def next_victims(client: NodeClient, status: NodeStatus) -> NextVictims:
-    """Ask the node for its pods and their figures, and rank them for memory in both orders."""
+    """Query the node's pods and figures, and rank them for memory in both orders."""
     pods = client.value("/pods", PodList).items
     summary = decode_summary(client.get("/stats/summary"))
     node = node_of(summary)
@@ -47,7 +47,7 @@ def _allocatable(status: NodeStatus) -> dict[str, Quantity]:
 
 
 def _as_kept(snapshot: Snapshot, settings: CgroupSettings, status: NodeStatus) -> list[ContainerProcesses]:
-    """Return the processes with the adjustments the kernel has, which need not be those that were wanted."""
+    """Return the processes with the kernel's adjustments, which may differ from the planned ones."""
     kept = {
         (pod.uid, container.name): container.kept_oom_score_adj
         for pod in status.pods

@@ -1,17 +1,17 @@
-"""The node's local API: the kubelet's own read shapes, the node's status, its journal, and one write.
+"""The node's local API: the kubelet's read endpoints, the node's status, its journal, and eviction.
 
-    /healthz /readyz                        is it there, is it ready
+    /healthz /readyz                        liveness, readiness
     /pods                                   v1 PodList, with status
-    /stats/summary                          as the kubelet's, for ``podqos rank --stats`` and ``kubectl top``-like tools
+    /stats/summary                          the kubelet's figures, for ``podqos rank --stats`` and similar tools
     /configz                                the kubelet's configuration in force
     /metrics                                Prometheus
-    /status                                 the node about itself (``node_status``)
+    /status                                 the node's own status (``node_status``)
     /journal?follow=&sinceUs=&tailLines=    the journal as JSON lines
     /containerLogs/NAMESPACE/POD/CONTAINER?tailLines=&follow=&previous=&timestamps=   unix socket only
     POST /evict/NAMESPACE/POD               unix socket only
 
-The unix socket is for the owner of the node. A port, where one is wanted, is for everybody on the machine: like the
-kubelet's read-only port it shows neither logs nor lets anybody change anything.
+The unix socket is for the node's owner. An optional port is open to every user of the machine: like the kubelet's
+read-only port it serves no logs and accepts no writes.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Api:
         node.world.reacted = self.counters.reacted
 
     def open(self, listen: tuple[str, int] | None = None) -> int | None:
-        """Begin to serve; return the port, if one was wanted. A node without its socket is still a node."""
+        """Start serving; return the port, if one was requested. The node also runs without its socket."""
         try:
             self.server.listen_unix(self._node.settings.state_dir / SOCKET_NAME)
         except OSError as error:
@@ -66,7 +66,7 @@ class Api:
         return None if listen is None else self.server.listen_tcp(*listen)
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self.server.close()
         with suppress(OSError):
             (self._node.settings.state_dir / SOCKET_NAME).unlink()
@@ -141,7 +141,7 @@ class Api:
             document["cpu"] = {"time": timestamp(self.counters.now_us()), "usageCoreNanoSeconds": used}
 
     def _configuration(self) -> Document:
-        """Return the configuration in force, with the thresholds that were not written but hold."""
+        """Return the configuration in force, with default thresholds filled in."""
         settings = self._node.settings
         hard = effective_eviction_hard(settings.configuration, settings.profile)
         return {
@@ -153,7 +153,7 @@ class Api:
             "containerLogMaxFiles": settings.logs.max_files,
         }
 
-    # ---- what was written ----------------------------------------------------------------------------------------
+    # ---- journal and logs ----------------------------------------------------------------------------------------
 
     def _journal(self, request: Request) -> Answer:
         follow, since_us = request.flag("follow"), request.count("sinceUs")
@@ -190,7 +190,7 @@ class Api:
         pieces = lines_of(files, last=request.count("tailLines"), goes_on=runs if follow else None)
         return Answer(pieces if request.flag("timestamps") else _without_prefixes(pieces), follows=follow)
 
-    # ---- the one write -------------------------------------------------------------------------------------------
+    # ---- eviction ------------------------------------------------------------------------------------------------
 
     def _write(self, request: Request) -> Answer:
         match request.segments:
@@ -226,7 +226,7 @@ def _since(pieces: Pieces, since_us: int) -> Pieces:
 
 
 def _without_prefixes(pieces: Pieces) -> Pieces:
-    """Yield what a container wrote, without the time and stream that CRI puts before each line."""
+    """Yield a container's output without the CRI prefix (time and stream) of each line."""
     for piece in pieces:
         yield piece and b"".join(map(_without_prefix, piece.splitlines(keepends=True)))
 
@@ -244,7 +244,7 @@ def _only_locally(request: Request) -> None:
 
 
 def _every(settings: Struct) -> Document:
-    """Return all settings, those as by default too; what is not set at all is left out."""
+    """Return all settings, including defaults; unset ones are left out."""
     written = ((field.encode_name, getattr(settings, field.name)) for field in msgspec.structs.fields(settings))
     return {name: as_value(value) for name, value in written if value is not None}
 

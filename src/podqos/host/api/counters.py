@@ -1,6 +1,6 @@
-"""What a node has done since it was started, counted: for its metrics and its status.
+"""Counters of a node since its start, for its metrics and status.
 
-Everything is learnt by listening to the journal and to the evictions for memory; nothing is asked of the node.
+They are updated from journal entries and evictions for memory; the node itself is never queried.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from podqos.eviction.signals import NodeCondition
 from podqos.host.node.world import Reaction
 
 REACTION_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0)
-"""Upper bounds, in seconds: from what SCHED_FIFO gives to what the kubelet's loop gives."""
+"""Upper bounds in seconds: from the latency with SCHED_FIFO to that of the kubelet's loop."""
 
 
 class Histogram:
-    """Values by size."""
+    """A histogram of reaction times."""
 
     def __init__(self) -> None:
         self.counts = [0] * (len(REACTION_BUCKETS) + 1)
@@ -32,7 +32,7 @@ class Histogram:
 
 
 class Counters:
-    """Counts what it hears."""
+    """Counts journal entries and reactions."""
 
     def __init__(self) -> None:
         self.start_us = self.now_us()
@@ -49,11 +49,11 @@ class Counters:
 
     @staticmethod
     def now_us() -> int:
-        """Return the time of now."""
+        """Return the current time."""
         return time.time_ns() // 1000
 
     def heard(self, entry: Entry) -> None:
-        """Count an entry of the journal."""
+        """Count a journal entry."""
         self.entries[entry.kind] += 1
         match entry.kind, entry.because:
             case Kind.EVICTED, UnderPressure(signal=signal):
@@ -68,7 +68,7 @@ class Counters:
                 self.transitions_us[condition] = entry.time_us
 
     def reacted(self, reaction: Reaction) -> None:
-        """Count an eviction for memory; how fast it was is known if the kernel's signal led to it."""
+        """Count an eviction for memory; its reaction time is known if the kernel's signal triggered it."""
         self.reactions += 1
         if reaction.noticed is None:
             return

@@ -1,4 +1,4 @@
-"""Values as the documents of Kubernetes' API: what is as by default is left out, amounts and times are texts."""
+"""Values as Kubernetes API documents: defaults are left out, quantities and times are strings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_document(value: Struct) -> Document:
 
 
 def as_value(value: object) -> Value:
-    """Return whatever a document can hold."""
+    """Return any value a document can hold."""
     match value:
         case Struct():
             return as_document(value)
@@ -48,7 +48,7 @@ def as_value(value: object) -> Value:
 
 
 def timestamp(time_us: int) -> str:
-    """Return a time as Kubernetes writes them."""
+    """Return a time in Kubernetes' format."""
     return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -1,7 +1,7 @@
-"""Evicting a pod because somebody asked for it, as ``kubectl drain`` does, and not because the node is short.
+"""Evicting a pod on request, as ``kubectl drain`` does, rather than under pressure.
 
-The pod gets the grace period it asked for itself, and stays ``Failed`` until its manifest is another one. Pods that the
-node must not evict are refused here as well.
+The pod gets its own grace period and stays ``Failed`` until its manifest changes. Pods that the node must not evict are
+refused here as well.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def evict(node: Node, state: PodState) -> None:
-    """Begin to end a pod; ``Refusal`` says why not."""
+    """Start evicting a pod; raises ``Refusal`` with the reason if it must not be."""
     pod = state.pod
     running = node.world.pods.get(pod.metadata.uid)
     if running is None or state.is_over:

@@ -1,6 +1,6 @@
 """One client of the server: reads its request, sends the answer, waits until the client has it.
 
-Nothing here waits. A piece of the answer is made when the connection has its turn, and only while the client keeps
+Nothing here blocks. A piece of the answer is produced when it is the connection's turn, and only while the client keeps
 reading.
 """
 
@@ -21,13 +21,13 @@ from podqos.host.linux.loop import Loop
 Handler = Callable[[Request], Answer]
 MOST_FOLLOWERS = 12
 _READ_BYTES = 16384
-# Beyond this the answer waits until the client has read some of it.
+# Beyond this, no more of the answer is produced until the client has read some of it.
 _OUTBOX_BYTES = 256 << 10
 _DISCARDED_BYTES = 1 << 20
 _PATIENCE_SECONDS = 10.0
 _LINGER_SECONDS = 2.0
 _PAUSE_SECONDS = 0.1
-# epoll tells of these without being asked.
+# epoll always reports hang-ups.
 _ONLY_HANGING_UP = 0
 
 
@@ -39,17 +39,17 @@ class _Stage(Enum):
 
 
 class Turns:
-    """Whose turn it is: one piece of one answer at a time, and then a rest for as long as it took."""
+    """Takes turns: one piece of one answer at a time, followed by a pause of the same length."""
 
     def __init__(self, loop: Loop) -> None:
         self.loop = loop
         self.followers = 0
-        """How many answers go on for as long as the client listens."""
+        """How many clients are following."""
         self._ready: deque[Connection] = deque()
         self._is_scheduled = False
 
     def later(self, connection: Connection) -> None:
-        """Let a connection have its turn."""
+        """Queue a connection for its turn."""
         self._ready.append(connection)
         self._schedule(0.0)
 
@@ -85,7 +85,7 @@ class Endpoint:
         self._handler, self._note, self._any_host = handler, note, is_local or any_host
 
     def answer(self, request: Request) -> Answer:
-        """Return the answer to a request, whatever happens on the way."""
+        """Return the answer to a request, even if the handler fails."""
         if not self._any_host and not _names_this_machine(request.host):
             return Refusal(HTTPStatus.FORBIDDEN, "the Host header must name this machine").answer
         try:
@@ -96,7 +96,7 @@ class Endpoint:
             return self.broken(error)
 
     def broken(self, error: Exception) -> Answer:
-        """Return the answer where making one failed."""
+        """Return the answer for a failed handler."""
         self._note(f"API: {type(error).__name__}: {error}")
         return Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}: {error}").answer
 
@@ -110,18 +110,18 @@ class Connection:
         self._inbox = bytearray()
         self._outbox = bytearray()
         self._head = b""
-        """Of an answer of which no piece is ready: it may still become that of a failure."""
+        """The head of an answer without a piece yet: it may still be replaced by that of an error."""
         self._body: Pieces | None = None
         self._stage = _Stage.READING
         self._has_turn = False
         self._has_ended = False
-        """Whether the client sends no more."""
+        """Whether the client has stopped sending."""
         self._discarded = 0
         self._deadline = time.monotonic() + _PATIENCE_SECONDS
         self._events = select.EPOLLIN
         self._turns.loop.watch(accepted.fileno(), self._on_ready, self._events)
 
-    # ---- what the socket says ------------------------------------------------------------------------------------
+    # ---- reading -------------------------------------------------------------------------------------------------
 
     def _on_ready(self) -> None:
         if self._outbox:
@@ -148,7 +148,7 @@ class Connection:
             self._begin(self._endpoint.answer(parsed[0]), with_body=parsed[0].method != "HEAD")
 
     def _discard(self) -> None:
-        """Take what comes after the request, and note when there is no more."""
+        """Discard data after the request, and detect its end."""
         data = self._read()
         if data is None:
             return
@@ -187,7 +187,7 @@ class Connection:
         self._send()
 
     def produce(self) -> None:
-        """Make the next piece of the answer and send what can be sent."""
+        """Produce the next piece of the answer and send what the socket takes."""
         self._has_turn = False
         if self._body is None:
             return
@@ -209,7 +209,7 @@ class Connection:
         self._send()
 
     def _fail(self, error: Exception) -> None:
-        """Answer with the failure; if something has been said already, break off instead."""
+        """Answer with the error; if part of the answer is sent already, close the connection."""
         answer = self._endpoint.broken(error)
         self._body = None
         if self._head:
@@ -249,7 +249,7 @@ class Connection:
     # ---- the end -------------------------------------------------------------------------------------------------
 
     def _linger(self) -> None:
-        """Say that this was all, and wait for the client to hang up: closing at once could cost it the answer."""
+        """Shut down sending and wait for the client to close: closing at once could lose the answer."""
         self._stage = _Stage.LINGERING
         self._deadline = time.monotonic() + _LINGER_SECONDS
         try:
@@ -262,7 +262,7 @@ class Connection:
             self._await(select.EPOLLIN)
 
     def sweep(self, now: float) -> None:
-        """Drop a client that keeps others waiting."""
+        """Drop a client that is too slow."""
         if now < self._deadline or (self._stage is _Stage.ANSWERING and not self._outbox):
             return
         if self._stage is _Stage.READING:
@@ -271,7 +271,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         if self._socket.fileno() < 0:
             return
         self._endpoint.connections.discard(self)
@@ -284,7 +284,7 @@ class Connection:
 
 
 def _names_this_machine(host: str) -> bool:
-    """Whether a request means this machine: a page in a browser whose name was pointed here does not."""
+    """Whether a request names this machine; that of a browser page after DNS rebinding does not."""
     name = host if host.endswith("]") else host.rpartition(":")[0] or host
     if name in {"", "localhost"}:
         return True

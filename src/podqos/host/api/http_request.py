@@ -1,6 +1,6 @@
-"""HTTP/1.1 as far as a node's local API needs it: one request per connection, read strictly, answered plainly.
+"""The part of HTTP/1.1 that a node's local API needs: one request per connection, parsed strictly.
 
-Bytes in, values out; no sockets here. What is not understood is refused with a status instead of being guessed at.
+Bytes in, values out; no sockets here. What cannot be parsed is refused with a status.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\x00-\x08\x0a-\x1
 _METHODS = {"GET", "HEAD", "POST"}
 
 Pieces = Generator[bytes | None, None, None]
-"""An answer in pieces: an empty one lets others go first, None means that there is nothing to say for the moment."""
+"""An answer in pieces: an empty piece yields to other clients, None means no data at the moment."""
 
 
 class Request(Struct, frozen=True):
-    """What somebody asks for."""
+    """A parsed request."""
 
     method: str
     segments: tuple[str, ...]
-    """The path, at its slashes."""
+    """The path, split at slashes."""
     query: Mapping[str, str] = {}
     host: str = ""
     body_bytes: int = 0
     is_local: bool = False
-    """Whether it came through the unix socket, whose mode says who may."""
+    """Whether it came through the unix socket, whose mode controls access."""
 
     def flag(self, name: str) -> bool:
-        """Whether a parameter is set, as the kubelet reads them."""
+        """Whether a parameter is true, as the kubelet reads them."""
         return self.query.get(name, "").lower() in {"true", "1", "t"}
 
     def count(self, name: str) -> int | None:
-        """Return a parameter that counts something; None without it."""
+        """Return a parameter that is a count; None if it is missing."""
         text = self.query.get(name)
         if text is None:
             return None
@@ -54,17 +54,17 @@ class Request(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What is answered."""
+    """A response."""
 
     body: bytes | Pieces
     content_type: str = TEXT
     status: HTTPStatus = HTTPStatus.OK
     follows: bool = False
-    """Whether it goes on for as long as somebody listens."""
+    """Whether it continues until the client disconnects."""
 
 
 class Refusal(Exception):
-    """A request that gets no other answer than this."""
+    """A request that is refused with this answer."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -72,7 +72,7 @@ class Refusal(Exception):
 
 
 def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
-    """Return a request and how many bytes its head takes; None while that is incomplete."""
+    """Return a request and the length of its head; None while the head is incomplete."""
     end = data.find(b"\r\n\r\n")
     if end < 0:
         if len(data) > MOST_HEAD_BYTES:
@@ -101,7 +101,7 @@ def parse_request(data: bytes, *, is_local: bool) -> tuple[Request, int] | None:
 
 
 def head(answer: Answer, server: str) -> bytes:
-    """Return the head of an answer; one whose length is not known comes in chunks. ``server`` says who answers."""
+    """Return the head of an answer; a body of unknown length is chunked. ``server`` is the Server header."""
     length = f"Content-Length: {len(answer.body)}" if isinstance(answer.body, bytes) else "Transfer-Encoding: chunked"
     return (
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
@@ -116,7 +116,7 @@ def head(answer: Answer, server: str) -> bytes:
 
 
 def chunk(piece: bytes) -> bytes:
-    """Return a piece of an answer as it is sent; the empty one ends the answer."""
+    """Return a piece of an answer as a chunk; the empty one ends the answer."""
     return b"%x\r\n%s\r\n" % (len(piece), piece)
 
 

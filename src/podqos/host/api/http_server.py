@@ -1,9 +1,9 @@
-"""A small HTTP server inside the node's loop, which no client can hold up.
+"""A small HTTP server inside the node's loop that no client can block.
 
-Sockets never block. Requests, connections and what waits to be sent are bounded, and a client that does neither read
-nor write is dropped. Answers are made in pieces, one piece in a turn of the loop, so that the kernel's signals are
-looked at in between; and after each piece the server rests for as long as it took, so that it never has more than half
-of a core. A unix socket and a port count their connections apart: who floods the port does not lock out the socket.
+Sockets never block. Requests, connections and send buffers are bounded, and an idle client is dropped. Answers are
+produced in pieces, one per turn of the loop, so that the kernel's signals are checked in between; after each piece the
+server pauses for as long as it took, so that it never uses more than half a core. A unix socket and a port count their
+connections separately: flooding the port does not lock out the socket.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SWEEP_SECONDS = 1.0
 
 
 class HttpServer:
-    """Answers requests on one or several sockets."""
+    """Answers requests on one or more sockets."""
 
     def __init__(self, loop: Loop, handler: Handler, note: Callable[[str], None], name: str) -> None:
         self._loop, self._handler, self._note, self._name = loop, handler, note, name
@@ -37,7 +37,7 @@ class HttpServer:
         self._is_sweeping = False
 
     def listen_unix(self, path: Path) -> None:
-        """Be reachable by a socket in the filesystem, for its owner alone."""
+        """Listen on a unix socket that only its owner can open."""
         path.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         before = os.umask(0o177)
@@ -51,7 +51,7 @@ class HttpServer:
         self._listen(listener, is_local=True)
 
     def listen_tcp(self, host: str, port: int) -> int:
-        """Be reachable by a port of this machine; return which, where 0 was asked for."""
+        """Listen on a port of this machine; return the port, for when 0 was requested."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ class HttpServer:
         return bound
 
     def close(self) -> None:
-        """Hang up on every client."""
+        """Close every connection."""
         for listener, endpoint in self._listeners:
             self._loop.unwatch(listener.fileno())
             listener.close()
@@ -88,7 +88,7 @@ class HttpServer:
             accepted, _ = listener.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return
-        except OSError as error:  # no descriptors left: the waiting client would wake the loop again and again
+        except OSError as error:  # no descriptors left: the waiting client would keep waking the loop
             self._note(f"API: {error.strerror}")
             self._loop.unwatch(listener.fileno())
             self._loop.call_after(_SWEEP_SECONDS, lambda: self._watch(listener, endpoint))
@@ -105,7 +105,7 @@ class HttpServer:
         self._sweep_later()
 
     def _sweep_later(self) -> None:
-        """Look after clients that do nothing, while there are any."""
+        """Check for idle clients while there are connections."""
         if not self._is_sweeping:
             self._is_sweeping = True
             self._loop.call_after(_SWEEP_SECONDS, self._sweep)

@@ -1,8 +1,7 @@
-"""The node's metrics in the text format of Prometheus, under the names the kubelet, cAdvisor and node_exporter use.
+"""The node's metrics in Prometheus' text format, under the names of the kubelet, cAdvisor and node_exporter.
 
-What only podqos has begins with ``podqos_``; first of all ``podqos_reaction_seconds``, from the kernel's signal that
-memory crossed a threshold until the victim could not grow any more (held), was asked to end (terminated), and was
-killed.
+podqos' own metrics begin with ``podqos_``; the main one is ``podqos_reaction_seconds``, from the kernel's signal that
+memory crossed a threshold until the victim could no longer grow (held), got SIGTERM (terminated), and SIGKILL (killed).
 
 Sources: Kubernetes v1.36 pkg/kubelet/metrics/metrics.go, pkg/kubelet/metrics/collectors/resource_metrics.go;
 cAdvisor metrics/prometheus.go; https://prometheus.io/docs/instrumenting/exposition_formats/.
@@ -36,11 +35,11 @@ _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _LIMITS = ("emptydirfs.limit", "ephemeralpodfs.limit", "ephemeralcontainerfs.limit")
 
 Sample = tuple[Mapping[str, str], float | None]
-"""Labels and a value; one without a value is left out."""
+"""Labels and a value; samples without a value are left out."""
 
 
 class _Measured(Struct):
-    """A pod as the metrics need it."""
+    """A pod's figures."""
 
     labels: dict[str, str]
     stats: PodStats
@@ -138,7 +137,7 @@ def _of_pods(pods: list[_Measured], counters: Counters) -> Iterator[bytes]:
 
 
 def _oom_kills(pods: Iterable[_Measured], counters: Counters) -> Iterator[Sample]:
-    """Yield zero for those who were spared so far: a counter that appears with its first kill hides it."""
+    """Yield zero for containers without a kill: a counter that appears with its first kill hides it."""
     alive = {(f"{pod.labels['namespace']}/{pod.labels['pod']}", name): 0 for pod in pods for name in pod.containers}
     for (key, container), count in {**alive, **counters.oom_kills}.items():
         namespace, _, name = key.partition("/")
@@ -173,7 +172,7 @@ def _of_process(counters: Counters) -> Iterator[bytes]:
 
 
 def _family(kind: str, name: str, text: str, samples: float | Iterable[Sample] | None) -> bytes:
-    """Return a family: of one value, or of several with labels; what is not known at all is left out."""
+    """Return a metric family of one value or several labelled ones; unknown values are left out."""
     if samples is None:
         return b""
     every = [({}, samples)] if isinstance(samples, int | float) else samples

@@ -1,4 +1,4 @@
-"""Taking stock of a node for its status (``status_document``), a pod at a time."""
+"""Collects a node's status (``status_document``), a pod at a time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes, None, NodeStatus]:
-    """Take stock; yields whenever others may go first."""
+    """Collect the status; yields between pods so that other clients get their turn."""
     rows = []
     for uid in dict.fromkeys([*node.world.pods, *node.world.over]):
         row = _pod_row(node, uid)
@@ -79,7 +79,7 @@ def node_status(node: Node, counters: Counters, version: str) -> Generator[bytes
 
 
 def threshold_rows(node: Node, summary: Summary) -> Iterator[ThresholdRow]:
-    """Yield the thresholds in force, with what is left now."""
+    """Yield the thresholds in force, with what is available now."""
     manager = node.driver.state.manager
     seen = observe(summary).signals
     thresholds = node.config.eviction.thresholds if manager.thresholds is None else manager.thresholds
@@ -97,7 +97,7 @@ def threshold_rows(node: Node, summary: Summary) -> Iterator[ThresholdRow]:
 
 
 def pressure(node: Node) -> dict[str, PressureFile]:
-    """Return the machine's stall information."""
+    """Return the machine's pressure stall information."""
     found = {name: read_pressure(node.procfs.root / "pressure" / name) for name in ("cpu", "memory", "io")}
     return {name: each for name, each in found.items() if each is not None}
 
@@ -159,7 +159,7 @@ def _pod_row(node: Node, uid: str) -> PodRow | None:
 
 
 def _has_limits(state: PodState) -> bool:
-    """Whether the pod as a whole is limited: one container without a limit leaves it without."""
+    """Whether the pod as a whole is limited: one container without a limit makes it unlimited."""
     spec = state.pod.spec
     if spec.resources is not None and MEMORY in spec.resources.limits:
         return True

@@ -1,6 +1,6 @@
 """The node's pods as the kubelet's ``/pods`` shows them: ``v1`` Pods with their status.
 
-There is no network of its own for a pod, so ``podIP`` is absent. Everything else has the API's names and meanings.
+Pods share the machine's network, so ``podIP`` is absent. Everything else has the API's names and meanings.
 
 Sources: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go (PodStatus, ContainerStatus), pkg/kubelet/
 kubelet_pods.go (getPhase, convertToAPIContainerStatuses), pkg/kubelet/status/generate.go (conditions).
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from podqos.host.node.node import Node
 
 REQUESTED = "Evicted on request"
-"""The message of a pod that somebody asked to be evicted."""
+"""The message of a pod that was evicted on request."""
 
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
 class PodList:
-    """Makes documents of pods, and keeps what does not change."""
+    """Turns pods into documents, and caches what does not change."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -50,7 +50,7 @@ class PodList:
         yield b"]}\n"
 
     def uids(self) -> list[str]:
-        """Return the pods of now: those that run, then those that have ended."""
+        """Return the current pods: running ones first, then those that have ended."""
         world = self._node.world
         known = dict.fromkeys([*world.pods, *world.over])
         self._written = {uid: document for uid, document in self._written.items() if uid in known}
@@ -71,21 +71,21 @@ class PodList:
 
 
 def phase(state: PodState, record: PodRecord | None) -> str:
-    """Return a pod's phase: it is pending until the last init container has ended."""
+    """Return a pod's phase: Pending until the last init container has ended."""
     if state.is_over or record is None:
         return state.phase
     return "Running" if _is_initialized(record) else "Pending"
 
 
 def _as_written(state: PodState, node: str) -> Document:
-    """Return what of a pod never changes."""
+    """Return the part of a pod that never changes."""
     pod = state.pod
     metadata = as_document(pod.metadata)
     metadata.setdefault("namespace", "default")
     metadata["creationTimestamp"] = timestamp(state.started_us or state.ended_us)
     spec = as_document(pod.spec)
     spec["nodeName"] = node
-    # In force although not written, as the API server would have filled in.
+    # Defaults that the API server would have filled in.
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     run = state.run
@@ -164,7 +164,7 @@ def _is_initialized(record: PodRecord) -> bool:
 def _container_statuses(
     state: PodState, running: HostPod | None, record: PodRecord | None
 ) -> tuple[list[Value], list[Value]]:
-    """Return the statuses of init containers and sidecars, and those of the regular ones; none of a pod never begun."""
+    """Return the statuses of init containers and sidecars, and of regular ones; none if the pod never started."""
     if running is None and not state.containers:
         return [], []
     known = {each.plan.name: each for each in record.containers} if record is not None else {}
@@ -213,7 +213,7 @@ def _state(
 
 
 def _last_state(name: str, running: HostPod | None, record: ContainerRecord | None) -> Document:
-    """Return how the run before the present one ended."""
+    """Return how the previous run ended."""
     dead = [run for run in running.dead if run.id.name == name] if running is not None else []
     run = running.runs.get(name) if running is not None else None
     if run is not None and not run.is_running and record is not None and record.stage is ContainerStage.BACKING_OFF:

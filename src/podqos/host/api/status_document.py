@@ -1,7 +1,7 @@
-"""The node about itself: what it has, what is asked of it, how far it is from evicting, what it cannot do here.
+"""The node's status: resources, pods, distance to eviction, restrictions of the machine.
 
-This is podqos' own document (``/status``); the kubelet has no such answer, its parts are spread over the Node object,
-``/configz`` and logs. The shape is stable: fields are added, never renamed or removed.
+This is podqos' own document (``/status``); the kubelet spreads this over the Node object, ``/configz`` and logs. The
+format is stable: fields are added, never renamed or removed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podqos.model.stats import MemoryStats
 
 
 class PodList(Struct, frozen=True):
-    """The answer to ``/pods``, as far as it is read here."""
+    """The response of ``/pods``."""
 
     items: tuple[Pod, ...] = ()
 
@@ -38,7 +38,7 @@ class ResourceRow(Struct, frozen=True, rename="camel"):
 
 
 class ThresholdRow(Struct, frozen=True, rename="camel"):
-    """A threshold and how far it is: bytes, inodes or process ids."""
+    """A threshold and the distance to it: bytes, inodes or process ids."""
 
     signal: Signal
     hard: bool
@@ -51,31 +51,31 @@ class ThresholdRow(Struct, frozen=True, rename="camel"):
 
     @property
     def distance(self) -> int | None:
-        """How much can still be taken before it is met."""
+        """How much is left until it is met."""
         return None if self.available is None or self.threshold is None else self.available - self.threshold
 
 
 class FastPath(Struct, frozen=True, rename="camel"):
-    """The kernel's signal that memory has crossed its level."""
+    """The state of the fast path: the kernel signals when memory crosses a level."""
 
     enabled: bool
     levels_bytes: dict[str, int]
-    """Usage at which it comes, by cgroup; empty while none is set."""
+    """Usage at which it signals, by cgroup; empty while none is set."""
     reactions: int
-    """How many evictions for memory there were since the start."""
+    """Evictions for memory since the start."""
     last_seconds: float | None
-    """From the signal until the victim could not grow any more, the last time."""
+    """From the last signal until its victim could no longer grow."""
 
 
 class NoteRow(Struct, frozen=True):
-    """Something that is not as wanted, and how often it happened."""
+    """A problem, and how often it occurred."""
 
     text: str
     count: int
 
 
 class RefusedRow(Struct, frozen=True):
-    """A pod of a manifest that was not let in."""
+    """A pod of a manifest that was rejected."""
 
     pod: str
     source: str
@@ -83,17 +83,17 @@ class RefusedRow(Struct, frozen=True):
 
 
 class ContainerRow(Struct, frozen=True, rename="camel"):
-    """A container that runs."""
+    """A running container."""
 
     name: str
     oom_score_adj: int
     """As planned."""
     kept_oom_score_adj: int | None
-    """As the kernel has it; None if nothing runs."""
+    """The kernel's value; None if nothing runs."""
 
 
 class PodRow(Struct, frozen=True, rename="camel"):
-    """A pod in short."""
+    """A summary of a pod."""
 
     namespace: str
     name: str
@@ -122,7 +122,7 @@ class PodRow(Struct, frozen=True, rename="camel"):
 
 
 class NodeStatus(Struct, frozen=True, rename="camel", kw_only=True):
-    """Everything."""
+    """The status of a node."""
 
     version: str
     node: str
@@ -138,7 +138,7 @@ class NodeStatus(Struct, frozen=True, rename="camel", kw_only=True):
     cgroup: str
     cgroup_version: str
     is_confined: bool
-    """Whether the memory is a share of the machine's."""
+    """Whether the node is limited to a share of the machine's memory."""
     memory: MemoryStats
     pods_memory_limit_bytes: int | None
     """Of the cgroup of all pods."""
@@ -146,10 +146,10 @@ class NodeStatus(Struct, frozen=True, rename="camel", kw_only=True):
     resources: tuple[ResourceRow, ...]
     thresholds: tuple[ThresholdRow, ...]
     pressure: dict[str, PressureFile]
-    """Stall information by resource; empty where the kernel has none."""
+    """Pressure stall information by resource; empty where the kernel has none."""
     fast_path: FastPath
     degraded: tuple[str, ...]
-    """What this machine does not allow, and what follows."""
+    """Restrictions of this machine, and their effects."""
     notes: tuple[NoteRow, ...]
     refused: tuple[RefusedRow, ...]
     pods: tuple[PodRow, ...]

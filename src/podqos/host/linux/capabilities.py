@@ -1,7 +1,7 @@
-"""What this machine allows the node to do, found out before anything is promised; one line for each thing it does not.
+"""Detects what this machine allows the node to do, with one line for each restriction.
 
-Nothing is silently worse: what is missing is printed at the start, kept in the node's status, and where a value was
-wanted and another kept, both are named.
+No restriction is silent: it is printed at the start and kept in the node's status, and where the kernel keeps another
+value than planned, both are named.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
     is_root: bool
     can_lower_oom_score: bool
-    """CAP_SYS_RESOURCE: without it ``oom_score_adj`` cannot be made lower than it is."""
+    """CAP_SYS_RESOURCE: without it ``oom_score_adj`` cannot be lowered."""
     own_oom_score_adj: int = 0
-    """What new processes begin with."""
+    """The ``oom_score_adj`` of new processes."""
     can_mount: bool
-    """CAP_SYS_ADMIN: volumes can be shown where a container expects them."""
+    """CAP_SYS_ADMIN: volumes can be mounted at their mountPath."""
     version: CgroupVersion
     is_hybrid: bool
     controllers: tuple[str, ...]
@@ -47,14 +47,14 @@ class Capabilities(Struct, frozen=True, kw_only=True):
     has_systemd: bool
 
     def oom_score_adj(self, wanted: int) -> tuple[int, str | None]:
-        """Return the adjustment that can be had for a process, and what to say where it is another one."""
+        """Return the adjustment a process can get, and a message where it differs from the wanted one."""
         own = self.own_oom_score_adj
         if self.can_lower_oom_score or wanted >= own:
             return wanted, None
         return own, f"wanted {_signed(wanted)}, kept {_signed(own)}: CAP_SYS_RESOURCE is missing"
 
     def lines(self) -> list[str]:
-        """Return one line for each thing that is missing, with what follows from it."""
+        """Return one line for each restriction, with its effect."""
         said = []
         if not self.is_root:
             said.append("not root: cgroups and volumes work only where delegated to this user")
@@ -75,7 +75,7 @@ class Capabilities(Struct, frozen=True, kw_only=True):
 
 
 class Machine(Struct, frozen=True):
-    """What a node stands on; a made-up one will do."""
+    """The machine a node runs on; tests make up their own."""
 
     procfs: Procfs
     capabilities: Capabilities
@@ -89,7 +89,7 @@ _CONTROLLER_LOSSES = {
 
 
 def find_mounts(procfs: Procfs) -> Mounts:
-    """Read where cgroups are mounted; the first mount of each counts."""
+    """Find where cgroups are mounted; the first mount of each controller counts."""
     text = read_text(procfs.root / "self" / "mounts")
     v1: dict[str, Path] = {}
     v2 = None
@@ -121,7 +121,7 @@ def open_machine(own: str) -> Machine:
 
 
 def detect(procfs: Procfs | None = None) -> Capabilities:
-    """Find out what the machine allows this process."""
+    """Detect what the machine allows this process."""
     procfs = procfs or Procfs()
     mounts = find_mounts(procfs)
     held = procfs.capabilities()
@@ -146,7 +146,7 @@ def detect(procfs: Procfs | None = None) -> Capabilities:
 
 
 def _has_cgroup_kill(root: Path | None) -> bool:
-    """Whether the kernel offers it: only cgroups below the root have the file."""
+    """Whether the kernel has ``cgroup.kill``: only cgroups below the root have the file."""
     if root is None:
         return False
     if any(root.glob("*/cgroup.kill")):

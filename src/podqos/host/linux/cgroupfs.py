@@ -1,8 +1,8 @@
 """The kernel's cgroups as the node uses them: what both versions share; the rest is in ``cgroupfs_v1`` and ``_v2``.
 
-Paths are those of the plan (``qos.cgroup``): ``/podqos/kubepods/burstable/pod…``, the same in every hierarchy. Whatever
-changes something refuses a path that is not below the node's own cgroup, so that no mistake reaches anything else.
-A cgroup can vanish at any moment; a figure that is gone is None and not an error.
+Paths are those of the plan (``qos.cgroup``): ``/podqos/kubepods/burstable/pod…``, the same in every hierarchy. Every
+method that changes something refuses paths outside the node's own cgroup, so that no mistake can affect other cgroups.
+A cgroup can vanish at any moment; a figure that is gone is None, not an error.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from podqos.qos.cgroup_settings import CgroupVersion
 
 # A file of figures is shorter than this on any kernel.
 _FIGURES_BYTES = 16384
-# Processes that fork while they are killed are looked for again; with pids.max at 0 there are no more than this.
+# Processes that fork while being killed need another round; with pids.max at 0 this many are enough.
 _KILL_ROUNDS = 20
 _UNLIMITED_BYTES = 1 << 60
 
 
 class CgroupMemory(Struct, frozen=True, gc=False):
-    """What a cgroup holds."""
+    """The memory of a cgroup."""
 
     usage_bytes: int
     inactive_file_bytes: int
@@ -40,12 +40,12 @@ class CgroupMemory(Struct, frozen=True, gc=False):
 
     @property
     def working_set_bytes(self) -> int:
-        """Usage without what the kernel can drop at once, as cAdvisor counts it."""
+        """Usage without inactive page cache, as cAdvisor counts it."""
         return max(0, self.usage_bytes - self.inactive_file_bytes)
 
 
 class Unwritten(Struct, frozen=True, gc=False):
-    """A file that the kernel did not let us write as wanted."""
+    """A file that could not be written."""
 
     path: str
     file: str
@@ -53,12 +53,12 @@ class Unwritten(Struct, frozen=True, gc=False):
     why: str
 
     def __str__(self) -> str:
-        """Return one line: where, what was wanted, why not."""
+        """Return one line: which file, which value, why not."""
         return f"{self.path}: {self.file} = {self.wanted} not written: {self.why}"
 
 
 class KernelSignal:
-    """A descriptor on which the kernel tells something about a cgroup, again and again."""
+    """A descriptor on which the kernel signals events of a cgroup."""
 
     def __init__(self, descriptor: int, events: int) -> None:
         self.descriptor = descriptor
@@ -66,7 +66,7 @@ class KernelSignal:
         """What to wait for, in epoll's terms."""
 
     def take(self) -> None:
-        """Take note of what was told, so that only something new is told again."""
+        """Consume the signal, so that only a new event signals again."""
         with contextlib.suppress(OSError):
             if self.events & select.EPOLLIN:
                 os.read(self.descriptor, 8)
@@ -74,7 +74,7 @@ class KernelSignal:
                 os.pread(self.descriptor, 4096, 0)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         os.close(self.descriptor)
 
 
@@ -82,23 +82,23 @@ class Cgroups(ABC):
     """The mounted cgroups of one version, below which the node has one of its own."""
 
     version: ClassVar[CgroupVersion]
-    # What the version calls its files, and in them what it counts.
+    # Names of files and of figures in them.
     _USAGE: ClassVar[str]
     _LIMIT: ClassVar[str]
     _INACTIVE_FILE: ClassVar[bytes]
     _ANON: ClassVar[bytes]
     _OOM_KILLS: ClassVar[tuple[str, ...]]
     _HIERARCHY: ClassVar[str]
-    """Where ``/proc/<pid>/cgroup`` says by which cgroup a process' memory is charged."""
+    """The line of ``/proc/<pid>/cgroup`` with the cgroup that a process' memory is charged to."""
 
     def __init__(
         self, own: str, mounts: Mapping[str, Path], procfs: Procfs | None, others: Iterable[Path] = ()
     ) -> None:
-        """Take the cgroups mounted by controller; in ``others`` there may be directories to remove, too."""
+        """``mounts`` are by controller; ``others`` may have directories to remove as well."""
         if "memory" not in mounts:
             raise HostError("no cgroup controller for memory: the node cannot confine or measure pods")
         self.own = own
-        """The cgroup that holds everything of this node."""
+        """The node's own cgroup."""
         self._mounts = mounts
         self._roots = tuple(dict.fromkeys(mounts.values()))
         self._every_root = tuple(dict.fromkeys((*self._roots, *others)))
@@ -107,14 +107,14 @@ class Cgroups(ABC):
 
     @property
     def controllers(self) -> tuple[str, ...]:
-        """Which controllers there are."""
+        """The mounted controllers."""
         return tuple(self._mounts)
 
     # ---- the tree ------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def create(self, path: str) -> None:
-        """Make a cgroup and the ones above it; fine if it is there."""
+        """Create a cgroup and its parents; it may exist already."""
 
     def exists(self, path: str) -> bool:
         """Whether there is such a cgroup."""
@@ -125,21 +125,21 @@ class Cgroups(ABC):
         return sorted({name for root in self._roots for name in subfolders(root / path[1:])})
 
     def remove(self, path: str) -> bool:
-        """Remove a cgroup with all below it; False while the kernel still holds something of it."""
+        """Remove a cgroup and all below it; False while the kernel still keeps part of it."""
         self._check(path)
         self._gauges.forget(path)
         gone = [remove_folders(root / path[1:]) for root in self._every_root]
         return all(gone)
 
     def read(self, path: str, file: str) -> str | None:
-        """Return what a file says; None where there is none."""
+        """Return the content of a file; None if it does not exist."""
         folder = self._folder_of(path, file)
         return None if folder is None else read_text(folder / file)
 
     def write(self, path: str, files: Iterable[CgroupFile]) -> list[Unwritten]:
         """Write the files of a plan; return those that could not be written.
 
-        Pairs that bound each other are written again in the other order where the first fails.
+        Pairs that bound each other are retried in the other order if the first fails.
         """
         self._check(path)
         wanted = [(file.name, file.text) for file in files if file.text is not None]
@@ -153,7 +153,7 @@ class Cgroups(ABC):
     def entrances(self, path: str) -> list[str]:
         """Return the files a process writes 0 into to move itself into the cgroup.
 
-        Memory's is the first, so that everything is charged from the start.
+        Memory's comes first, so that everything is charged from the start.
         """
         self._check(path)
         return [str(root / path[1:] / "cgroup.procs") for root in self._roots]
@@ -164,7 +164,7 @@ class Cgroups(ABC):
         return sorted({int(pid) for text in texts for pid in (text or "").split()})
 
     def of_process(self, pid: int) -> str:
-        """Return where a process is charged, by the kernel's word; empty if it is gone."""
+        """Return the cgroup a process is charged to, according to the kernel; empty if it is gone."""
         return self._procfs.cgroups(pid).get(self._HIERARCHY, "")
 
     def holds(self, path: str, pid: int) -> bool:
@@ -172,9 +172,9 @@ class Cgroups(ABC):
         return f"{self.of_process(pid)}/".startswith(f"{path}/")
 
     def signal(self, path: str, pid: int, number: int) -> bool:
-        """Signal a process if it lives in the cgroup; False where that is not allowed.
+        """Signal a process if it is in the cgroup; False if not permitted.
 
-        The pidfd keeps it the same process between asking and acting.
+        The pidfd ensures that it is the same process between check and signal.
         """
         descriptor = open_pidfd(pid)
         if descriptor is None:
@@ -191,10 +191,10 @@ class Cgroups(ABC):
 
     @abstractmethod
     def kill(self, path: str) -> bool:
-        """Kill every process in it, and no other; False where some could not be."""
+        """Kill every process in it, and no other; False if some could not be killed."""
 
     def _kill_each(self, path: str) -> bool:
-        """Let none of them fork, then kill one after the other."""
+        """Prevent forks, then kill the processes one by one."""
         self._write(path, [("pids.max", "0")])
         refused = False
         signalled: set[int] = set()
@@ -210,7 +210,7 @@ class Cgroups(ABC):
     # ---- figures -------------------------------------------------------------------------------------------------
 
     def memory(self, path: str) -> CgroupMemory | None:
-        """Return what it holds now; cheap enough to be asked a hundred times in a millisecond or two."""
+        """Return its memory; cheap enough to be called a hundred times in a millisecond or two."""
         folder = self._folder(path)
         read = self._gauges.read(path, (folder / self._USAGE, folder / "memory.stat"))
         if read is None:
@@ -219,13 +219,13 @@ class Cgroups(ABC):
         return CgroupMemory(int(usage), number_after(stat, self._INACTIVE_FILE), number_after(stat, self._ANON))
 
     def memory_limit(self, path: str) -> int | None:
-        """Return its limit in bytes; None without one, for which version 1 shows an absurd number."""
+        """Return its limit in bytes; None without one, which version 1 shows as a huge number."""
         limit = read_number(self._folder(path) / self._LIMIT)
         return None if limit is None or limit >= _UNLIMITED_BYTES else limit
 
     @abstractmethod
     def set_memory_limit(self, path: str, limit_bytes: int) -> Unwritten | None:
-        """Confine it, swap included where that is accounted."""
+        """Limit its memory, including swap where that is accounted."""
 
     def pids(self, path: str) -> int | None:
         """Return how many processes and threads it holds."""
@@ -237,7 +237,7 @@ class Cgroups(ABC):
         """Return the CPU time it has used."""
 
     def oom_kills(self, path: str) -> int:
-        """Return how many processes of this very cgroup the kernel's OOM killer has ended."""
+        """Return how many processes of this cgroup itself the OOM killer has killed."""
         texts = (read_text(self._folder(path) / name) for name in self._OOM_KILLS)
         return number_after(next(filter(None, texts), "").encode(), b"oom_kill")
 
@@ -245,14 +245,14 @@ class Cgroups(ABC):
 
     @abstractmethod
     def hold(self, path: str) -> KernelSignal | None:
-        """Stop a cgroup from growing, but let it run; None where that failed.
+        """Stop a cgroup from growing but keep it running; None if that failed.
 
-        The signal comes when a process in there wants more all the same: those wait, and can be killed.
+        The signal comes when a process in it tries to allocate more: such processes wait, and can be killed.
         """
 
     @abstractmethod
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
-        """Return a signal that comes when usage crosses a level; None where the kernel has none to offer."""
+        """Return a signal that comes when usage crosses a level; None if the kernel has none."""
 
     # ---- files ---------------------------------------------------------------------------------------------------
 
@@ -284,8 +284,8 @@ class Cgroups(ABC):
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a control file in one go."""
-    # Without O_NONBLOCK the kernel lets whoever lowers memory.high wait for the reclaim.
+    """Write a control file in one call."""
+    # Without O_NONBLOCK a write that lowers memory.high waits for the reclaim.
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         os.write(descriptor, text.encode())
@@ -319,7 +319,7 @@ def subfolders(folder: Path) -> list[str]:
 
 
 def remove_folders(folder: Path) -> bool:
-    """Remove a cgroup directory with those below it; False while the kernel still holds something of it."""
+    """Remove a cgroup directory and those below it; False while the kernel still keeps part of it."""
     gone = True
     for each in subtree(folder):
         try:
@@ -350,7 +350,7 @@ class Gauges:
         self._open: dict[str, tuple[int, ...]] = {}
 
     def read(self, path: str, files: Sequence[Path]) -> list[bytes] | None:
-        """Return what the files say; None if the cgroup is gone."""
+        """Return the contents of the files; None if the cgroup is gone."""
         descriptors = self._open.get(path)
         if descriptors is None:
             opened: list[int] = []
@@ -375,7 +375,7 @@ class Gauges:
 
 
 def open_pidfd(pid: int) -> int | None:
-    """Return a descriptor that stands for this very process, even if its id is used again; None if it is gone."""
+    """Return a descriptor of exactly this process, even if its id is reused; None if it is gone."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,8 +1,8 @@
 """cgroup version 1: one directory per controller, the same path below each.
 
-Growth is held by the limit: it is lowered to what is used now, with the cgroup's own OOM killer switched off. What then
-wants more sleeps inside the kernel until it is killed; the rest of the cgroup goes on and can answer SIGTERM.
-The freezer would stop all of it within a fifth of a millisecond, but a frozen process of version 1 neither answers
+Growth is stopped by lowering the limit to current usage, with the cgroup's OOM killer disabled. A process that then
+allocates more sleeps in the kernel until it is killed; the rest of the cgroup keeps running and can handle SIGTERM.
+The freezer would stop all of it within a fifth of a millisecond, but in version 1 a frozen process neither handles
 SIGTERM nor dies of SIGKILL.
 
 Source: Documentation/admin-guide/cgroup-v1/{memory,memcg_test,freezer-subsystem,pids}.rst of Linux.
@@ -21,7 +21,7 @@ from podqos.host.linux.procfs import Procfs
 from podqos.qos.cgroup_settings import CgroupVersion
 
 CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "hugetlb")
-# Between reading what is used and writing the limit an allocator gets so far; more only if that was not enough.
+# How far an allocator gets between reading usage and writing the limit; the larger margins are for retries.
 _HOLD_MARGINS_BYTES = (512 << 10, 4 << 20, 32 << 20)
 
 
@@ -30,7 +30,7 @@ class CgroupsV1(Cgroups):
 
     version = CgroupVersion.V1
     _USAGE, _LIMIT = "memory.usage_in_bytes", "memory.limit_in_bytes"
-    # The figures of those below are in ``total_…``.
+    # ``total_…`` includes the cgroups below.
     _INACTIVE_FILE, _ANON = b"total_inactive_file", b"total_rss"
     _OOM_KILLS = ("memory.oom_control",)
     _HIERARCHY = "memory"
@@ -38,12 +38,12 @@ class CgroupsV1(Cgroups):
     def __init__(
         self, mounts: Mapping[str, Path], own: str, procfs: Procfs | None = None, v2: Path | None = None
     ) -> None:
-        # Container runtimes make directories everywhere, of which nothing may stay.
+        # Container runtimes create directories in every hierarchy; all of them have to be removed.
         others = (*mounts.values(), *([v2] if v2 is not None else ()))
         super().__init__(own, {name: mounts[name] for name in CONTROLLERS if name in mounts}, procfs, others)
 
     def create(self, path: str) -> None:
-        """Make the directories."""
+        """Create the directories."""
         self._check(path)
         for root in self._roots:
             folder = root / path[1:]
@@ -53,12 +53,12 @@ class CgroupsV1(Cgroups):
                 raise HostError(f"cgroup {folder} cannot be created: {error.strerror}") from error
 
     def kill(self, path: str) -> bool:
-        """Kill one after the other."""
+        """Kill the processes one by one."""
         self._check(path)
         return self._kill_each(path)
 
     def set_memory_limit(self, path: str, limit_bytes: int) -> Unwritten | None:
-        """Confine it, swap included where that is accounted."""
+        """Limit its memory, including swap where that is accounted."""
         self._check(path)
         wanted = [(self._LIMIT, str(limit_bytes))]
         if (self._folder(path) / "memory.memsw.limit_in_bytes").exists():
@@ -73,7 +73,7 @@ class CgroupsV1(Cgroups):
         return None if folder is None else read_number(folder / "cpuacct.usage")
 
     def hold(self, path: str) -> KernelSignal | None:
-        """Lower the limit to what is used now, switch the OOM killer off, and listen for who wants more."""
+        """Lower the limit to current usage, disable the OOM killer, and listen for allocations beyond it."""
         self._check(path)
         event = -1
         try:
@@ -91,7 +91,7 @@ class CgroupsV1(Cgroups):
         return None
 
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
-        """Have the kernel tell when usage crosses a level, upwards or downwards."""
+        """Have the kernel signal when usage crosses a level, upwards or downwards."""
         event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
             self._listen(path, self._USAGE, event, f" {level_bytes}")

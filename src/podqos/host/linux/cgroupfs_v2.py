@@ -1,9 +1,9 @@
 """cgroup version 2: one tree for all controllers.
 
-Growth is held by ``memory.high`` at what is used now: the kernel makes who wants more wait, again and again, without
-killing anybody, while the others go on and can answer SIGTERM. ``memory.max`` would bring the kernel's OOM killer in,
-``cgroup.freeze`` would keep everybody from answering. The same file on the node's own cgroup is the fast signal: it
-counts in ``memory.events``, which can be waited on, as soon as usage exceeds it.
+Growth is stopped by ``memory.high`` at current usage: the kernel throttles processes that allocate more without killing
+any, while the others keep running and can handle SIGTERM. ``memory.max`` would trigger the OOM killer, and
+``cgroup.freeze`` would keep all of them from handling SIGTERM. The same file on the node's own cgroup is the fast
+signal: as soon as usage exceeds it, the kernel counts it in ``memory.events``, which can be polled.
 
 Source: Documentation/admin-guide/cgroup-v2.rst of Linux.
 """
@@ -36,7 +36,7 @@ class CgroupsV2(Cgroups):
     version = CgroupVersion.V2
     _USAGE, _LIMIT = "memory.current", "memory.max"
     _INACTIVE_FILE, _ANON = b"inactive_file", b"anon"
-    # Of this cgroup alone, where the kernel tells it apart.
+    # Of this cgroup alone, where the kernel counts that separately.
     _OOM_KILLS = ("memory.events.local", "memory.events")
     _HIERARCHY = ""
 
@@ -46,7 +46,7 @@ class CgroupsV2(Cgroups):
         super().__init__(own, {name: root for name in CONTROLLERS if name in there}, procfs)
 
     def create(self, path: str) -> None:
-        """Make the directory, with the controllers switched on all the way down to it."""
+        """Create the directory, with the controllers enabled on the whole path."""
         self._check(path)
         folder = self._root
         for name in path[1:].split("/"):
@@ -69,7 +69,7 @@ class CgroupsV2(Cgroups):
         return True
 
     def set_memory_limit(self, path: str, limit_bytes: int) -> Unwritten | None:
-        """Confine it, without swap."""
+        """Limit its memory, without swap."""
         self._check(path)
         if (self._folder(path) / "memory.swap.max").exists():
             self._write(path, [("memory.swap.max", "0")])
@@ -81,7 +81,7 @@ class CgroupsV2(Cgroups):
         return None if text is None else number_after(text.encode(), b"usage_usec") * 1000
 
     def hold(self, path: str) -> KernelSignal | None:
-        """Set ``memory.high`` to what is used now, and wait on ``memory.events``."""
+        """Set ``memory.high`` to current usage, and watch ``memory.events``."""
         self._check(path)
         usage = read_number(self._folder(path) / self._USAGE)
         return None if usage is None else self.watch_memory(path, usage)
@@ -92,18 +92,18 @@ class CgroupsV2(Cgroups):
         events = -1
         try:
             events = os.open(self._folder(path) / "memory.events", os.O_RDONLY | os.O_CLOEXEC)
-            # What has happened so far is not news: a first reading takes note of it.
+            # Past events are not news: a first read consumes them.
             os.pread(events, 4096, 0)
             write_text(self._folder(path) / "memory.high", str(level_bytes))
         except OSError:
             if events >= 0:
                 os.close(events)
             return None
-        # The file can always be read, so only the exceptional condition says something.
+        # The file is always readable; only the exceptional condition means something.
         return KernelSignal(events, select.EPOLLPRI)
 
     def _enable(self, folder: Path) -> None:
-        """Hand the controllers down one level; one that cannot be is missed when its files are written."""
+        """Enable the controllers one level down; a failure shows when their files are written."""
         control = folder / "cgroup.subtree_control"
         on = (read_text(control) or "").split()
         for name in self._mounts:
@@ -112,6 +112,6 @@ class CgroupsV2(Cgroups):
                     write_text(control, f"+{name}")
 
     def _folder_of(self, path: str, file: str) -> Path:
-        """Return the one directory of all controllers; a file of one that is missing is not there."""
+        """Return the directory of all controllers; files of a missing one do not exist."""
         del file
         return self._folder(path)

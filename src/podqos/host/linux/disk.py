@@ -1,7 +1,7 @@
-"""What filesystems have left, and what directories hold, measured a little at a time.
+"""Measures filesystems, and directories a little at a time.
 
-A large directory takes seconds to walk, and the node has to react in milliseconds: a ``DiskMeter`` walks for as long
-as it is given and goes on later. Figures are therefore a little old; they carry the time they are from.
+A large directory takes seconds to walk, and the node has to react in milliseconds: a ``DiskMeter`` walks for a given
+time and continues later. Figures are therefore slightly old; they carry their time.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ENTRIES_PER_SLICE = 64
 
 
 class DiskUsage(Struct, frozen=True, gc=False):
-    """What a directory holds, itself included."""
+    """The disk usage of a directory, itself included."""
 
     used_bytes: int
     inodes: int
     time: datetime
 
     def as_stats(self) -> FsStats:
-        """Return it in the shape of the kubelet's statistics."""
+        """Return it as the kubelet's statistics."""
         return FsStats(time=self.time, used_bytes=self.used_bytes, inodes_used=self.inodes)
 
 
 def filesystem(folder: Path) -> FsStats | None:
-    """Return what the filesystem of a directory has and has left; None where it cannot be asked."""
+    """Return size and usage of a directory's filesystem; None if it cannot be read."""
     try:
         found = os.statvfs(folder)
     except OSError:
@@ -54,13 +54,13 @@ def filesystem(folder: Path) -> FsStats | None:
 
 
 def usage(folder: Path) -> DiskUsage | None:
-    """Measure one directory to the end; None if it is not there."""
+    """Measure one directory completely; None if it does not exist."""
     *_, last = _walk(folder)
     return last
 
 
 def removing(folder: Path) -> Iterator[None]:
-    """Remove a directory with everything in it, one entry per step; what cannot be removed ends it."""
+    """Remove a directory and its content, one entry per step; stops at the first failure."""
     folders = [str(folder)]
     while folders:
         deeper = None
@@ -82,13 +82,13 @@ def removing(folder: Path) -> Iterator[None]:
 
 
 def advance(work: Iterator[None], seconds: float) -> bool:
-    """Go on with some work for about so long; True once it is done."""
+    """Continue some work for about this long; True once it is done."""
     until = time.monotonic() + seconds
     return all(time.monotonic() < until for _ in work)
 
 
 class DiskMeter:
-    """Measures directories in turn, and knows the last figures of each."""
+    """Measures directories in turn, and keeps the last figures of each."""
 
     def __init__(self) -> None:
         self._figures: dict[Path, DiskUsage] = {}
@@ -97,18 +97,18 @@ class DiskMeter:
         self._folder = Path()
 
     def begin(self, folders: Iterable[Path]) -> None:
-        """Measure these anew; those that are not among them any more are forgotten."""
+        """Measure these again; figures of others are dropped."""
         wanted = list(dict.fromkeys(folders))
         self._figures = {folder: self._figures[folder] for folder in wanted if folder in self._figures}
         self._waiting = wanted[::-1]
 
     @property
     def is_done(self) -> bool:
-        """Whether everything has been measured that was asked for."""
+        """Whether all directories have been measured."""
         return self._walk is None and not self._waiting
 
     def go_on(self, seconds: float) -> None:
-        """Measure for about so long."""
+        """Measure for about this long."""
         until = time.monotonic() + seconds
         while not self.is_done:
             self._step()
@@ -132,7 +132,7 @@ class DiskMeter:
 
 
 def _walk(folder: Path) -> Iterator[DiskUsage | None]:
-    """Yield None every few entries, the figures at the end; a file with several names counts once."""
+    """Yield None every few entries, the figures at the end; hard links count once."""
     try:
         own = os.lstat(folder)
     except OSError:
@@ -147,7 +147,7 @@ def _walk(folder: Path) -> Iterator[DiskUsage | None]:
             if seen % _ENTRIES_PER_SLICE == 0:
                 yield None
             is_folder = stat.S_ISDIR(entry.st_mode)
-            # Only directories tell where another filesystem begins: an overlay gives its files numbers of their own.
+            # Only directories show where another filesystem begins: files of an overlay have other device numbers.
             if (is_folder and entry.st_dev != own.st_dev) or entry.st_ino in linked:
                 continue
             used += entry.st_blocks * _BLOCK_BYTES
@@ -160,7 +160,7 @@ def _walk(folder: Path) -> Iterator[DiskUsage | None]:
 
 
 def _entries(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what a directory holds; what vanishes meanwhile is not there."""
+    """Yield the entries of a directory; those that vanish meanwhile are skipped."""
     try:
         with os.scandir(folder) as found:
             for item in found:

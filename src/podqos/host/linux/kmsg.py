@@ -1,4 +1,4 @@
-"""What the kernel says about its OOM killer: the only place that tells whose limit it was and how the victim scored.
+"""Reads OOM kills from the kernel log, the only source of the limit that was hit and the victim's score.
 
 Source: mm/oom_kill.c of Linux (dump_oom_summary, __oom_kill_process); Documentation/ABI/testing/dev-kmsg.
 """
@@ -31,15 +31,15 @@ class KernelKill(Struct, frozen=True, gc=False):
     domain: str
     """The cgroup that ran out; empty for the whole machine."""
     cgroup: str
-    """Of the process; empty where the kernel did not say (it limits how often it explains itself)."""
+    """Of the process; empty if the kernel did not log it (its messages are rate limited)."""
     used_pages: int
     oom_score_adj: int
     is_of_cgroup: bool
-    """Whether a cgroup ran out, and not the whole machine."""
+    """Whether a cgroup ran out of memory, rather than the whole machine."""
 
 
 class OOMLines:
-    """Reads lines one after the other; the two about one kill belong together by the process id."""
+    """Parses lines in order; the two lines of one kill share the process id."""
 
     def __init__(self) -> None:
         self._summaries: dict[int, tuple[str, str]] = {}
@@ -47,7 +47,7 @@ class OOMLines:
         self._group = ("", "")
 
     def feed(self, line: str) -> KernelKill | None:
-        """Take a line; return a kill if it completes one."""
+        """Parse a line; return a kill if it completes one."""
         summary = _SUMMARY.search(line)
         if summary is not None:
             self._last_domain = summary[2] or ""
@@ -56,7 +56,7 @@ class OOMLines:
             return None
         group = _GROUP.search(line)
         if group is not None:
-            # The rest of the container follows its worst process, without a summary each.
+            # The other processes of the container follow, without summaries of their own.
             self._group = (self._last_domain, group[1])
             return None
         killed = _KILLED.search(line)
@@ -70,7 +70,7 @@ class OOMLines:
 
 
 class KernelLog:
-    """The kernel's log from now on."""
+    """The kernel log from now on."""
 
     def __init__(self, file: Path = Path("/dev/kmsg")) -> None:
         self._descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -82,13 +82,13 @@ class KernelLog:
         return self._descriptor
 
     def kills(self) -> list[KernelKill]:
-        """Return the kills since last asked."""
+        """Return the kills since the last call."""
         found: list[KernelKill] = []
         while True:
             try:
                 record = os.read(self._descriptor, _RECORD_BYTES)
             except BrokenPipeError:
-                continue  # the log ran over; the next read goes on after the gap
+                continue  # the log overflowed; the next read continues after the gap
             except OSError:
                 return found
             if not record:
@@ -98,5 +98,5 @@ class KernelLog:
                 found.append(kill)
 
     def close(self) -> None:
-        """Let go of the log."""
+        """Close the log."""
         os.close(self._descriptor)

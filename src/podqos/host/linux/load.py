@@ -1,15 +1,15 @@
-"""A process that holds as much memory as a curve says: what a container of a rehearsal runs.
+"""A process whose memory follows a curve: what a container of a rehearsal runs.
 
-It is started as a program of its own, ``python -I -S load.py FILE``, and imports next to nothing (not even pathlib):
-its own memory counts, and a log collector of a scenario in small has little of it. FILE has a line per setting, words
-apart by spaces::
+It runs as a program of its own, ``python -I -S load.py FILE``, and imports as little as possible (not even pathlib),
+because its own memory counts and containers of a scaled-down scenario are small. FILE has a line per setting, with
+words separated by spaces::
 
-    memory    TIME:BYTES …    the curve: times in microseconds, straight lines in between, a step where a time is twice
+    memory    TIME:BYTES …    the curve: times in microseconds, linear in between, a step where a time occurs twice
     period    TIME            after which the curve repeats; 0: never
     clock     scenario | container
     processes COUNT           over how many processes the memory is spread evenly
-    begin     FILE            holds the beginning of the scenario (monotonic clock, nanoseconds) once it is there
-    memcg     DIR FILE        where memory cgroups are mounted, and their file with what they use
+    begin     FILE            contains the start of the scenario (monotonic clock, nanoseconds) once it exists
+    memcg     DIR FILE        where memory cgroups are mounted, and the name of their usage file
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNK = 1 << 20
 QUIET_SECONDS = 0.02
 BUSY_SECONDS = 0.002
 SETTLING_SECONDS = 0.1
-# A page of the page table holds 512 entries: of 513 pages that are charged one is not ours to use.
+# A page of the page table holds 512 entries: of 513 charged pages one is the page table's.
 TABLE_SHARE = 513
 
 Knots = list[tuple[int, int]]
@@ -45,14 +45,14 @@ def value_at(knots: Knots, period: int, now: int) -> int:
 
 
 class Holding:
-    """Memory that is really there: every page of it has been written."""
+    """Memory that is really allocated: every page is populated."""
 
     def __init__(self) -> None:
         self.chunks: list[tuple[mmap.mmap, int]] = []
         self.size = 0
 
     def become(self, wanted: int) -> None:
-        """Take more, or give back what is too much."""
+        """Allocate or free memory up to the wanted size."""
         while wanted - self.size >= PAGE:
             size = min(CHUNK, (wanted - self.size) // PAGE * PAGE)
             flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
@@ -75,7 +75,7 @@ def read_settings(path: str) -> dict[str, list[str]]:
 
 
 def read_number(path: str) -> int | None:
-    """Return the number in a file; None where there is none yet."""
+    """Return the number in a file; None if there is none yet."""
     try:
         with open(path) as file:  # noqa: PTH123
             return int(file.read())
@@ -97,7 +97,7 @@ def own_cgroup() -> str:
 
 
 def fork_into(count: int) -> int:
-    """Become so many processes; return which of them this is, the first being the one that was started."""
+    """Fork into this many processes; return the number of this one, 0 for the original."""
     for number in range(1, count):
         if os.fork() == 0:
             return number
@@ -112,14 +112,14 @@ def main() -> None:
     period = int(settings["period"][0])
     begin = read_number(settings["begin"][0])
     started = time.monotonic_ns()
-    # A container of the first hour counts from the beginning of the scenario, one that was restarted from its own.
+    # An initial container counts from the start of the scenario, a restarted one from its own start.
     own_clock = settings["clock"][0] == "container" and begin is not None
     count = int(settings["processes"][0])
     root, usage_file = settings["memcg"]
     usage = root + own_cgroup() + "/" + usage_file
     number = fork_into(count)
     time.sleep(SETTLING_SECONDS)
-    # What the processes have before they take anything is part of what they hold.
+    # Memory used before the first allocation is part of the curve.
     spent = (read_number(usage) or 0) // count
     holding = Holding()
     before = -1
@@ -132,7 +132,7 @@ def main() -> None:
         share = total // count + (number < total % count)
         holding.become(max(0, share - spent) * (TABLE_SHARE - 1) // TABLE_SHARE)
         if begin is None:
-            # There is time to come closer: the kernel charges this and that besides.
+            # Adjust while there is time: the kernel charges other memory as well.
             time.sleep(SETTLING_SECONDS)
             spent += ((read_number(usage) or total) - total) // (2 * count)
         else:

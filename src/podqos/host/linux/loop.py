@@ -1,7 +1,7 @@
-"""The node's one thread: descriptors to wait on, and things to do at a time.
+"""The event loop of the node's one thread: descriptors and timers.
 
-Whoever takes part registers a descriptor or asks to be called later; nothing here knows what any of it means. Times are
-seconds of the monotonic clock.
+Callers register a descriptor or a timer; the loop knows nothing of their meaning. Times are seconds of the monotonic
+clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Callback = Callable[[], None]
 
 
 class Timer:
-    """Something to do later; it can be called off."""
+    """A callback to run later; it can be cancelled."""
 
     __slots__ = ("callback",)
 
@@ -24,12 +24,12 @@ class Timer:
         self.callback = callback
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Cancel it."""
         self.callback = None
 
 
 class Loop:
-    """Waits, and calls whoever is concerned."""
+    """Waits for events, and runs their callbacks."""
 
     def __init__(self) -> None:
         self._poll = select.epoll()
@@ -44,34 +44,34 @@ class Loop:
         self._poll.register(descriptor, events)
 
     def unwatch(self, descriptor: int) -> None:
-        """Wait for it no more; before it is closed."""
+        """Stop watching a descriptor; call it before closing."""
         if self._readers.pop(descriptor, None) is not None:
             self._poll.unregister(descriptor)
 
     def call_at(self, when: float, callback: Callback) -> Timer:
-        """Call once at a time."""
+        """Call once at this time."""
         timer = Timer(callback)
         heappush(self._timers, (when, next(self._sequence), timer))
         return timer
 
     def call_after(self, seconds: float, callback: Callback) -> Timer:
-        """Call once after so many seconds."""
+        """Call once after this many seconds."""
         return self.call_at(time.monotonic() + seconds, callback)
 
     def run(self) -> None:
-        """Go on until stopped."""
+        """Run until stopped."""
         self._stopped = False
         while not self._stopped:
             self.step()
 
     def run_for(self, seconds: float) -> None:
-        """Go on for so long; for tests and for winding up."""
+        """Run for this long, for tests."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self.step(until - time.monotonic())
 
     def step(self, longest_seconds: float = 3600.0) -> None:
-        """Wait for the next thing to happen and deal with it."""
+        """Wait for the next event and handle it."""
         for descriptor, _ in self._poll.poll(max(0.0, min(longest_seconds, self._seconds_to_timer()))):
             callback = self._readers.get(descriptor)
             if callback is not None:
@@ -83,11 +83,11 @@ class Loop:
                 timer.callback()
 
     def stop(self) -> None:
-        """Leave ``run`` after what is being done."""
+        """Leave ``run`` after the current callback."""
         self._stopped = True
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Release everything."""
         self._poll.close()
         self._readers.clear()
         self._timers.clear()

@@ -1,4 +1,4 @@
-"""What ``/proc`` says about processes and the machine. Every reader takes the root, so that a made-up tree will do."""
+"""Reads ``/proc``: processes and the machine. The root is a parameter, so that tests can use a tree of their own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
 def read_text(file: Path) -> str | None:
-    """Return what a file of the kernel's says; None where it is gone."""
+    """Return the content of a kernel file; None if it is gone."""
     try:
         return file.read_text(errors="replace")
     except OSError:
@@ -19,7 +19,7 @@ def read_text(file: Path) -> str | None:
 
 
 class MachineMemory(Struct, frozen=True, gc=False):
-    """The machine's own figures."""
+    """The machine's memory."""
 
     total_bytes: int
     free_bytes: int
@@ -47,7 +47,7 @@ class Procfs:
         return (self._text(f"{pid}/environ") or "").split("\0")
 
     def cgroups(self, pid: int) -> dict[str, str]:
-        """Return where a process lives: controller (empty for cgroup v2) → path."""
+        """Return the cgroups of a process: controller (empty for cgroup v2) → path."""
         found: dict[str, str] = {}
         for line in (self._text(f"{pid}/cgroup") or "").splitlines():
             _, controllers, path = line.split(":", 2)
@@ -56,13 +56,13 @@ class Procfs:
         return found
 
     def machine_memory(self) -> MachineMemory:
-        """Return the machine's memory, as ``MemTotal`` and its neighbours have it."""
+        """Return the machine's memory from ``/proc/meminfo``."""
         kib = self._kib("meminfo")
         names = ("MemTotal", "MemFree", "Inactive(file)", "MemAvailable")
         return MachineMemory(*(kib.get(name, 0) << 10 for name in names))
 
     def max_pids(self) -> int | None:
-        """Return how many process ids the kernel hands out: the smaller of its two bounds, as the kubelet has it."""
+        """Return the limit of process ids: the smaller of the kernel's two bounds, as in the kubelet."""
         bounds = [self._text(f"sys/kernel/{name}") for name in ("pid_max", "threads-max")]
         return min((int(text) for text in bounds if text is not None), default=None)
 

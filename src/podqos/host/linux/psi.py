@@ -22,14 +22,14 @@ class Pressure(Struct, frozen=True, gc=False):
 
 
 class PressureFile(Struct, frozen=True, gc=False):
-    """Both lines: some tasks waited, all of them did."""
+    """Both lines: some tasks waited, all tasks waited."""
 
     some: Pressure
     full: Pressure | None = None
 
 
 def read_pressure(file: Path) -> PressureFile | None:
-    """Return a pressure file; None where the kernel has none (``psi=1`` on its command line switches it on)."""
+    """Return a pressure file; None if the kernel has none (``psi=1`` on its command line enables it)."""
     found = {line.partition(" ")[0]: _pressure(line) for line in (read_text(file) or "").splitlines()}
     return PressureFile(found["some"], found.get("full")) if "some" in found else None
 

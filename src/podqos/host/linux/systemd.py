@@ -1,8 +1,8 @@
-"""systemd, asked over D-Bus: a scope of our own whose cgroup it leaves to us.
+"""Asks systemd over D-Bus for a scope with a delegated cgroup.
 
-On a machine that systemd runs, the cgroup tree is systemd's, and writing into it unasked gets in its way. The rule is
-to ask for a unit with ``Delegate=yes`` and to stay below it (systemd, CGROUP_DELEGATION). A scope needs a process to
-live: that is the shim, which lives for as long as any pod does, so that the scope outlives the agent.
+Under systemd the cgroup tree belongs to systemd, and unsolicited changes conflict with it. The rule is to ask for a
+unit with ``Delegate=yes`` and to stay below it (systemd, CGROUP_DELEGATION). A scope needs a live process: that is the
+shim, which lives as long as any pod, so that the scope outlives the agent.
 
     /system.slice/podqos.scope          systemd's; everything below is the node's
     ├── shim                            the shim
@@ -22,7 +22,7 @@ from jeepney.low_level import Message, Parser
 from podqos.errors import HostError
 from podqos.host.linux.procfs import Procfs
 
-# systemd's own socket: there before any bus is, and without a bus's greeting. Only for root.
+# systemd's private socket: available before any bus, and without a bus's Hello. Root only.
 PRIVATE_SOCKET = "/run/systemd/private"
 _MANAGER = DBusAddress(
     "/org/freedesktop/systemd1", bus_name="org.freedesktop.systemd1", interface="org.freedesktop.systemd1.Manager"
@@ -32,7 +32,7 @@ _POLL_SECONDS = 0.01
 
 
 def scope_request(unit: str, pid: int) -> Message:
-    """Return the call that puts a process into a new scope which is ours to divide."""
+    """Return the call that puts a process into a new delegated scope."""
     properties = [
         ("Description", ("s", "Pods of podqos node")),
         ("Slice", ("s", "system.slice")),
@@ -48,7 +48,7 @@ def delegated_root(name: str, pid: int, procfs: Procfs, cgroup_mount: Path) -> s
     if _scope(procfs, pid, unit) is None:
         _call(scope_request(unit, pid))
     scope = _awaited_scope(procfs, pid, unit)
-    # No process may live beside cgroups that share out resources.
+    # A cgroup that distributes resources to others may not contain processes itself.
     own = cgroup_mount / scope.strip("/") / "shim"
     try:
         own.mkdir(exist_ok=True)
@@ -75,7 +75,7 @@ def _scope(procfs: Procfs, pid: int, unit: str) -> str | None:
 
 
 def _call(message: Message) -> None:
-    """Ask systemd on its own socket, and wait for the answer."""
+    """Call systemd on its private socket, and wait for the reply."""
     try:
         connection = prep_socket(PRIVATE_SOCKET, timeout=_ANSWER_SECONDS)
     except OSError as error:

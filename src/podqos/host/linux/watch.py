@@ -1,9 +1,8 @@
-"""The fast signal: the kernel says when memory crosses a level that the agent has asked for.
+"""The fast signal: the kernel signals when memory crosses a level that the agent has set.
 
-The kernel counts usage, the agent asks by what is available, which leaves inactive page cache out. The level is
-therefore where usage would be if all that is still allowed to grow were to grow from here: what is used, plus what is
-available beyond the amount asked for. It is set anew whenever the agent asks, so that page cache that comes and goes
-does not shift it for long.
+The kernel counts usage; the agent uses available memory, which excludes inactive page cache. The level is therefore
+current usage plus what is available beyond the threshold. It is recomputed whenever the agent asks, so that changes of
+the page cache do not shift it for long.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
 from podqos.host.linux.loop import Loop
 
-# A level may be too high by such a part of the amount asked for: the kernel takes tens of milliseconds to set another
-# (it waits for all processors), and nothing else is done meanwhile.
+# A level may be too high by this fraction of the threshold: setting another takes the kernel tens of milliseconds (it
+# waits for all processors), during which the node is blocked.
 _TOLERANCE = 64
 
 _Key = tuple[str, int]
-"""A cgroup and the amount asked for."""
+"""A cgroup and the threshold."""
 
 
 class MemoryWatch:
@@ -32,15 +31,15 @@ class MemoryWatch:
     ) -> None:
         self._cgroups, self._loop, self._on_crossing = cgroups, loop, on_crossing
         self._paths = paths
-        """Whose usage stands behind which signal."""
+        """The cgroup whose usage belongs to each signal."""
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
 
     def watch(self, levels: Sequence[MemoryLevel], seen: Mapping[Signal, SignalObservation]) -> bool:
-        """Watch these levels and no others, by figures of now; False where the kernel has no such signal.
+        """Watch these levels and no others, by current figures; False if the kernel has no such signal.
 
-        The kernel tells of nothing that was crossed before it was asked to: memory that passes its level in between is
-        told of here, and memory that had passed it already where that is wanted.
+        The kernel does not signal levels that were crossed before: memory that crosses its level in between is reported
+        here, and memory that was already beyond it where requested.
         """
         works = True
         set_now: set[_Key] = set()
@@ -61,7 +60,7 @@ class MemoryWatch:
 
     @property
     def levels(self) -> Mapping[str, int]:
-        """At which usage the kernel tells of which cgroup first."""
+        """The first level of usage, by cgroup."""
         found: dict[str, int] = {}
         for (path, _), level in self._levels.items():
             found[path] = min(level, found.get(path, level))
@@ -73,12 +72,12 @@ class MemoryWatch:
             self._loop.call_after(0, self._on_crossing)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop watching."""
         for key in list(self._signals):
             self._disarm(key)
 
     def _set(self, key: _Key, level_bytes: int, tolerance_bytes: int) -> bool:
-        # Rather too high: below, the agent would be told and see that the threshold is not met.
+        # Rather too high: too low, the agent would be woken and find the threshold not met.
         level = max(0, level_bytes + tolerance_bytes // 2)
         before = self._levels.get(key)
         if before is not None and level_bytes <= before <= level_bytes + tolerance_bytes:
@@ -100,6 +99,6 @@ class MemoryWatch:
 
     def _crossed(self, key: _Key, signal: KernelSignal) -> None:
         signal.take()
-        # The kernel tells of this level no more until usage has been below it: it has to be set again in any case.
+        # The kernel signals this level again only after usage was below it: it has to be set again in any case.
         self._levels.pop(key, None)
         self._on_crossing()

@@ -1,9 +1,8 @@
-"""Taking over what runs: the pods of an agent that is gone, found again by three witnesses.
+"""Adopts the running pods of an earlier agent, from three sources.
 
-The state directory says which pods there should be, the runtime which of their containers run or how they ended, the
-cgroup tree what else is there. What the runtime knows counts before what was written down: the agent may have been
-killed between doing something and noting it. What is in no record is ended, so that nothing runs twice and nothing is
-left behind.
+The state directory lists the pods, the runtime their running and ended containers, the cgroup tree everything else. The
+runtime takes precedence over the records: the agent may have been killed between doing something and recording it. What
+is not recorded is killed, so that nothing runs twice and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
 class Adoption(Struct, frozen=True):
-    """Takes over the pods of an earlier agent."""
+    """Adopts the pods of an earlier agent."""
 
     world: HostWorld
     driver: Driver
     now_us: Callable[[], int]
     deliver: Callable[[Event], None]
-    """Tell the agent of something from which more may follow."""
+    """Deliver an event, with everything that follows from it."""
 
     def adopt(self) -> None:
-        """Take over the recorded pods; end everything else."""
+        """Adopt the recorded pods; kill everything else."""
         world = self.world
         found: dict[str, list[FoundContainer]] = {}
         for each in world.runtime.containers():
@@ -60,7 +59,7 @@ class Adoption(Struct, frozen=True):
         for found in sorted(there, key=lambda found: found.id):
             before = known.get(found.id.name, Remembered())
             if found.id.attempt > before.restarts:
-                # Started again, and perhaps ended, since the pod was last written down: it is told once more.
+                # Restarted, and perhaps ended, since the pod was last saved: report it again.
                 known[found.id.name] = replace(before, stage="starting", restarts=found.id.attempt)
             elif found.exit_code is None:
                 known[found.id.name] = replace(before, stage="running", restarts=found.id.attempt)
@@ -75,7 +74,7 @@ class Adoption(Struct, frozen=True):
         )
         ended = [each for each in there if each.exit_code is not None]
         if stored.is_stopping or stored.is_over:
-            # It is not to be started again, however it ended.
+            # It must not be restarted, however it ended.
             self._discard(ended)
             self.deliver(PodDeleted(uid))
             return
@@ -101,7 +100,7 @@ class Adoption(Struct, frozen=True):
             self.world.runtime.remove(each.id)
 
     def _remove_strays(self) -> None:
-        """Remove pod cgroups without a pod, with what may be in them."""
+        """Remove cgroups of unknown pods, with their processes."""
         known = {record.cgroup_path for record in self.driver.state.pods.values()}
         cgroups, kubepods = self.world.cgroups, self.world.figures.kubepods
         for parent in (kubepods, f"{kubepods}/burstable", f"{kubepods}/besteffort"):

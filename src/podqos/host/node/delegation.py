@@ -1,4 +1,4 @@
-"""Where a node's cgroup is: beside everybody else's, or in a unit of systemd's where systemd runs the tree."""
+"""Finds the place of a node's cgroup: at the root, or in a systemd unit where systemd manages the tree."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from podqos.qos.cgroup_settings import CgroupVersion
 
 
 def delegated(settings: HostSettings) -> HostSettings:
-    """Return the settings with the cgroup to use; asks systemd for one where it has to be asked.
+    """Return the settings with the cgroup to use; asks systemd for one where necessary.
 
-    With cgroup v1 systemd keeps a hierarchy of its own for its units, and the controllers are anybody's.
+    With cgroup v1 systemd has a hierarchy of its own for its units, and the controllers are free to use.
     """
     procfs = Procfs()
     capabilities, mount = detect(procfs), find_mounts(procfs).v2

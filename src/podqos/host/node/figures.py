@@ -1,11 +1,11 @@
-"""The node's figures in the shape of the kubelet's ``/stats/summary``.
+"""The node's figures in the format of the kubelet's ``/stats/summary``.
 
-Memory is read whenever somebody looks. A look in a hurry reads the memory of the node and of each pod and nothing else:
-that is all the ranking for memory needs, and it takes a fraction of a millisecond. Everything else is then as old as
-the last full look, and says so.
+Memory is read on every call. A quick summary reads only the memory of the node and of each pod: that is all the ranking
+for memory needs, and it takes a fraction of a millisecond. Everything else is as old as the last full summary, and has
+its time.
 
-Memory of a confined node is that of its own cgroup, with the limit as its capacity. Otherwise it is the machine's:
-capacity is MemTotal, and the working set is what is neither free nor inactive page cache, as cAdvisor has it.
+The memory of a confined node is that of its own cgroup, with the limit as its capacity. Otherwise it is the machine's:
+capacity is MemTotal, and the working set is what is neither free nor inactive page cache, as in cAdvisor.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from podqos.model.stats import (
 
 
 class Figures:
-    """Takes the figures of one node."""
+    """Reads the figures of one node."""
 
     def __init__(
         self,
@@ -77,20 +77,20 @@ class Figures:
         return self._memory_of(self._cgroups.own, now, self._capacity_bytes)
 
     def quick(self, pods: Iterable[HostPod]) -> Summary:
-        """Return fresh memory figures, and the rest as it was last seen."""
+        """Return current memory figures, and the rest from the last full summary."""
         all_pods = self._all_pods(datetime.now(UTC))
         node = replace(self._last_node, system_containers=(all_pods,), memory=self.memory())
         return Summary(node, tuple(self._quick_pod(pod) for pod in pods))
 
     def full(self, pods: Iterable[HostPod]) -> Summary:
-        """Return everything as fresh as it can be had; directories are as last measured."""
+        """Return all current figures; directories are as last measured."""
         node = self.of_node()
         stats = tuple(self.of_pod(pod) for pod in pods)
         self._last_node, self._last = node, {each.pod_ref.uid: each for each in stats}
         return Summary(node, stats)
 
     def of_node(self) -> NodeStats:
-        """Return everything of the node itself."""
+        """Return all figures of the node itself."""
         now = datetime.now(UTC)
         fs = filesystem(self._state.root)
         images = fs if self.image_folder is None else filesystem(self.image_folder)
@@ -129,7 +129,7 @@ class Figures:
         return replace(last, memory=memory)
 
     def of_pod(self, pod: HostPod) -> PodStats:
-        """Return everything of one pod."""
+        """Return all figures of one pod."""
         now = datetime.now(UTC)
         containers = tuple(self._container(run, now) for run in pod.runs.values() if run.is_running)
         volumes = tuple(self._volume(pod, name) for name in _empty_dirs(pod))

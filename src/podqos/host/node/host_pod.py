@@ -1,8 +1,8 @@
-"""One pod on the machine: its containers' runs, and the way they are brought to an end.
+"""One pod on the machine: the runs of its containers, and how they are stopped.
 
-A pod is stopped as the kubelet does it: the regular containers first, all at once; then the sidecars, last first; all
-within one grace period, after which everything is killed. What a container leaves behind when its main process ends is
-killed with it, as the end of a pid namespace would.
+A pod is stopped as by the kubelet: the regular containers first, all at once; then the sidecars, in reverse order; all
+within one grace period, after which everything is killed. When a container's main process ends, its other processes are
+killed, as at the end of a pid namespace.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ContainerRun(Struct):
     ended_us: int = 0
     oom_killed: bool = False
     elsewhere: str | None = None
-    """The cgroup, where the runtime chose another one than planned."""
+    """The cgroup, if the runtime chose another one than planned."""
 
     @property
     def cgroup(self) -> str:
@@ -48,7 +48,7 @@ class ContainerRun(Struct):
 
 
 class HostPod:
-    """A pod that the world has been asked to run."""
+    """A pod on this machine."""
 
     def __init__(self, state: PodState, cgroup: str, data: Path) -> None:
         self.state = state
@@ -57,10 +57,10 @@ class HostPod:
         self.runs: dict[str, ContainerRun] = {}
         """The last run of each container, by name."""
         self.dead: list[ContainerRun] = []
-        """Ended runs of which files are still there."""
+        """Ended runs whose files are still kept."""
         self.is_stopping = False
         self.held: KernelSignal | None = None
-        """Comes when a pod that must not grow tries to."""
+        """Signals that a held pod tries to grow."""
         self._deadline: Timer | None = None
 
     @property
@@ -93,7 +93,7 @@ class HostPod:
         return known
 
     def stop(self, grace_seconds: int, runtime: Runtime, loop: Loop, kill: Callable[[HostPod], None]) -> None:
-        """Begin to end the pod; when the grace period is over, ``kill`` is called."""
+        """Start stopping the pod; when the grace period is over, ``kill`` is called."""
         self.is_stopping = True
         if grace_seconds <= 0:
             kill(self)
@@ -102,7 +102,7 @@ class HostPod:
         self.terminate_next(runtime)
 
     def terminate_next(self, runtime: Runtime) -> None:
-        """Ask the regular containers to end; once they have, the last sidecar that has not been asked."""
+        """Send SIGTERM to the regular containers; once they have ended, to the last sidecar still running."""
         sidecars = [container.name for container in self.pod.spec.init_containers if container.is_sidecar]
         first = [run for run in self.running if run.id.name not in sidecars]
         last = [run for run in self.running if run.id.name in sidecars]
@@ -113,7 +113,7 @@ class HostPod:
                 runtime.terminate(run.id)
 
     def stopped(self) -> None:
-        """Note that nothing runs any more."""
+        """Cancel the deadline: all containers have ended."""
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

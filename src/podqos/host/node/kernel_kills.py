@@ -1,4 +1,4 @@
-"""What the kernel's OOM killer did, as entries of the journal."""
+"""Turns OOM kills of the kernel into journal entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from podqos.host.node.host_pod import ContainerRun, HostPod
 def oom_kill_entry(
     kill: KernelKill, time_us: int, node: str, cgroups: Cgroups, pods: Iterable[HostPod]
 ) -> Entry | None:
-    """Return the entry about a kill; None if it was not one of the node's own processes."""
+    """Return the entry of a kill; None if it was not a process of this node."""
     pods = list(pods)
     if not kill.cgroup:
         kill = _completed(kill, cgroups, pods)
@@ -50,10 +50,10 @@ def oom_kill_entry(
 
 
 def _completed(kill: KernelKill, cgroups: Cgroups, pods: Iterable[HostPod]) -> KernelKill:
-    """Find out what the kernel left unsaid: of many kills within seconds it tells only that they were.
+    """Fill in what the kernel did not log: its messages about many kills within seconds are rate limited.
 
-    The process is still known, by what it was started as or by the kernel while it dies. Of the limits above it the one
-    that is used up is taken for the one that was hit.
+    The process is still known, from its start or from the kernel while it dies. Of the limits above it, the one that is
+    used up is assumed to be the one that was hit.
     """
     run = next((run for pod in pods for run in pod.runs.values() if run.pid == kill.pid), None)
     where = Procfs().cgroups(kill.pid)

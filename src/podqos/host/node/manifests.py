@@ -1,12 +1,12 @@
-"""The directory of manifests: which pods it asks for, as the API server would have stored them.
+"""Reads the directory of manifests into pods as the API server would have stored them.
 
-Files come and go, are renamed into place, and are seen half written. A file that cannot be read keeps what it last
-said; only a file that is gone takes its pods with it. LimitRanges, PriorityClasses, RuntimeClasses and Namespaces in
-the directory decide about the pods beside them, when those are first seen: an API server admits a pod once, too.
+Files come and go, are renamed into place, and may be half written. An unreadable file keeps its last content; only a
+removed file removes its pods. LimitRanges, PriorityClasses, RuntimeClasses and Namespaces in the directory apply to the
+pods beside them when those are first seen: an API server admits a pod only once, too.
 
-A pod's uid is made of its name and what its manifest says, as the kubelet does for files: a changed manifest is another
-pod. Unlike the kubelet's own, these pods are not static: they can be evicted, unless they say otherwise themselves
-(``kubernetes.io/config.source: file``, or a system priority class).
+A pod's uid is derived from its name and manifest, as in the kubelet: a changed manifest is a new pod. Unlike the
+kubelet's, these pods are not static: they can be evicted, unless marked as critical (``kubernetes.io/config.source:
+file``, or a system priority class).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 class Wanted(Struct, frozen=True):
-    """A pod that the directory asks for, as written."""
+    """A pod of the directory, as written."""
 
     pod: Pod
     """With its uid, not yet admitted."""
@@ -52,7 +52,7 @@ class Wanted(Struct, frozen=True):
 
 
 class Refused(Struct, frozen=True):
-    """A pod of the directory that the API server would not have stored."""
+    """A pod of the directory that the API server would have rejected."""
 
     key: str
     source: str
@@ -66,7 +66,7 @@ class _File(Struct, frozen=True):
 
 
 class ManifestFolder:
-    """A directory of manifests, read again when it changes."""
+    """A directory of manifests, reread when it changes."""
 
     def __init__(self, folder: Path, note: Callable[[str], None], profile: Profile = LATEST) -> None:
         self.folder = folder
@@ -75,7 +75,7 @@ class ManifestFolder:
         self._files: dict[str, _File] = {}
 
     def scan(self) -> list[Wanted]:
-        """Return the pods that the directory now asks for; of two with one name the first file's counts."""
+        """Return the pods now in the directory; of two with the same name the first file's counts."""
         there = sorted(self._found())
         self._files = {name: file for name, file in self._files.items() if name in dict(there)}
         for name, signature in there:
@@ -91,7 +91,7 @@ class ManifestFolder:
         return list(pods.values())
 
     def admitted(self, wanted: Wanted) -> Pod | Refused:
-        """Take a pod through admission, with the policies that lie beside it."""
+        """Run admission for a pod, with the policies beside it."""
         admission = admit(wanted.pod, self._policies(wanted.pod.metadata.namespace or "default"), self._profile)
         if admission.refusal is not None:
             return Refused(wanted.pod.key, wanted.source, admission.refusal.message)
@@ -111,7 +111,7 @@ class ManifestFolder:
         try:
             data = (self.folder / name).read_bytes()
         except OSError:
-            return  # it is gone again; the next look will show
+            return  # it is gone again; the next scan will show
         reading = read(name, data)
         errors = [problem for problem in reading.problems if problem.severity is Severity.ERROR]
         if errors or not data.strip():

@@ -4,10 +4,10 @@
     shim ────► runs that ended ───────────────────┤
     kernel ──► memory crossed a level ────────────┼─► agent ─► commands ─► this machine
     clock ───► the next pass, the next restart ───┤      └─► journal
-    kmsg ────► whom the kernel killed             └────────────────────────► journal
+    kmsg ────► OOM kills                          └────────────────────────► journal
 
-What is slow is cut into pieces; what is urgent (memory) does nothing but what it must. The node's memory of its pods is
-on disk before anything is done about them, and is reconciled with the runtime and the cgroup tree when it starts.
+Slow work is split into pieces; urgent work (memory) does only the minimum. The records of pods are on disk before
+anything is done about them, and are reconciled with the runtime and the cgroup tree at the start.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _CHANGES = (
     flags.CLOSE_WRITE | flags.MOVED_TO | flags.MOVED_FROM | flags.DELETE | flags.CREATE | flags.ATTRIB
     | flags.DELETE_SELF | flags.MOVE_SELF
 )  # fmt: skip
-_RESCAN_SECONDS = 20.0  # in case a change went unnoticed, as the kubelet does (fileCheckFrequency)
+_RESCAN_SECONDS = 20.0  # in case a notification was missed, as in the kubelet (fileCheckFrequency)
 _SETTLE_SECONDS = 0.05
 _SYNC_SECONDS = 1.0
 _NOTES_KEPT = 1000
-_GARBAGE = 20_000  # objects that may have come and gone before it is looked for
+_GARBAGE = 20_000  # allocations before a collection is worthwhile
 
 
 class Node:
@@ -75,7 +75,7 @@ class Node:
         machine = machine or open_machine(settings.own)
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self.notes: dict[str, int] = {}
-        """What the machine did not do as wanted, and how often; said once each."""
+        """Problems, and how often they occurred; each is printed once."""
         self._say = say
         self._inotify: INotify | None = None
         self._kernel_log: KernelLog | None = None
@@ -116,9 +116,9 @@ class Node:
         self.world.phase_of = self._phase_of
         self.folder = ManifestFolder(settings.manifests, self.note, settings.profile)
         self.refused: dict[str, Refused] = {}
-        """Pods that admission did not let in, by uid."""
+        """Pods that admission rejected, by uid."""
         self.wanted: dict[str, Wanted] = {}
-        """Pods that the directory asks for, by uid."""
+        """Pods in the directory of manifests, by uid."""
         self._saved: dict[str, PodRecord] = {}
         self._started_us = (time.time_ns() - time.monotonic_ns()) // 1000
         self._timer: Timer | None = None
@@ -127,23 +127,23 @@ class Node:
         self._settling: Timer | None = None
         self.is_ending = False
 
-    # ---- life ----------------------------------------------------------------------------------------------------
+    # ---- life cycle ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Take over what runs, begin to listen, and look at the directory for the first time."""
+        """Adopt running pods, start listening, and scan the directory for the first time."""
         self.driver.start(self.now_us())
         Adoption(self.world, self.driver, self.now_us, self.deliver).adopt()
         self._listen()
         self._rescan()
         self._keep_syncing()
         self.deliver(Woken())
-        # Collecting takes longer than reacting may; it is done when nothing else is (``_keep_syncing``).
+        # A collection takes longer than a reaction may; it runs when the node is idle (``_keep_syncing``).
         gc.disable()
         gc.collect()
         gc.freeze()
 
     def run(self, at_end: Callable[[], None] = lambda: None) -> None:
-        """Be a node until told to stop; ``at_end`` is called before the node lets go of its cgroups."""
+        """Run until told to stop; ``at_end`` is called before the node releases its cgroups."""
         self._signals()
         self.start()
         self.loop.run()
@@ -151,7 +151,7 @@ class Node:
         self.close()
 
     def stop(self) -> None:
-        """Begin to end: pods get their grace period, a second call ends them at once."""
+        """Start stopping: pods get their grace period, a second call kills them at once."""
         self._stops += 1
         if self.settings.keep_pods or not self.world.pods:
             self.loop.stop()
@@ -167,7 +167,7 @@ class Node:
                 self.world.kill(pod)
 
     def close(self) -> None:
-        """Let go of everything; without pods left nothing stays behind on the machine."""
+        """Release everything; if no pods are left, nothing stays on the machine."""
         self.world.memory_watch.close()
         is_empty = not self.world.pods
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
@@ -179,7 +179,7 @@ class Node:
         gc.enable()
 
     def _give_up(self) -> None:
-        """Leave the machine as it was, before anything has begun."""
+        """Restore the machine, before anything was started."""
         if not self.cgroups.processes(self.cgroups.own):
             self.cgroups.remove(self.cgroups.own)
         self._protection.end()
@@ -194,7 +194,7 @@ class Node:
     # ---- the agent -----------------------------------------------------------------------------------------------
 
     def deliver(self, event: Event) -> None:
-        """Let the agent hear of something, and of everything that follows from it."""
+        """Deliver an event to the agent, and everything that follows from it."""
         self._waiting.append(event)
         if self._is_delivering:
             return
@@ -209,11 +209,11 @@ class Node:
         self._set_timer()
 
     def now_us(self) -> int:
-        """Return the time of the journal: the wall clock's at the start, and from there on never going back."""
+        """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
         return self._started_us + time.monotonic_ns() // 1000
 
     def note(self, text: str) -> None:
-        """Say something once, however often it happens."""
+        """Print a problem once, and count how often it occurs."""
         if text not in self.notes and len(self.notes) < _NOTES_KEPT:
             self._say(text)
             self.notes[text] = 0
@@ -224,7 +224,7 @@ class Node:
         before = len(self.driver.state.pods)
         self.driver.deliver(self.now_us(), event)
         if len(self.driver.state.pods) < before:
-            # Somebody with the same name may have been waiting for this.
+            # A pod with the same name may have been waiting for this.
             self.loop.call_after(0, self._reconcile)
 
     def _set_timer(self) -> None:
@@ -239,10 +239,10 @@ class Node:
         record = self.driver.state.pods.get(uid)
         return None if record is None or record.phase is None else record.phase.value
 
-    # ---- memory on disk ------------------------------------------------------------------------------------------
+    # ---- records on disk -----------------------------------------------------------------------------------------
 
     def _save(self) -> None:
-        """Write down the pods that have changed."""
+        """Save the pods that have changed."""
         records = self.driver.state.pods
         for uid, record in records.items():
             pod = self.world.pods.get(uid)
@@ -261,7 +261,7 @@ class Node:
             self.state.save(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
-        # Only now: an agent that is killed before it has told that a pod is gone leaves it to the next one.
+        # Only now: if the agent is killed before it has reported that a pod is gone, the next one does.
         while self.world.gone:
             uid = self.world.gone.pop()
             if uid in self.world.over:
@@ -285,7 +285,7 @@ class Node:
         self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
 
     def _folder_changed(self, inotify: INotify) -> None:
-        """Wait a moment: several changes often come together."""
+        """Wait a moment: changes often come in groups."""
         inotify.read(timeout=0)
         if self._settling is None or self._settling.callback is None:
             self._settling = self.loop.call_after(_SETTLE_SECONDS, self._changes_settled)
@@ -303,7 +303,7 @@ class Node:
         self._reconcile()
 
     def _reconcile(self) -> None:
-        """Bring what runs in line with what the directory asks for."""
+        """Reconcile running pods with the directory."""
         if self.is_ending:
             return
         wanted, records = self.wanted, self.driver.state.pods
@@ -332,7 +332,7 @@ class Node:
     # ---- the machine ---------------------------------------------------------------------------------------------
 
     def _claim_cgroup(self) -> None:
-        """Make the node's own cgroup and confine it."""
+        """Create the node's own cgroup and limit it."""
         self.cgroups.create(self.cgroups.own)
         if self.settings.memory_bytes is not None:
             failed = self.cgroups.set_memory_limit(self.cgroups.own, self.settings.memory_bytes)

@@ -1,11 +1,11 @@
-"""Probes: asking containers how they are, without ever waiting for an answer.
+"""Startup, liveness and readiness probes, without ever blocking.
 
-A startup probe holds the other two back until it has succeeded once; a liveness probe that fails so often in a row has
-its container ended (and the agent starts it again); a readiness probe only says whether it is ready. Without one a
-container is ready once it runs.
+A startup probe delays the other two until it has succeeded once; a liveness probe that fails too often in a row ends
+its container (and the agent restarts it); a readiness probe only sets readiness. Without one a container is ready once
+it runs.
 
-Source: Kubernetes v1.36 pkg/kubelet/prober/{worker,prober}.go, pkg/probe/{http,tcp,exec}. The first probe comes after
-the initial delay alone; the kubelet adds a random part of a period.
+Source: Kubernetes v1.36 pkg/kubelet/prober/{worker,prober}.go, pkg/probe/{http,tcp,exec}. The first probe runs
+right after the initial delay; the kubelet adds a random part of a period.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Answer = Callable[[bool], None]
 
 
 class Probed(Protocol):
-    """Whoever runs the containers."""
+    """What runs the containers."""
 
     runtime: Runtime
 
     def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
-        """End a container that does not do well."""
+        """End a container whose probe fails."""
 
 
 class Prober:
-    """Asks all containers that have probes."""
+    """Runs the probes of all containers."""
 
     def __init__(self, loop: Loop, world: Probed) -> None:
         self.loop = loop
@@ -49,7 +49,7 @@ class Prober:
         self._waiting: dict[str, Answer] = {}
 
     def begin(self, run: ContainerRun, spec: ContainerRunSpec) -> None:
-        """Begin to ask a container that has started."""
+        """Start the probes of a container that has started."""
         run.is_ready = spec.readiness_probe is None and spec.startup_probe is None
         later = [
             _Worker(self, run, spec, probe, act)
@@ -75,17 +75,17 @@ class Prober:
         first.begin()
 
     def end(self, run: ContainerRun) -> None:
-        """Ask no more: the container has ended."""
+        """Stop probing: the container has ended."""
         for worker in self._workers.pop(run.id, ()):
             worker.end()
 
     def answered(self, token: str, good: bool) -> None:
-        """Take the answer of a command inside a container."""
+        """Handle the result of a command inside a container."""
         waiting = self._waiting.pop(token, None)
         if waiting is not None:
             waiting(good)
 
-    # ---- what follows from answers; True: go on asking -----------------------------------------------------------
+    # ---- results of probes; True: keep probing -------------------------------------------------------------------
 
     def _is_alive(self, run: ContainerRun, probe: Probe, good: bool) -> bool:
         if good:
@@ -99,10 +99,10 @@ class Prober:
         run.is_ready = good
         return True
 
-    # ---- the three ways to ask -----------------------------------------------------------------------------------
+    # ---- the kinds of probes -------------------------------------------------------------------------------------
 
     def ask(self, run: ContainerRun, spec: ContainerRunSpec, probe: Probe, answer: Answer) -> None:
-        """Ask once; the answer comes exactly once, at the latest after the timeout."""
+        """Probe once; the answer comes exactly once, at the latest after the timeout."""
         if probe.exec is not None:
             self._execute(run, probe, answer)
         elif probe.http_get is not None:
@@ -137,7 +137,7 @@ class Prober:
         self._connect((host, _port(spec, get.port)), probe.timeout_seconds, request.encode(), answer)
 
     def _connect(self, target: tuple[str, int], timeout_seconds: float, request: bytes, answer: Answer) -> None:
-        """Connect; with a request, send it and read the status. All without waiting."""
+        """Connect; with a request, send it and read the status. Never blocks."""
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         descriptor = connection.fileno()
 
@@ -180,7 +180,7 @@ class Prober:
 
 
 class _Worker:
-    """One probe of one container: counts answers, and says when they are enough."""
+    """One probe of one container: counts results against the thresholds."""
 
     def __init__(
         self,
@@ -197,11 +197,11 @@ class _Worker:
         self._is_over = False
 
     def begin(self) -> None:
-        """Ask for the first time after the initial delay."""
+        """Probe for the first time after the initial delay."""
         self._timer = self._prober.loop.call_after(self._probe.initial_delay_seconds, self._ask)
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop probing."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -221,7 +221,7 @@ class _Worker:
 
 
 def _port(spec: ContainerRunSpec, port: int | str) -> int:
-    """Return a port by number or by its name."""
+    """Return a port by number or name."""
     if isinstance(port, int):
         return port
     if port.isdigit():

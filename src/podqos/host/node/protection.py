@@ -1,6 +1,6 @@
 """How the agent protects itself: the last to be killed, the first to run, never swapped out or reclaimed.
 
-What the machine does not allow is said, and the node goes on without.
+What the machine does not allow is reported, and the node runs without it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MCL_CURRENT, _MCL_FUTURE = 1, 2
 
 
 class Protection:
-    """What the agent claims for itself."""
+    """The protection of the agent."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Protection:
         self._cgroup: Path | None = None
         self._nice = os.getpriority(os.PRIO_PROCESS, 0)
         self._came_from = procfs.cgroups(os.getpid()).get("", "/")
-        # Where systemd runs, the agent's unit says MemoryMin.
+        # Under systemd, the agent's unit sets MemoryMin.
         if cgroups.version is CgroupVersion.V2 and not settings.is_delegated:
             root = find_mounts(procfs).v2
             assert root is not None
             self._cgroup = root / f"{cgroups.own.strip('/').replace('/', '-')}-agent"
 
     def begin(self) -> None:
-        """Claim everything that can be had."""
+        """Apply everything that the machine allows."""
         for line in self._capabilities.lines():
             self._note(line)
         score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj)
@@ -56,7 +56,7 @@ class Protection:
         if self._cgroup is not None:
             self._keep_memory(self._cgroup)
         try:
-            # What it starts does not inherit that.
+            # Its children do not inherit that.
             os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
             os.setpriority(os.PRIO_PROCESS, 0, NICE)
         except OSError as error:
@@ -65,7 +65,7 @@ class Protection:
             self._be_realtime()
 
     def end(self) -> None:
-        """Go back to where the agent came from; a shim that stays behind keeps the cgroup."""
+        """Return to the original cgroup and priority; a shim that keeps running keeps the cgroup."""
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
             self._set_score(self._capabilities.own_oom_score_adj)
@@ -78,7 +78,7 @@ class Protection:
         (self._procfs.root / "self" / "oom_score_adj").write_text(str(score))
 
     def _keep_memory(self, cgroup: Path) -> None:
-        """Live beside the node's cgroup, in one whose memory is not reclaimed."""
+        """Move to a cgroup beside the node's whose memory is not reclaimed."""
         try:
             cgroup.mkdir(exist_ok=True)
             (cgroup / "memory.min").write_text(str(MEMORY_MIN_BYTES))

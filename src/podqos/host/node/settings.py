@@ -1,4 +1,4 @@
-"""What a kubelet's configuration means on this machine: the agent's configuration, from files and figures.
+"""Derives the agent's configuration from a kubelet's configuration and this machine's figures.
 
 The capacity is the machine's, except for memory when the node is confined to a share of it.
 """
@@ -35,7 +35,7 @@ from podqos.qos.cgroup_settings import CgroupDriver, CgroupSettings, CgroupVersi
 
 
 class HostSettings(Struct, frozen=True, kw_only=True):
-    """Everything a node is started with."""
+    """The settings of a node."""
 
     node: str
     manifests: Path
@@ -43,9 +43,9 @@ class HostSettings(Struct, frozen=True, kw_only=True):
     cgroup_root: str = "podqos"
     """The name of the node's own cgroup, or its path."""
     is_delegated: bool = False
-    """Whether that cgroup lies in a unit of systemd's."""
+    """Whether that cgroup is in a systemd unit."""
     memory_bytes: int | None = None
-    """Confine the node to so much; None: it has the whole machine."""
+    """The memory limit of the node; None: the whole machine."""
     configuration: KubeletConfiguration = KubeletConfiguration()
     logs: LogPolicy = LogPolicy()
     shadow: bool = False
@@ -71,7 +71,7 @@ class KubeletFile(Struct, frozen=True):
 
 
 def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
-    """Read a kubelet's settings in any of their notations; ``source`` is the name to report them under."""
+    """Read a kubelet's settings in any notation; ``source`` is their name in messages."""
     settings = read_kubelet(source, data)
     if not settings.configuration.cgroups_per_qos:
         where = f"{source}: {settings.notation.place('cgroupsPerQOS')}"
@@ -80,7 +80,7 @@ def read_kubelet_file(source: str, data: bytes) -> KubeletFile:
 
 
 def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs) -> AgentConfig:
-    """Return what the agent has to know about this machine."""
+    """Return the agent's configuration for this machine."""
     configuration = settings.configuration
     capacity = machine_capacity(settings, procfs)
     divided = node_allocatable(capacity, configuration)
@@ -101,7 +101,7 @@ def agent_config(settings: HostSettings, cgroups: Cgroups, procfs: Procfs) -> Ag
 
 
 def machine_capacity(settings: HostSettings, procfs: Procfs) -> ResourceList:
-    """Return what the node has."""
+    """Return the node's capacity."""
     memory = settings.memory_bytes or procfs.machine_memory().total_bytes
     fs = filesystem(settings.state_dir)
     capacity = {
@@ -129,7 +129,7 @@ def _cgroup_settings(
         node_allocatable=enforced,
         cgroup_driver=CgroupDriver.CGROUPFS,
         cgroup_root=settings.own,
-        # This node pins nobody to a core: quotas have to stay.
+        # This node pins no container to a core: quotas have to stay.
         static_cpu_manager=False,
         swap_controller=_accounts_swap(cgroups, settings.own),
     )

@@ -1,10 +1,10 @@
 """The real machine behind the agent's port: cgroups, a runtime, the state directory.
 
-``carry_out`` begins what it is asked for; what takes time is reported later through ``report``. Everything happens on
-the node's one thread (``loop``).
+``carry_out`` starts a command; results that take time are reported later through ``report``. Everything happens on the
+node's one thread (``loop``).
 
-A pod that the agent holds (``HoldPod``) is kept from growing (``Cgroups.hold``). If it tries to all the same it is
-killed at once instead of at the end of its grace period; one that only winds up has its time.
+A pod that the agent holds (``HoldPod``) is kept from growing (``Cgroups.hold``). If it still tries to grow it is killed
+at once; otherwise it has its grace period.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ _DISK_SLICE_SECONDS = 0.002
 _DISK_PAUSE_SECONDS = 0.01
 _REACTIONS_KEPT = 1000
 _MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
-_REFUSED_SECONDS = 60.0  # as often as the kubelet writes the cgroups of the classes again
-_DEAD_RUNS_KEPT = 1  # of each container, as the kubelet does (MaxPerPodContainer)
+_REFUSED_SECONDS = 60.0  # as often as the kubelet rewrites the cgroups of the classes
+_DEAD_RUNS_KEPT = 1  # of each container, as in the kubelet (MaxPerPodContainer)
 
 
 class Reaction(Struct):
-    """How fast an eviction for memory was, in seconds of the monotonic clock."""
+    """The timing of an eviction for memory, in seconds of the monotonic clock."""
 
     pod: str
     noticed: float | None
-    """When the kernel's signal was heard; None for one found by the regular pass."""
+    """When the kernel's signal came; None if the regular pass found it."""
     held: float
     terminated: float
     killed: float | None = None
@@ -122,22 +122,22 @@ class HostWorld:
         self.state = state
         self.figures = figures
         self.pods: dict[str, HostPod] = {}
-        """By uid: those that run or are being stopped."""
+        """By uid: running and stopping ones."""
         self.runs: dict[str, PodRun] = {}
-        """How to run pods that the agent may ask for, by uid."""
+        """How to run pods that the agent may start, by uid."""
         self.sources: dict[str, str] = {}
         self.over: dict[str, PodState] = {}
-        """Pods that have ended for good or were turned away, by uid."""
+        """Pods that have ended for good or were rejected, by uid."""
         self.gone: list[str] = []
-        """Pods of which nothing is left, which has yet to be written down."""
+        """Pods that are removed, which has yet to be saved."""
         self.conditions: dict[NodeCondition, bool] = {}
         self.reactions: list[Reaction] = []
         self.reacted: Callable[[Reaction], None] = lambda _reaction: None
-        """Told of every eviction for memory once the pod has stopped."""
+        """Called with every eviction for memory once the pod has stopped."""
         self.phase_of: Callable[[str], str | None] = lambda _uid: None
-        """How a pod ended that is being stopped because nothing of it is left to run."""
+        """The final phase of a pod whose containers have all ended."""
         self.is_hurried = False
-        """Whether what is being done cannot wait for the disk."""
+        """Whether the current work cannot wait for the disk."""
         self.memory_watch = MemoryWatch(
             cgroups,
             loop,
@@ -146,7 +146,7 @@ class HostWorld:
         )
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
-        """Cgroups of classes, by path, whose limit the kernel did not take: more was in use."""
+        """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
         self._reacting: dict[str, Reaction] = {}
         self._loop = loop
         self._report = report
@@ -159,13 +159,13 @@ class HostWorld:
     # ---- the port ------------------------------------------------------------------------------------------------
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
-        """Take the figures of node and pods."""
+        """Return the figures of node and pods."""
         there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
         self.is_hurried |= is_urgent
         return self.figures.quick(there) if is_urgent else self.figures.full(there)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
-        """Do what the agent asks for."""
+        """Carry out a command of the agent."""
         match command:
             case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
@@ -185,7 +185,7 @@ class HostWorld:
             case CleanUpNode(what):
                 self._clean_up(what)
             case RejectPod(pod, reason, message):
-                self._turn_away(pod, reason, message)
+                self._reject(pod, reason, message)
             case SetCondition(condition, holds):
                 self.conditions[condition] = holds
             case WatchMemory(levels):
@@ -196,7 +196,7 @@ class HostWorld:
         return ()
 
     def settled(self) -> None:
-        """Hear that everything is done that an event has led to: what comes next is in no hurry."""
+        """End the handling of an event: what comes next is not urgent."""
         self.is_hurried, self.noticed = False, None
 
     def _memory_crossed(self) -> None:
@@ -208,7 +208,7 @@ class HostWorld:
     def adopt(
         self, stored: PodState, cgroup: str, plans: Sequence[ContainerPlan], found: Sequence[ContainerId]
     ) -> None:
-        """Take over a pod of before; ``found`` are its runs that have not ended."""
+        """Adopt a pod; ``found`` are its runs that have not ended."""
         pod = HostPod(stored, cgroup, self.state.data(stored.pod.metadata.uid))
         self.pods[pod.uid] = pod
         self.runs[pod.uid] = stored.run
@@ -222,7 +222,7 @@ class HostWorld:
                 self.prober.begin(run, stored.run.container(plan.name))
 
     def end_lost(self, name: ContainerId, plan: ContainerPlan) -> None:
-        """Kill what may be left of a run that the runtime does not know: it is about to be started again."""
+        """Kill the remains of a run that the runtime does not know: it is about to be restarted."""
         path = _with_id(plan.cgroup, name.run_id).path
         if path is not None:
             self.cgroups.kill(path)
@@ -246,9 +246,9 @@ class HostWorld:
                 self._note(str(unwritten))
 
     def _limit_to_usage(self, cgroup: Cgroup, refused: Unwritten, *, say: bool) -> None:
-        """Keep a class from growing that uses more than it is left already, and try again in a minute.
+        """Limit a class that uses more than its share to its usage, and retry in a minute.
 
-        The kubelet does the same (retrySetMemoryReserve). On cgroup v2 the kernel takes such a limit, and kills.
+        The kubelet does the same (retrySetMemoryReserve). On cgroup v2 the kernel accepts the limit, and kills.
         """
         assert cgroup.path is not None
         self._refused[cgroup.path] = cgroup
@@ -305,7 +305,7 @@ class HostWorld:
                 Path(volume.host_path.path).mkdir(parents=True, exist_ok=True)
 
     def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
-        """Start a run; one that cannot be started counts as ended at once."""
+        """Start a run; one that fails to start counts as ended."""
         before = pod.runs.get(plan.name)
         if before is not None:
             pod.dead.append(before)
@@ -384,7 +384,7 @@ class HostWorld:
         return events
 
     def _hold(self, held: Pod) -> None:
-        """Stop a pod from growing; kill it as soon as it tries to."""
+        """Stop a pod from growing; kill it if it tries to."""
         pod = self.pods.get(held.metadata.uid)
         if pod is None:
             return
@@ -411,7 +411,7 @@ class HostWorld:
             pod.held = None
 
     def restart_container(self, name: ContainerId, grace_seconds: int) -> None:
-        """End a container that does not do well; the agent starts it again."""
+        """End a container whose probe fails; the agent restarts it."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
         if run is None or run.id != name or not run.is_running or run.is_terminating:
@@ -421,7 +421,7 @@ class HostWorld:
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
     def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
-        """Deal with the end of a run."""
+        """Handle the end of a run."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
         if pod is None or run is None or run.id != name or not run.is_running:
@@ -461,7 +461,7 @@ class HostWorld:
         work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
         def go_on() -> None:
-            """Have the kernel give up the cgroup, then remove what the pod wrote, a little at a time."""
+            """Remove the cgroup, retrying while the kernel keeps it, then the pod's files, a little at a time."""
             nonlocal pause
             if not self.cgroups.remove(path):
                 self.cgroups.kill(path)
@@ -487,7 +487,7 @@ class HostWorld:
 
     # ---- the rest ------------------------------------------------------------------------------------------------
 
-    def _turn_away(self, pod: Pod, reason: str, message: str) -> None:
+    def _reject(self, pod: Pod, reason: str, message: str) -> None:
         uid = pod.metadata.uid
         stored = PodState(
             pod, self.runs.pop(uid), self.sources.pop(uid, ""), phase="Failed", reason=reason, message=message,
@@ -523,7 +523,7 @@ class HostWorld:
                     self.prober.answered(token, code == 0)
 
     def _found(self, place: ContainerPlace) -> None:
-        """Note where a run is, if it is still the last one."""
+        """Record where a run is, if it is still the last one."""
         pod = self.pods.get(place.id.uid)
         run = pod.runs.get(place.id.name) if pod is not None else None
         if run is not None and run.id == place.id:

@@ -1,4 +1,4 @@
-"""Which runtime runs the containers: the names and options of ``podqos node run``."""
+"""Selects the container runtime by the options of ``podqos node run``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from podqos.host.runtimes.runtime import Note, Runtime
 
 
 class RuntimeName(StrEnum):
-    """The runtimes there are."""
+    """The available runtimes."""
 
     PROCESS = "process"
     RUNC = "runc"
@@ -33,13 +33,13 @@ class RuntimeChoice(Struct, frozen=True, kw_only=True):
     socket: Path | None = None
     """Of containerd."""
     options: tuple[str, ...] = ()
-    """Of podman: what stands before each of its commands."""
+    """Of podman: global options of each call."""
 
 
 def make_runtime(
     choice: RuntimeChoice, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note
 ) -> Runtime:
-    """Return the runtime; ``HostError`` says what it lacks."""
+    """Return the runtime; raises ``HostError`` with what is missing."""
     match choice.name:
         case RuntimeName.PROCESS:
             return ProcessRuntime(folder, cgroups, capabilities, note)

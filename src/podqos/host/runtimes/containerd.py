@@ -1,11 +1,11 @@
-"""Containers by containerd, or any other runtime that speaks CRI v1, as a kubelet would ask for them.
+"""Containers through containerd, or any other runtime with CRI v1, called as by a kubelet.
 
-Pods share the machine's network and with it, as CRI has it, its host name. Sandboxes and containers carry the name of
-this node in a label, so that nothing else in the runtime is touched; what has to be known again after the agent was
-killed is kept in their annotations. A kubelet on the same socket would end our pods: it ends all that it does not know.
+Pods share the machine's network and therefore, in CRI, its host name. Sandboxes and containers have the name of this
+node in a label, so that nothing else in the runtime is affected; what an adopting agent needs is kept in their
+annotations. A kubelet on the same socket would kill our pods: it kills all that it does not know.
 
-The runtime names containers and thereby their cgroups; the kernel is asked where a main process is. Nothing is pulled:
-images are those that the runtime has in its ``k8s.io`` namespace.
+The runtime names containers and their cgroups; the kernel tells where a main process is. Nothing is pulled: images are
+those in the runtime's ``k8s.io`` namespace.
 
 Source: Kubernetes v1.36 pkg/kubelet/kuberuntime/{kuberuntime_sandbox,kuberuntime_container,kuberuntime_gc}.go and
 pkg/kubelet/logs/container_log_manager.go (rotation); containerd's CRI plugin for the verbose ``info``.
@@ -58,7 +58,7 @@ _NAMESPACE_CONTAINER, _NAMESPACE_NODE = 1, 2
 
 
 class _Log(Struct, frozen=True):
-    """A log to be rotated."""
+    """A log to rotate."""
 
     path: str
     max_bytes: int
@@ -82,7 +82,7 @@ class CriEngine(Engine):
         self._cri.call("Version", {})
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make the sandbox, unless there is one."""
+        """Create the sandbox, unless it exists."""
         if self._ready_sandbox(sandbox.uid) is None:
             self._make_sandbox(sandbox, 0)
 
@@ -118,7 +118,7 @@ class CriEngine(Engine):
         return ContainerPlace(container.id, cgroup, pid)
 
     def ended(self, container: ContainerId) -> ContainerExit | None:
-        """Ask for the status."""
+        """Query the status."""
         found = self._ids.get(container)
         if found is None:
             return None
@@ -129,7 +129,7 @@ class CriEngine(Engine):
         return ContainerExit(container, status.exit_code, status.reason == "OOMKilled")
 
     def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
-        """Run a command, which the runtime itself has to end: hanging up on the call can leave it running."""
+        """Run a command with the runtime's own timeout: cancelling the call can leave it running."""
         found = self._ids.get(container.id)
         if found is None:
             raise HostError("the container is not running yet")
@@ -142,7 +142,7 @@ class CriEngine(Engine):
             raise
 
     def remove(self, container: ContainerId) -> None:
-        """Remove a container; that it is gone already is fine."""
+        """Remove a container; it may be gone already."""
         found = self._ids.pop(container, None)
         if found is not None:
             self._logs.pop(found, None)
@@ -172,14 +172,14 @@ class CriEngine(Engine):
         return found
 
     def tidy(self) -> None:
-        """Rotate logs that have grown too big: the runtime leaves that to whoever asked for them."""
+        """Rotate logs that have grown too large: CRI leaves that to the client."""
         for container_id, log in list(self._logs.items()):
             with contextlib.suppress(OSError, CriError):
                 if Path(log.path).stat().st_size > log.max_bytes:
                     self._rotate(container_id, log)
 
     def remove_unused_images(self) -> int:
-        """Remove them, whoever brought them, as the kubelet does."""
+        """Remove them, wherever they came from, as the kubelet does."""
         gained = 0
         for image in self._unused_images():
             if self._gone("RemoveImage", {"image": {"image": image.id}}):
@@ -187,7 +187,7 @@ class CriEngine(Engine):
         return gained
 
     def close(self, *, end: bool) -> None:
-        """Hang up; with ``end`` nothing of this node is left in the runtime."""
+        """Close the connection; with ``end`` nothing of this node is left in the runtime."""
         if end:
             for uid in {sandbox.metadata.uid for sandbox in self._sandboxes()}:
                 self.remove_sandbox(uid)
@@ -204,7 +204,7 @@ class CriEngine(Engine):
         return next(ready, None)
 
     def _sandbox_of(self, uid: str) -> tuple[str, Sandbox, int]:
-        """Return a pod's sandbox, what it is made from and which attempt it is; one that has died is replaced."""
+        """Return a pod's sandbox, its specification and its attempt; a dead sandbox is replaced."""
         all_of_pod = [each for each in self._sandboxes() if each.metadata.uid == uid]
         last = max(all_of_pod, key=lambda each: (each.state == READY, each.metadata.attempt), default=None)
         if last is None:
@@ -295,7 +295,7 @@ class CriEngine(Engine):
     # ---- images --------------------------------------------------------------------------------------------------
 
     def _unused_images(self) -> list[Image]:
-        """Return the images that can go; that of sandboxes is not among them."""
+        """Return the images that can be removed; not that of sandboxes."""
         used = {each.image_ref for each in self._cri.call("ListContainers", {}).containers}
         images = self._cri.call("ListImages", {}).images
         pause = self._sandbox_image()
@@ -308,7 +308,7 @@ class CriEngine(Engine):
         return ""
 
     def _gone(self, method: str, request: Mapping[str, object]) -> bool:
-        """Call something that removes; what is gone already is fine, anything else is said."""
+        """Call a method that removes something; True if it is gone, other errors are noted."""
         try:
             self._cri.call(method, request)
         except CriError as error:
@@ -319,5 +319,5 @@ class CriEngine(Engine):
 
 
 def _namespaces() -> Mapping[str, int]:
-    """Return the network of the node, process ids of the container's own, IPC shared by the pod."""
+    """Return the node's network, a pid namespace per container, IPC shared by the pod."""
     return {"network": _NAMESPACE_NODE, "pid": _NAMESPACE_CONTAINER}

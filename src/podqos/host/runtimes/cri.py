@@ -1,4 +1,4 @@
-"""Calls of the Container Runtime Interface over a Unix socket, with errors in one line."""
+"""Calls the Container Runtime Interface over a Unix socket, with errors in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IMAGE_CALLS = ("ListImages", "ImageStatus", "RemoveImage")
 
 
 class CriError(HostError):
-    """The runtime refused: what was asked about ``is_gone``, or a command took too long (``is_late``)."""
+    """The runtime refused: the object ``is_gone``, or a command timed out (``is_late``)."""
 
     def __init__(self, text: str, code: grpc.StatusCode) -> None:
         super().__init__(text)
@@ -33,7 +33,7 @@ class Cri:
         self._channel = grpc.insecure_channel(f"unix://{socket}")
 
     def call(self, method: str, request: Mapping[str, object], seconds: float = 0) -> Answer:
-        """Call and wait for the answer, which takes the runtime so many seconds on purpose."""
+        """Call and wait for the answer; ``seconds`` are added to the usual timeout."""
         service = "ImageService" if method in _IMAGE_CALLS else "RuntimeService"
         ask = self._channel.unary_unary(f"/{PACKAGE}.{service}/{method}")
         try:
@@ -43,7 +43,7 @@ class Cri:
         return msgspec.convert(decode(f"{method}Response", data), Answer, strict=False)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._channel.close()
 
     def _explained(self, method: str, error: grpc.RpcError) -> HostError:

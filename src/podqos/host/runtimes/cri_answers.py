@@ -1,4 +1,4 @@
-"""What a container runtime answers, as far as it is read here: the messages of ``cri_messages`` as types."""
+"""The responses of a container runtime: the messages of ``cri_messages`` as types."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ RUNNING, EXITED = 1, 2
 
 
 class Metadata(Struct, frozen=True):
-    """Which pod a sandbox is of."""
+    """The pod of a sandbox."""
 
     uid: str = ""
     attempt: int = 0
 
 
 class FoundSandbox(Struct, frozen=True):
-    """A sandbox that the runtime has."""
+    """A sandbox in the runtime."""
 
     id: str
     metadata: Metadata = Metadata()
@@ -27,7 +27,7 @@ class FoundSandbox(Struct, frozen=True):
 
 
 class ListedContainer(Struct, frozen=True):
-    """A container that the runtime has."""
+    """A container in the runtime."""
 
     id: str
     state: int = 0
@@ -37,7 +37,7 @@ class ListedContainer(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """How a container is."""
+    """The status of a container."""
 
     state: int = 0
     exit_code: int = 0
@@ -46,13 +46,13 @@ class Status(Struct, frozen=True):
 
 
 class Info(Struct, frozen=True):
-    """The part of containerd's and CRI-O's verbose information that is JSON of its own."""
+    """The embedded JSON in the verbose information of containerd and CRI-O."""
 
     pid: int = 0
 
 
 class Image(Struct, frozen=True):
-    """An image that the runtime has."""
+    """An image in the runtime."""
 
     id: str
     repo_tags: tuple[str, ...] = ()
@@ -61,13 +61,13 @@ class Image(Struct, frozen=True):
 
 
 class RuntimeConfig(Struct, frozen=True, rename="camel"):
-    """The part of containerd's configuration that matters here."""
+    """The part of containerd's configuration that is used here."""
 
     sandbox_image: str = ""
 
 
 class Answer(Struct, frozen=True):
-    """Any answer: each method fills in its own fields."""
+    """Any response: each method fills in its own fields."""
 
     items: tuple[FoundSandbox, ...] = ()
     containers: tuple[ListedContainer, ...] = ()

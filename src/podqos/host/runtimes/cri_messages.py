@@ -1,8 +1,7 @@
-"""The messages of the Container Runtime Interface that this node sends and reads, described in code.
+"""The messages of the Container Runtime Interface that this node uses, described in code.
 
-Kubernetes publishes the interface as a .proto file of a hundred messages. This is the part of it that is needed here:
-names, numbers and types of fields, nothing else. What a runtime sends besides is skipped by the decoder. Enumerations
-are listed as the ``int32`` they are on the wire.
+Kubernetes publishes the interface as a .proto file of a hundred messages. This is the part needed here: names, numbers
+and types of fields. The decoder skips unknown fields. Enumerations are listed as the ``int32`` they are on the wire.
 
 Outside of this module messages are plain data: ``encode`` takes a mapping, ``decode`` returns one.
 
@@ -107,24 +106,24 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
 
 
 class Message(Protocol):
-    """What the protobuf library makes of a description, as far as it is used here."""
+    """The part of a protobuf message class that is used here."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - the library's name
-        """Return the message as it travels."""
+        """Return the message in wire format."""
 
     def ParseFromString(self, data: bytes) -> int:  # noqa: N802 - the library's name
         """Read a message."""
 
 
 def encode(name: str, value: Mapping[str, object]) -> bytes:
-    """Return a message as it travels; raises ``json_format.ParseError`` for a field that it does not have."""
+    """Return a message in wire format; raises ``json_format.ParseError`` for an unknown field."""
     message = _class(name)()
     json_format.ParseDict(dict(value), message)
     return message.SerializeToString()
 
 
 def decode(name: str, data: bytes) -> dict[str, object]:
-    """Return what a message says; fields at their default are left out, 64-bit numbers come as text."""
+    """Return the fields of a message; defaults are left out, 64-bit numbers are strings."""
     message = _class(name)()
     message.ParseFromString(data)
     return cast("dict[str, object]", json_format.MessageToDict(message, preserving_proto_field_name=True))
@@ -146,7 +145,7 @@ def _add_field(message: descriptor_pb2.DescriptorProto, name: str, number: int, 
     types = descriptor_pb2.FieldDescriptorProto
     field = message.field.add(name=name, number=number, label=types.LABEL_OPTIONAL)
     if kind == _MAP:
-        # A map is a list of pairs of a type of its own, which the language guide names like this.
+        # A map is a repeated entry message, named as in the language guide.
         entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
         entry.options.map_entry = True
         for index, part in enumerate(("key", "value"), 1):

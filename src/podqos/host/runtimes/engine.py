@@ -1,12 +1,12 @@
-"""What runc, containerd and podman have in common: calls that take tens of milliseconds, kept off the node's thread.
+"""The common part of runc, containerd and podman: calls take tens of milliseconds, so they run off the node's thread.
 
-An ``Engine`` is one of them, called one thing at a time and free to wait. ``EngineRuntime`` makes a ``Runtime`` of it:
-one thread calls the engine in the order asked; what comes of it is heard on a descriptor. The end of a container is
-noticed by the pidfd of its main process; the engine is then asked how it ended.
+An ``Engine`` is one of them, called one call at a time and allowed to block. ``EngineRuntime`` turns it into a
+``Runtime``: one thread calls the engine in order; results are signalled on a descriptor. The pidfd of its main process
+tells that a container has ended; the engine is then asked how.
 
-Ending a container does not wait for that thread: SIGTERM and SIGKILL go to the processes that the kernel says are in
-the container's cgroup, because a runtime that is busy, or thrashing itself, must not delay an eviction. The kubelet
-asks the runtime, which does the same a little later.
+Ending a container does not wait for that thread: SIGTERM and SIGKILL go directly to the processes that the kernel lists
+in the container's cgroup, because a runtime that is busy or thrashing must not delay an eviction. The kubelet asks the
+runtime, which does the same a little later.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CANNOT_START_CODE = 128
 _CANNOT_EXECUTE_CODE = 126
 _MARK = "PODQOS_EXECUTION"
 _TIDY_SECONDS = 5.0
-# A runtime on a busy machine takes seconds to notice an end; until then its exit code is not known.
+# On a busy machine a runtime takes seconds to notice an end; until then the exit code is unknown.
 _END_SECONDS = 30.0
 _CLOSE_SECONDS = 30.0
 _STOP_SECONDS, _STOP_PAUSE_SECONDS = 10.0, 0.01
@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 
 
 class Engine(ABC):
-    """A container runtime that is called by one thread and may take its time; ``HostError`` says what went wrong."""
+    """A container runtime that is called by one thread and may block; raises ``HostError``."""
 
     name: ClassVar[str]
 
@@ -69,7 +69,7 @@ class Engine(ABC):
         self._hostnames: dict[str, str] = {}
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make ready for the containers of a pod; where they share nothing, their host name is all to know."""
+        """Prepare for the containers of a pod; by default this only stores their host name."""
         self._hostnames[sandbox.uid] = sandbox.hostname
 
     @abstractmethod
@@ -78,18 +78,18 @@ class Engine(ABC):
 
     @abstractmethod
     def ended(self, container: ContainerId) -> ContainerExit | None:
-        """Return how a container ended; None while it has not, or not been cleaned up yet."""
+        """Return how a container ended; None if it has not, or is not cleaned up yet."""
 
     @abstractmethod
     def execute(self, container: ContainerStart, command: Sequence[str], seconds: float) -> int:
-        """Run a command inside a container, for so long at most; return its exit code. Called by threads of its own."""
+        """Run a command inside a container with a timeout; return its exit code. Called on threads of its own."""
 
     @abstractmethod
     def remove(self, container: ContainerId) -> None:
-        """Remove a container; that it is gone already is fine."""
+        """Remove a container; it may be gone already."""
 
     def remove_sandbox(self, uid: str) -> None:
-        """Remove what ``prepare`` made."""
+        """Undo ``prepare``."""
         self._hostnames.pop(uid, None)
 
     @abstractmethod
@@ -97,19 +97,19 @@ class Engine(ABC):
         """Return the containers of this node."""
 
     def tidy(self) -> None:  # noqa: B027 - not every runtime leaves something to do
-        """Do what has to be done every few seconds."""
+        """Do periodic work, every few seconds."""
 
     @abstractmethod
     def remove_unused_images(self) -> int:
         """Remove images that no container uses; return the bytes gained."""
 
     def image_folder(self) -> Path | None:
-        """Return where images lie; None where that is not known."""
+        """Return the directory of images; None if unknown."""
         return None
 
     @abstractmethod
     def close(self, *, end: bool) -> None:
-        """Let go of everything; with ``end`` nothing of this node stays."""
+        """Release everything; with ``end`` nothing of this node stays."""
 
     def _execute(
         self, program: Sequence[str], name: str, container: ContainerStart, command: Sequence[str], seconds: float
@@ -128,7 +128,7 @@ class Engine(ABC):
         return code if code >= 0 else 128 - code
 
     def _stop(self, running: subprocess.Popen[bytes], container: ContainerStart, mark: str) -> None:
-        """Kill the command, at which the program ends: killed first, it could leave one behind that is about to begin.
+        """Kill the command, which ends the program. Killed first, the program could leave a starting command behind.
 
         The command is the program's child or, with podman, has the mark in its environment.
         """
@@ -149,7 +149,7 @@ class Engine(ABC):
 
 
 def call(arguments: Sequence[str], seconds: float, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a program and wait for its end, but not forever."""
+    """Run a program and wait for its end, with a timeout."""
     try:
         return subprocess.run(  # noqa: S603 - a container runtime's own program
             arguments, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
@@ -165,7 +165,7 @@ class _Run(Struct):
     id: ContainerId
     place: ContainerPlace | None = None
     pending: int = 0
-    """A signal that came before there was anybody to get it."""
+    """A signal sent before the container was running."""
 
 
 class EngineRuntime:
@@ -174,7 +174,7 @@ class EngineRuntime:
     def __init__(self, make_engine: Callable[[Note], Engine], cgroups: Cgroups, note: Note) -> None:
         self._heard: deque[Heard | str] = deque()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        # What the engine has to say while it is called is said on the node's thread.
+        # Notes of the engine are delivered on the node's thread.
         self._engine = engine = make_engine(self._tell)
         self.name = engine.name
         self._cgroups = cgroups
@@ -192,11 +192,11 @@ class EngineRuntime:
     # ---- the port, on the node's thread --------------------------------------------------------------------------
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Have the pod's sandbox made."""
+        """Queue the creation of the pod's sandbox."""
         self._work.put(lambda: self._engine.prepare(sandbox))
 
     def start(self, container: ContainerStart) -> None:
-        """Have a container started; one that cannot be ends at once, with the reason in a note."""
+        """Queue the start of a container; a failed start is an exit, with the reason in a note."""
         run = self._runs[container.id] = _Run(container.id)
         self._folders[container.id] = container.folder
         self._work.put(lambda: self._start(container, run))
@@ -224,7 +224,7 @@ class EngineRuntime:
         threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
 
     def remove(self, container: ContainerId) -> None:
-        """Have an ended container removed, with its directory."""
+        """Queue the removal of an ended container and its directory."""
         self._runs.pop(container, None)
         folder = self._folders.pop(container, None)
 
@@ -236,11 +236,11 @@ class EngineRuntime:
         self._work.put(work)
 
     def remove_sandbox(self, uid: str) -> None:
-        """Have the sandbox removed."""
+        """Queue the removal of the sandbox."""
         self._work.put(lambda: self._engine.remove_sandbox(uid))
 
     def containers(self) -> list[FoundContainer]:
-        """Return what the engine knows; what runs is taken over."""
+        """Return the engine's containers; running ones are adopted."""
         found = self._ask(self._engine.containers)
         for each in found:
             if each.exit_code is None and each.cgroup is not None and each.id not in self._runs:
@@ -249,11 +249,11 @@ class EngineRuntime:
         return found
 
     def fileno(self) -> int:
-        """Return what becomes readable when something has happened."""
+        """Return the descriptor that signals events."""
         return self._poll.fileno()
 
     def heard(self) -> list[Heard]:
-        """Return what has happened, and have the engine asked about processes that just ended."""
+        """Return new events, and queue a query about processes that just ended."""
         for descriptor, _ in self._poll.poll(0):
             if descriptor == self._event:
                 with contextlib.suppress(BlockingIOError):
@@ -273,7 +273,7 @@ class EngineRuntime:
         return found
 
     def remove_unused_images(self) -> int:
-        """Ask the engine; whoever asks is short of disk and wants to see the effect."""
+        """Ask the engine and wait: the disk is short, and the effect has to be visible."""
         return self._ask(self._engine.remove_unused_images)
 
     def image_folder(self) -> Path | None:
@@ -281,7 +281,7 @@ class EngineRuntime:
         return self._engine.image_folder()
 
     def close(self, *, end: bool) -> None:
-        """Let the thread finish what it was asked for, and end it."""
+        """Let the thread finish its queue, and end it."""
         self._work.put(lambda: self._engine.close(end=end))
         self._work.put(None)
         self._thread.join(_CLOSE_SECONDS)
@@ -289,7 +289,7 @@ class EngineRuntime:
         for descriptor in list(self._pidfds):
             self._forget_pidfd(descriptor)
         self._poll.close()
-        # A command inside a container may still have something to tell.
+        # A command inside a container may still report its end.
         event, self._event = self._event, -1
         os.close(event)
 
@@ -314,7 +314,7 @@ class EngineRuntime:
     # ---- the end of processes ------------------------------------------------------------------------------------
 
     def _placed(self, run: _Run, place: ContainerPlace) -> None:
-        """Note where a container is and listen for its end."""
+        """Record where a container is and watch for its end."""
         with self._lock:
             run.place = place
             pending = run.pending
@@ -370,13 +370,13 @@ class EngineRuntime:
             self._tell(ContainerExit(run.id, CANNOT_START_CODE))
             return
         if place.cgroup != container.cgroup.path and self._cgroups.exists(place.cgroup):
-            # The runtime made the cgroup, by and large as asked; now it is exactly as planned.
+            # The runtime created the cgroup, roughly as requested; now it is exactly as planned.
             for unwritten in self._cgroups.write(place.cgroup, container.cgroup.files):
                 self._tell(str(unwritten))
         self._placed(run, place)
 
     def _look(self, container: ContainerId, until: float = 0.0, pause: float = 0.002) -> None:
-        """Find out how a container ended; a runtime that has not noticed yet is asked again after other work."""
+        """Query how a container ended; if the runtime has not noticed yet, retry after other work."""
         until = until or time.monotonic() + _END_SECONDS
         ended = None
         with contextlib.suppress(HostError, OSError):
@@ -396,7 +396,7 @@ class EngineRuntime:
             os.eventfd_write(self._event, 1)
 
     def _ask(self, question: Callable[[], Result]) -> Result:
-        """Have a question answered and wait for it."""
+        """Run a call on the engine's thread and wait for its result."""
         answer: Future[Result] = Future()
 
         def work() -> None:
@@ -410,7 +410,7 @@ class EngineRuntime:
 
 
 def _be_ordinary() -> None:
-    """Give up what the agent claims for its own thread: containers are started from here."""
+    """Drop the agent's priority on this thread: containers are started from here."""
     thread = threading.get_native_id()
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, thread, max(0, os.getpriority(os.PRIO_PROCESS, thread)))

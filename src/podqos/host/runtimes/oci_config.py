@@ -1,9 +1,9 @@
-"""The ``config.json`` of an OCI bundle: what a container of a pod looks like to runc.
+"""Builds the ``config.json`` of an OCI bundle for runc.
 
-Containers share the machine's network, as the other runtimes here do; process ids, mounts, IPC and the host name are
-their own. Resources are left out: the node has written them into the cgroup before runc is called. The rest is what
-Docker and containerd give a container that asks for nothing: fourteen capabilities, a small ``/dev``, ``/proc`` with
-the usual parts hidden. There is no seccomp filter.
+Containers share the machine's network, as with the other runtimes here; process ids, mounts, IPC and the host name are
+private. Resources are left out: the node has written them into the cgroup before runc is called. The rest are the
+defaults of Docker and containerd: fourteen capabilities, a small ``/dev``, ``/proc`` with the usual parts masked. There
+is no seccomp filter.
 
 Source: opencontainers/runtime-spec config.md, config-linux.md; Kubernetes v1.36 pkg/kubelet/kuberuntime (command and
 args against the image's entrypoint and cmd); containerd pkg/oci/spec.go for the defaults.
@@ -47,7 +47,7 @@ _KERNEL_MOUNTS: list[Json] = [
     {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue", "options": ["nosuid", "noexec", "nodev"]},
     {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
 ]  # fmt: skip
-# As far as the machine has them; with its network come its names.
+# If they exist: with the machine's network come its names.
 _NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf")
 
 
@@ -82,7 +82,7 @@ def bundle_config(
 
 
 def arguments(container: ContainerStart, image: ImageConfig) -> list[str]:
-    """Return what to run: a command replaces the image's entrypoint and cmd, args alone replace the cmd."""
+    """Return the command line: ``command`` replaces the image's entrypoint and cmd, ``args`` alone the cmd."""
     if container.command:
         found = [*container.command, *container.args]
     else:
@@ -119,7 +119,7 @@ def _bind(source: str, target: str, *, read_only: bool) -> Json:
 
 
 def _user(text: str, rootfs: Path) -> tuple[int, int, list[int]]:
-    """Return the ids of ``user[:group]``, by number or by the image's own lists."""
+    """Return the ids of ``user[:group]``, given by number or by name in the image's files."""
     user, _, group = text.partition(":")
     uid, gid, name = 0, 0, user or "root"
     for line in _lines(rootfs, "/etc/passwd"):

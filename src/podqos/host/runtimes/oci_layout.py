@@ -1,10 +1,10 @@
-"""Images on this machine's disk: which directory or OCI image layout a reference means, and what the image says.
+"""Finds images on disk: the directory or OCI image layout of a reference, and its configuration.
 
 Below the directory given by ``--images`` an image is found under its whole name or the last part of it, with or without
 its tag: ``registry.example/shop/web:1.2`` is ``registry.example/shop/web:1.2``, ``registry.example/shop/web``,
-``web:1.2`` or ``web``. There lies an OCI image layout (``index.json`` and ``blobs``), whose ``org.opencontainers.image.
-ref.name`` then has to be the tag or the reference, or simply a root filesystem. The directory may also be one layout
-with many images in it. Nothing is ever pulled. Every blob is checked against its digest before it is believed.
+``web:1.2`` or ``web``. That is an OCI image layout (``index.json`` and ``blobs``) whose ``org.opencontainers.image.
+ref.name`` is the tag or the reference, or simply a root filesystem. The directory may also be one layout with many
+images. Nothing is ever pulled. Every blob is checked against its digest before use.
 
 Source: opencontainers/image-spec image-layout.md, manifest.md, config.md, image-index.md, annotations.md; distribution
 reference grammar for defaults (``docker.io/library``, ``latest``).
@@ -36,7 +36,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64
 
 
 class Platform(Struct, frozen=True):
-    """What a manifest was built for."""
+    """The platform of a manifest."""
 
     architecture: str = ""
     os: str = "linux"
@@ -62,7 +62,7 @@ class _Manifest(Struct, frozen=True):
 
 
 class ImageConfig(Struct, frozen=True):
-    """How an image wants to be run."""
+    """The run configuration of an image."""
 
     entrypoint: tuple[str, ...] | None = field(name="Entrypoint", default=None)
     cmd: tuple[str, ...] | None = field(name="Cmd", default=None)
@@ -76,7 +76,7 @@ class _Configuration(Struct, frozen=True):
 
 
 class Reference(Struct, frozen=True):
-    """The name of an image, taken apart."""
+    """The parts of an image's name."""
 
     name: str
     tag: str
@@ -84,7 +84,7 @@ class Reference(Struct, frozen=True):
 
     @property
     def full_name(self) -> str:
-        """The name with what may be left out."""
+        """The name with defaults filled in."""
         first, _, rest = self.name.partition("/")
         if not rest:
             return f"docker.io/library/{self.name}"
@@ -92,24 +92,24 @@ class Reference(Struct, frozen=True):
         return self.name if is_registry else f"docker.io/{self.name}"
 
     def is_same(self, text: str) -> bool:
-        """Whether another spelling means this image."""
+        """Whether another reference means this image."""
         other = parse_reference(text)
         return other.full_name == self.full_name and other.tag == self.tag
 
 
 class FoundImage(Struct, frozen=True):
-    """An image that is here."""
+    """An image on disk."""
 
     config: ImageConfig
     rootfs: Path | None
-    """A root filesystem as it is; None: layers to unpack."""
+    """A ready root filesystem; None: layers to unpack."""
     digest: str = ""
     layers: tuple[Descriptor, ...] = ()
     layout: Path = Path()
 
 
 def parse_reference(text: str) -> Reference:
-    """Take ``[registry/]name[:tag][@digest]`` apart."""
+    """Parse ``[registry/]name[:tag][@digest]``."""
     name, _, digest = text.partition("@")
     head, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
@@ -123,7 +123,7 @@ class ImageFolder:
         self._folder = folder
 
     def find(self, text: str) -> FoundImage:
-        """Return the image that a manifest names; ``HostError`` says what was looked for."""
+        """Return an image by reference; raises ``HostError`` with what was looked for."""
         if self._folder is None:
             raise HostError(f"images are not pulled: say where {text} is with --images DIR")
         if not text:
@@ -149,13 +149,13 @@ class ImageFolder:
         for name in (wanted.name, wanted.name.rpartition("/")[2]):
             for spelled in (f"{name}:{wanted.tag}", name):
                 folder = self._folder / spelled
-                # A name is no way out of the directory.
+                # A name must not lead out of the directory.
                 if name and folder.resolve().is_relative_to(root):
                     yield folder
 
 
 def checked_blob(layout: Path, blob: Descriptor) -> Path:
-    """Return where a blob is, after checking it."""
+    """Return the path of a blob, after checking its digest."""
     if _DIGEST.fullmatch(blob.digest) is None:
         raise HostError(f"{layout}: {blob.digest!r} is not a digest this node can check (sha256 or sha512)")
     kind, _, wanted = blob.digest.partition(":")
@@ -173,7 +173,7 @@ def checked_blob(layout: Path, blob: Descriptor) -> Path:
 
 
 def _in_layout(layout: Path, wanted: Reference, *, is_own: bool) -> FoundImage | None:
-    """Return the image in a layout, if it is there; in one that is the image's own a tag is name enough."""
+    """Return an image in a layout, if present; in a layout of its own the tag is enough."""
     index = _decode(_Index, (layout / "index.json").read_bytes(), layout / "index.json")
     chosen = _choose(index.manifests, wanted, is_own=is_own)
     if chosen is None:

@@ -1,7 +1,7 @@
-"""Unpacking the layers of an image into a directory, one over the other, without ever leaving it.
+"""Unpacks the layers of an image into a directory, without ever writing outside it.
 
-Names in a layer are taken as a container would see them: ``..`` stops at the root and links are followed inside of it,
-so that no layer can write anywhere else, whatever links an earlier one left. The directory appears whole or not at all.
+Names in a layer are resolved as inside a container: ``..`` stops at the root and links are followed within it, so that
+no layer can write elsewhere, whatever links an earlier one left. The directory appears complete or not at all.
 
 Source: opencontainers/image-spec layer.md (whiteouts, opaque directories, hard links).
 """
@@ -22,11 +22,11 @@ from podqos.host.runtimes.oci_layout import Descriptor, FoundImage, checked_blob
 _WHITEOUT = ".wh."
 _OPAQUE = ".wh..wh..opq"
 _XATTR = "SCHILY.xattr."
-_MOST_LINKS = 40  # as the kernel has it
+_MOST_LINKS = 40  # as in the kernel
 
 
 def unpack(image: FoundImage, target: Path) -> None:
-    """Unpack all layers of an image into a directory that is not there yet."""
+    """Unpack all layers of an image into a new directory."""
     partial = target.with_name(f"{target.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -61,7 +61,7 @@ def _unpack_layer(layout: Path, layer: Descriptor, root: Path) -> None:
 
 
 def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path, written: set[Path]) -> Path | None:
-    """Unpack one member; return what was made, None for a whiteout."""
+    """Unpack one member; return its path, None for a whiteout."""
     path = inside(root, member.name)
     name = path.name
     if path == root:
@@ -80,7 +80,7 @@ def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, root: Path
 
 
 def inside(root: Path, name: str) -> Path:
-    """Return where a name of the container's is below its root; a link at its end is not followed."""
+    """Return the path of a container's name below its root; a final link is not followed."""
     waiting = [part for part in reversed(name.split("/")) if part not in {"", "."}]
     found = root
     links = 0
@@ -101,7 +101,7 @@ def inside(root: Path, name: str) -> Path:
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root: Path) -> None:
-    """Make a file with its owner, mode, time and attributes, at a path in which no link is left."""
+    """Create a file with its owner, mode, time and attributes, at a path free of links."""
     if member.type not in tarfile.SUPPORTED_TYPES:
         raise HostError(f"image: {member.name}: a file of an unknown kind ({member.type!r})")
     if member.islnk():
@@ -117,7 +117,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, path: Path, root
 
 
 def _empty(folder: Path, written: set[Path]) -> None:
-    """Remove what lower layers left in a directory."""
+    """Remove the entries of lower layers from a directory."""
     if folder.is_dir():
         for child in folder.iterdir():
             if child not in written:

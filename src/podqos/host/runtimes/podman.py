@@ -1,14 +1,13 @@
-"""Containers by podman's command line, one call at a time.
+"""Containers through podman's command line, one call at a time.
 
-podman keeps images and layers, conmon keeps the log of each container and outlives the agent. Containers carry the name
-of this node in a label, so that nothing else of podman's is touched. Pods share the machine's network. Nothing is
-pulled.
+podman stores images and layers; conmon writes the log of each container and outlives the agent. Containers have the
+name of this node in a label, so that others are not affected. Pods share the machine's network. Nothing is pulled.
 
-podman's ``OOMKilled`` cannot be relied upon (it was false in 12 of 12 cases on cgroup v1): conmon leaves its note that
-memory ran out, a file ``oom``, in the directory it was started in, where podman does not look. Each container is
-therefore started in a directory of its own below the state directory.
+podman's ``OOMKilled`` is unreliable (it was false in 12 of 12 cases on cgroup v1): conmon writes its marker, a file
+``oom``, into the directory it was started in, where podman does not look. Each container is therefore started in a
+directory of its own below the state directory.
 
-conmon cuts its log at the size asked for and keeps no older files.
+conmon truncates its log at the given size and keeps no older files.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from podqos.host.runtimes.runtime import (
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"
-# What podman allows conmon, and what it would ask for.
+# podman's own limits for conmon and containers.
 _MOST_PROCESSES, _MOST_FILES = 32768, 1 << 20
 Answer = TypeVar("Answer")
 
@@ -123,7 +122,7 @@ class PodmanEngine(Engine):
         return self._execute(self._podman, _name(container.id), container, command, seconds)
 
     def remove(self, container: ContainerId) -> None:
-        """Remove a container; that it is gone already is fine."""
+        """Remove a container; it may be gone already."""
         self._call("rm", "--force", "--ignore", "--time", "0", _name(container))
         shutil.rmtree(self._folder / container.run_id, ignore_errors=True)
 
@@ -133,17 +132,17 @@ class PodmanEngine(Engine):
         return list(self._found(_decode(text or "[]", list[_Listed])))
 
     def remove_unused_images(self) -> int:
-        """Remove them, whoever brought them, as the kubelet does."""
+        """Remove them, wherever they came from, as the kubelet does."""
         before = self._unused_image_bytes()
         self._call("image", "prune", "--all", "--force")
         return before - self._unused_image_bytes()
 
     def image_folder(self) -> Path:
-        """Return podman's storage."""
+        """Return podman's storage directory."""
         return Path(self._call("info", "--format", "{{.Store.GraphRoot}}").strip())
 
     def close(self, *, end: bool) -> None:
-        """Remove what is left of this node's containers, if it is to end."""
+        """With ``end``, remove this node's remaining containers."""
         if end:
             for each in self.containers():
                 self.remove(each.id)
@@ -180,7 +179,7 @@ class PodmanEngine(Engine):
         if wanted.cpu_quota_us and wanted.cpu_period_us:
             yield from (f"--cpu-quota={wanted.cpu_quota_us}", f"--cpu-period={wanted.cpu_period_us}")
         if not self._capabilities.can_lower_oom_score:
-            # podman asks for more than there is, which takes CAP_SYS_RESOURCE.
+            # podman's defaults exceed the limits of this process, which takes CAP_SYS_RESOURCE.
             yield f"--ulimit=nofile={_own_limit(resource.RLIMIT_NOFILE, _MOST_FILES)}"
             yield f"--ulimit=nproc={_own_limit(resource.RLIMIT_NPROC, _MOST_PROCESSES)}"
 
@@ -208,13 +207,13 @@ class PodmanEngine(Engine):
 
 
 def _low_level(capabilities: Capabilities) -> Sequence[str]:
-    """Return the option for runc where crun, podman's first choice, does not work: with cgroups of both versions."""
+    """Return the option for runc where crun, podman's default, does not work: with hybrid cgroups."""
     runc = shutil.which("runc")
     return ("--runtime", runc) if capabilities.is_hybrid and runc is not None else ()
 
 
 def _own_limit(kind: int, most: int) -> str:
-    """Return this process's own limit, which it may always pass on, as ``soft:hard``."""
+    """Return this process's own limit, which children may always have, as ``soft:hard``."""
     _, hard = resource.getrlimit(kind)
     limit = most if hard == resource.RLIM_INFINITY else min(hard, most)
     return f"{limit}:{limit}"

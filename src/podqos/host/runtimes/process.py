@@ -1,10 +1,10 @@
 """Containers as plain processes in their cgroups: the runtime that needs nothing installed.
 
-There are no images and there is no root filesystem: a container sees the machine's own files, runs ``command`` and
-``args``, and begins in a directory of its own, whose size counts as its writable layer. Volumes are shown at their
-``mountPath`` in a private view of the filesystem, provided that the path exists on the machine (nothing is created
-there); in any case ``$PODQOS_VOLUME_<NAME>`` has the directory. Processes share the machine's network and see its
-other processes. What is the same as everywhere else: cgroups, scores, limits, logs, restarts, probes and evictions.
+There are no images and no root filesystems: a container sees the machine's files, runs ``command`` and ``args``, and
+starts in a directory of its own, whose size counts as its writable layer. Volumes are mounted at their ``mountPath`` in
+a private mount namespace if the path exists on the machine (nothing is created); ``$PODQOS_VOLUME_<NAME>`` always has
+the directory. Processes share the machine's network and see its other processes. Cgroups, scores, limits, logs,
+restarts, probes and evictions work as with other runtimes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,10 +49,10 @@ class ProcessRuntime:
         self._note = note
         self._shim = ShimClient(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
-        self._executions: dict[str, threading.Timer] = {}
+        self._executions: set[str] = set()
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Nothing to do: there is no namespace to hold open."""
+        """Nothing to do: there is no sandbox."""
 
     def start(self, container: ContainerStart) -> int:
         """Start the process directly inside its cgroup."""
@@ -75,7 +74,7 @@ class ProcessRuntime:
         return pid
 
     def terminate(self, container: ContainerId) -> None:
-        """Send SIGTERM to the main process, if it still is where it was started."""
+        """Send SIGTERM to the main process, if it is still in its cgroup."""
         if container in self._running:
             pid, path = self._running[container]
             self._cgroups.signal(path, pid, signal.SIGTERM)
@@ -87,14 +86,11 @@ class ProcessRuntime:
 
     def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in the container's cgroup, with its view of files and its environment."""
-        pid = self._shim.start(self._program(container, f"{_EXEC}{token}", command))
-        end = (planned_path(container), pid, signal.SIGKILL)
-        timer = self._executions[token] = threading.Timer(seconds, self._cgroups.signal, end)
-        timer.daemon = True
-        timer.start()
+        self._shim.start(replace(self._program(container, f"{_EXEC}{token}", command), seconds=seconds))
+        self._executions.add(token)
 
     def remove(self, container: ContainerId) -> None:
-        """Have the shim forget an ended run; one that is lost is noticed when it is listened to."""
+        """Have the shim forget an ended run; a lost shim is noticed in ``heard``."""
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
 
@@ -102,7 +98,7 @@ class ProcessRuntime:
         """Nothing to do."""
 
     def containers(self) -> list[FoundContainer]:
-        """Return what the shim knows; what runs is taken over, commands of probes are ended."""
+        """Return the shim's containers; running ones are adopted, commands of probes are killed."""
         try:
             kept = self._shim.programs()
         except ShimLost:
@@ -123,7 +119,7 @@ class ProcessRuntime:
         return self._shim.fileno()
 
     def heard(self) -> list[Heard]:
-        """Return what the shim has told; a shim that is gone is replaced, and what it kept has ended."""
+        """Return the shim's events; a lost shim is replaced, and its containers have ended."""
         found: list[Heard] = []
         try:
             ended = self._shim.exits()
@@ -137,8 +133,7 @@ class ProcessRuntime:
                 found.append(ContainerExit(container, each.code))
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
-                if token in self._executions:
-                    self._executions.pop(token).cancel()
+                self._executions.discard(token)
                 self._shim.forget(each.id)
                 found.append(ExecResult(token, each.code))
         return found
@@ -152,7 +147,7 @@ class ProcessRuntime:
         return None
 
     def close(self, *, end: bool) -> None:
-        """Leave the shim, or end it."""
+        """Disconnect from the shim, or end it."""
         if not end:
             self._shim.close()
             return
@@ -161,11 +156,8 @@ class ProcessRuntime:
 
     def _start_over(self) -> list[Heard]:
         known = self._shim.reconnect()
-        found: list[Heard] = []
-        while self._executions:
-            token, timer = self._executions.popitem()
-            timer.cancel()
-            found.append(ExecResult(token, LOST_CODE))
+        found: list[Heard] = [ExecResult(token, LOST_CODE) for token in self._executions]
+        self._executions.clear()
         for container, (_, path) in list(self._running.items()):
             if str(container) not in known.running:
                 self._cgroups.kill(path)
@@ -182,7 +174,7 @@ class ProcessRuntime:
             self._shim.forget(program.id)
 
     def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:
-        """Return a program that lives as the container does."""
+        """Return a program in the container's cgroup and environment."""
         path = planned_path(container)
         return Program(
             id=name,
@@ -200,7 +192,7 @@ class ProcessRuntime:
         return {"PATH": _PATH, "HOME": str(container.folder), **volumes, **container.env}
 
     def _mounts(self, container: ContainerStart) -> list[tuple[str, str, bool]]:
-        """Return what can be shown at its place; for the rest there are the variables."""
+        """Return the volumes that can be mounted; the others are only in variables."""
         shown = []
         for mount in container.mounts:
             if self._capabilities.can_mount and Path(mount.target).exists():

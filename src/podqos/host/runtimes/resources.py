@@ -1,4 +1,4 @@
-"""A plan in the terms of runtimes: what to ask of one that makes the cgroup itself, and what this machine allows."""
+"""Translates a plan for runtimes: resources for those that create cgroups themselves, and the allowed oom score."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from podqos.qos.cgroup import Cgroup
 
 
 class Resources(Struct, frozen=True, gc=False):
-    """What to ask for; None where the kernel's default is wanted. On v2 only memory: the rest is written as files."""
+    """Resources to request; None for the kernel's default. On v2 only memory: the rest is written as files."""
 
     cpu_shares: int | None
     cpu_quota_us: int | None
@@ -22,7 +22,7 @@ class Resources(Struct, frozen=True, gc=False):
 
 
 def resources(cgroup: Cgroup) -> Resources:
-    """Read the files of a plan backwards."""
+    """Derive the resources from the files of a plan."""
 
     def number(*names: str) -> int | None:
         texts = (cgroup.text(name) for name in names)
@@ -38,13 +38,13 @@ def resources(cgroup: Cgroup) -> Resources:
 
 
 def main_cgroup(cgroups: Cgroups, pid: int) -> str | None:
-    """Return where a container's main process is charged, which has to be below the node; None if it is gone."""
+    """Return the cgroup of a container's main process, which must be below the node; None if it is gone."""
     path = cgroups.of_process(pid)
     return path if path.startswith(f"{cgroups.own}/") else None
 
 
 def planned_path(container: ContainerStart) -> str:
-    """Return the cgroup a container is to run in."""
+    """Return the planned cgroup of a container."""
     if container.cgroup.path is None:
         raise HostError(f"container {container.id.name} has no cgroup to run in (cgroupsPerQOS: false)")
     return container.cgroup.path
@@ -56,7 +56,7 @@ def pod_cgroup(container: ContainerStart) -> str:
 
 
 def granted_score(container: ContainerStart, capabilities: Capabilities, note: Note) -> int:
-    """Return the ``oom_score_adj`` that the machine allows a container; one that it refuses is noted."""
+    """Return the ``oom_score_adj`` that the machine allows; notes a difference from the plan."""
     score, lack = capabilities.oom_score_adj(container.oom_score_adj)
     if lack is not None:
         note(f"{container.id.name}: oom_score_adj: {lack}")

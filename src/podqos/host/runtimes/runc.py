@@ -1,17 +1,17 @@
-"""Containers by runc: OCI bundles made from images on this machine's disk, no daemon.
+"""Containers through runc: OCI bundles made from images on disk, no daemon.
 
-The shim starts ``runc run --detach``, which ends once the container runs; the container's main process, whose parent
-is gone, becomes the shim's, which therefore hears how it ends and keeps its log. So containers outlive the agent, and
-nothing runs per container besides the container itself.
+The shim starts ``runc run --detach``, which exits once the container runs; the orphaned main process is then the shim's
+child, so that the shim learns how it ends and writes its log. Containers outlive the agent, and no other process runs
+per container.
 
 Below the state directory:
 
     runc/state/            runc's own
-    runc/bundles/<run id>  config.json, the mounted root filesystem, what this node has to know again
+    runc/bundles/<run id>  config.json, the mounted root filesystem, the record of this node
     images/<digest>        unpacked images, shared by all containers of the image
 
-Each container writes into an overlay of its own, whose upper directory lies in the container's folder; where the
-filesystem allows no overlay the image is copied.
+Each container writes into an overlay of its own, whose upper directory is in the container's directory; where the
+filesystem allows no overlay, the image is copied.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _PASSED_ON = ("PATH", "LD_LIBRARY_PATH", "TMPDIR")
 
 
 class _Record(Struct, frozen=True):
-    """What is to be known of a bundle after the agent was killed."""
+    """What an adopting agent has to know about a bundle."""
 
     id: str
     cgroup: str
@@ -82,7 +82,7 @@ class RuncEngine(Engine):
         self._shim = ShimClient(folder)
 
     def start(self, container: ContainerStart) -> ContainerPlace:
-        """Make the bundle and have the shim run it."""
+        """Create the bundle and have the shim run it."""
         path = planned_path(container)
         image = self._images.find(container.image)
         bundle = self._bundle(container.id)
@@ -120,14 +120,14 @@ class RuncEngine(Engine):
         return self._execute(self._runc, container.id.run_id, container, command, seconds)
 
     def remove(self, container: ContainerId) -> None:
-        """Have runc forget it, and remove the bundle."""
+        """Delete it in runc, and remove the bundle."""
         self._remove_bundle(self._bundle(container))
         self._codes.pop(str(container), None)
         with contextlib.suppress(ShimLost):
             self._shim.forget(str(container))
 
     def containers(self) -> list[FoundContainer]:
-        """Compare bundles with what the shim knows; what it does not know has lost its output, and is ended."""
+        """Compare bundles with the shim's programs; a container unknown to the shim is killed."""
         kept = self._shim.programs()
         self._codes.update({name: program.code for name, program in kept.ended.items() if program.code is not None})
         found = []
@@ -147,7 +147,7 @@ class RuncEngine(Engine):
         return found
 
     def tidy(self) -> None:
-        """Take what the shim has told."""
+        """Collect exits from the shim."""
         try:
             self._codes.update({each.id: each.code for each in self._shim.exits()})
         except ShimLost as lost:
@@ -156,7 +156,7 @@ class RuncEngine(Engine):
             self.containers()
 
     def remove_unused_images(self) -> int:
-        """Remove them; the layouts they came from are the user's and stay."""
+        """Remove unpacked images; the layouts belong to the user and stay."""
         gained = 0
         for folder in self._unused_images():
             gained += _bytes(folder)
@@ -164,11 +164,11 @@ class RuncEngine(Engine):
         return gained
 
     def image_folder(self) -> Path:
-        """Return where unpacked images lie."""
+        """Return the directory of unpacked images."""
         return self._unpacked
 
     def close(self, *, end: bool) -> None:
-        """Leave the shim, or end it."""
+        """Disconnect from the shim, or end it."""
         if not end:
             self._shim.close()
             return
@@ -239,7 +239,7 @@ class RuncEngine(Engine):
             raise HostError(_last_error(log) or str(error)) from error
 
     def _remove_bundle(self, bundle: Path) -> None:
-        """Have runc kill and forget what there is, unmount, and remove the files."""
+        """Kill and delete the container in runc, unmount, and remove the files."""
         if not bundle.is_dir():
             return
         with contextlib.suppress(HostError):
@@ -255,7 +255,7 @@ class RuncEngine(Engine):
         return [folder for folder in sorted(self._unpacked.iterdir()) if folder.name not in used]
 
     def _lost_code(self, container: ContainerId) -> int | None:
-        """Return the code of a container whose shim has gone: nobody knows it."""
+        """Return the exit code of a container of a lost shim, as far as recorded."""
         kept = self._shim.programs()
         program = kept.ended.get(str(container))
         if program is not None:
@@ -275,7 +275,7 @@ def _bytes(folder: Path) -> int:
 
 
 def _escaped(path: Path) -> str:
-    """Return a path as overlay reads it: colons and commas separate."""
+    """Return a path escaped for overlay's options."""
     return str(path).replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
 
 
@@ -285,7 +285,7 @@ class _LogLine(Struct, frozen=True):
 
 
 def _last_error(log: Path) -> str:
-    """Return why runc gave up."""
+    """Return runc's last error."""
     try:
         lines = log.read_bytes().splitlines()
     except OSError:

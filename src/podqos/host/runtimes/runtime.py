@@ -1,8 +1,7 @@
-"""What the node asks of a container runtime. ``process`` needs nothing installed; the others drive real ones.
+"""The interface of container runtimes. ``process`` needs nothing installed; the others drive real ones.
 
-A runtime starts and ends containers and says which it knows; it decides nothing. What a container uses is read from
-its cgroup, the same way for all. Calls return quickly; how a container ends is told later through ``heard``, for which
-``fileno`` says when to ask.
+A runtime starts, ends and lists containers; it decides nothing. The usage of a container is read from its cgroup, the
+same way for all. Calls return quickly; ``heard`` reports later how a container ended, when ``fileno`` is readable.
 """
 
 from __future__ import annotations
@@ -18,28 +17,28 @@ from podqos.qos.cgroup import Cgroup
 
 Note = Callable[[str], None]
 LOST_CODE = 137
-"""The exit code of a process whose end no one saw: it was killed, or as good as."""
+"""The exit code of a process whose end was not observed: as if killed."""
 
 
 class ContainerId(Struct, frozen=True, gc=False, order=True):
-    """Which run of which container of which pod. ``str`` and ``parse`` are its form outside."""
+    """A run of a container of a pod. ``str`` and ``parse`` convert it to and from text."""
 
     uid: str
     name: str
     attempt: int
 
     def __str__(self) -> str:
-        """Return ``uid/name/attempt``: neither can hold a slash."""
+        """Return ``uid/name/attempt``: none of them contains a slash."""
         return f"{self.uid}/{self.name}/{self.attempt}"
 
     @property
     def run_id(self) -> str:
-        """The id of the run as runtimes write them: 64 hexadecimal digits, always the same for the same run."""
+        """The id of the run in the format of runtimes: 64 hexadecimal digits, always the same for a run."""
         return sha256(str(self).encode()).hexdigest()
 
     @staticmethod
     def parse(text: str) -> ContainerId | None:
-        """Return what ``str`` gave; None for anything else, such as a probe's."""
+        """Parse the output of ``str``; None for anything else, such as a probe's."""
         parts = text.split("/")
         if len(parts) != 3 or not parts[2].isdecimal():
             return None
@@ -47,7 +46,7 @@ class ContainerId(Struct, frozen=True, gc=False, order=True):
 
 
 class Mount(Struct, frozen=True, gc=False):
-    """A directory or file of the machine that a container is to see."""
+    """A directory or file of the machine to mount into a container."""
 
     volume: str
     source: str
@@ -64,45 +63,45 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     cgroup_parent: str
     """The cgroup of the pod; all of its containers lie below."""
     logs: str
-    """The directory."""
+    """The directory of its logs."""
     hostname: str = ""
 
 
 class ContainerStart(Struct, frozen=True, kw_only=True):
-    """A container to start, with everything resolved."""
+    """A container to start, fully resolved."""
 
     id: ContainerId
     image: str
     command: tuple[str, ...]
-    """Empty: what the image says."""
+    """Empty: the image's."""
     args: tuple[str, ...]
     env: Mapping[str, str]
     working_dir: str
-    """Empty: what the image says, or a directory of the container's own."""
+    """Empty: the image's, or the container's own directory."""
     mounts: tuple[Mount, ...]
     cgroup: Cgroup
-    """Where it is to run and what is to be written there; the path ends in the id of the run."""
+    """The planned cgroup and its files; the path ends in the id of the run."""
     oom_score_adj: int
     folder: Path
-    """What it writes outside of volumes lands here, where the runtime has no writable layer of its own."""
+    """For what it writes outside volumes, if the runtime has no writable layer of its own."""
     log: Path
     log_bytes: int
     log_files: int
 
 
 class FoundContainer(Struct, frozen=True):
-    """A container that a runtime knows of."""
+    """A container known to a runtime."""
 
     id: ContainerId
     cgroup: str | None
-    """None where the runtime does not know; the node derives it from the plan then."""
+    """None if the runtime does not know; the node then derives it from the plan."""
     pid: int | None
     exit_code: int | None
     """None while it runs."""
 
 
 class ContainerPlace(Struct, frozen=True, gc=False):
-    """Where a run is, once it has really started."""
+    """Where a run is, once it has started."""
 
     id: ContainerId
     cgroup: str
@@ -115,7 +114,7 @@ class ContainerExit(Struct, frozen=True, gc=False):
     id: ContainerId
     exit_code: int
     oom_killed: bool = False
-    """The runtime says so; where it does not, the cgroup is asked."""
+    """As reported by the runtime; if False, the cgroup is checked."""
 
 
 class ExecResult(Struct, frozen=True, gc=False):
@@ -134,43 +133,43 @@ class Runtime(Protocol):
     name: str
 
     def prepare(self, sandbox: Sandbox) -> None:
-        """Make ready for the containers of a pod: network, pause process, whatever it needs. Fine if it is there.
+        """Prepare for the containers of a pod: network, pause process, whatever is needed. May be repeated.
 
-        What fails is told when a container is to be started.
+        Failures are reported when a container is started.
         """
 
     def start(self, container: ContainerStart) -> int | None:
-        """Start a container inside its cgroup and return its process id, where known; ``HostError`` says why not."""
+        """Start a container in its cgroup and return its process id, if known; raises ``HostError``."""
 
     def terminate(self, container: ContainerId) -> None:
-        """Ask a container to end (SIGTERM to its main process)."""
+        """Send SIGTERM to a container's main process."""
 
     def kill(self, container: ContainerId) -> None:
-        """End a container at once, with everything in it."""
+        """Kill a container at once, with all its processes."""
 
     def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
-        """Run a command inside a container, for so long at most; ``heard`` tells how it ended, under this token."""
+        """Run a command inside a container with a timeout; ``heard`` reports how it ended, under this token."""
 
     def remove(self, container: ContainerId) -> None:
-        """Forget a container that has ended, and remove what is left of it; its folder and log are the node's."""
+        """Remove what is left of an ended container; its directory and log belong to the node."""
 
     def remove_sandbox(self, uid: str) -> None:
-        """Remove what ``prepare`` made."""
+        """Undo ``prepare``."""
 
     def containers(self) -> list[FoundContainer]:
-        """Return everything it knows of, to be adopted or removed."""
+        """Return all known containers, to be adopted or removed."""
 
     def fileno(self) -> int:
-        """Return the descriptor that is readable when something has happened; it stays the same."""
+        """Return the descriptor that is readable when there are events; it never changes."""
 
     def heard(self) -> list[Heard]:
-        """Return what has happened since last asked."""
+        """Return the events since the last call."""
 
     def remove_unused_images(self) -> int:
         """Remove images that no container uses; return the bytes gained."""
 
     def image_folder(self) -> Path | None:
-        """Return where images lie, if on a filesystem worth watching; None where the runtime has none."""
+        """Return the directory of images; None if there is none or it is unknown."""
 
     def close(self, *, end: bool) -> None:
-        """Let go of it; with ``end`` whatever serves only this node ends as well."""
+        """Release it; with ``end`` everything that serves only this node ends as well."""

@@ -1,13 +1,13 @@
-"""The shim: a small process that starts containers' processes, keeps their logs, and learns how they end.
+"""The shim: a small process that starts containers' processes, writes their logs, and learns how they end.
 
-It stands between the agent and the pods so that pods outlive the agent: whoever starts a process is the one who hears
-how it ended and holds the other end of its output. The agent can be killed at any moment and finds everything again by
-asking the shim. So the shim does as little as possible: no decisions, nothing but the standard library, a few
-megabytes. It runs as a program of its own (``python shim.py SOCKET``) in a session of its own.
+It is the parent of the pods so that they outlive the agent: the parent of a process learns how it ended and holds the
+other end of its output. The agent can be killed at any moment and recovers everything from the shim. The shim therefore
+does as little as possible: no decisions, only the standard library, a few megabytes. It runs as a program of its own
+(``python shim.py SOCKET``) in its own session.
 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
-``{"exited": id, "code": n}`` comes unasked. Every end is appended to ``exits`` beside the socket as well, in case the
-shim itself ends. Logs are written in CRI's format and rotated by size.
+``{"exited": id, "code": n}`` is sent unsolicited. Every exit is also appended to ``exits`` beside the socket, in case
+the shim itself ends. Logs are written in CRI format and rotated by size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 PACKET_BYTES = 1 << 20
 _READ_BYTES = 1 << 16
-# containerd cuts longer lines, too (max_container_log_line_size).
+# containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
 _PR_SET_CHILD_SUBREAPER = 36
@@ -36,7 +36,7 @@ Request = dict[str, Any]
 
 
 class Log:
-    """A container's log: lines as CRI writes them, rotated by size."""
+    """A container's log: lines in CRI format, rotated by size."""
 
     def __init__(self, path: str, max_bytes: int, max_files: int) -> None:
         self._path, self._max_bytes, self._max_files = path, max_bytes, max_files
@@ -45,7 +45,7 @@ class Log:
         self._open()
 
     def write(self, stream: bytes, line: bytes, *, is_whole: bool) -> None:
-        """Append one line, or a piece of one; a full disk costs the line, not the container."""
+        """Append a line or part of one; a full disk loses the line, but does not affect the container."""
         now_ns = time.time_ns()
         head = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_ns // 1_000_000_000))
         text = b"%s.%09dZ %s %s %s\n" % (
@@ -59,7 +59,7 @@ class Log:
             return
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -81,19 +81,19 @@ class Log:
             for each in rotated[: max(0, len(rotated) - (self._max_files - 1))]:
                 os.unlink(os.path.join(folder, each))
         except OSError:
-            pass  # it goes on in the old file
+            pass  # continue in the old file
         self._open()
 
 
 class Stream:
-    """One output of a container on its way into the log."""
+    """An output stream of a container."""
 
     def __init__(self, name: bytes, log: Log | None) -> None:
         self._name, self._log = name, log
         self._rest = b""
 
     def feed(self, data: bytes) -> None:
-        """Take what was read; write the lines that are complete."""
+        """Add data; write complete lines to the log."""
         if self._log is None:
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -104,14 +104,14 @@ class Stream:
             self._rest = self._rest[_LINE_BYTES:]
 
     def end(self) -> None:
-        """Write what came last without a line's end."""
+        """Write the last line if it has no newline."""
         if self._rest and self._log is not None:
             self._log.write(self._name, self._rest, is_whole=True)
             self._rest = b""
 
 
 class Shim:
-    """The state of the program: who runs, who has ended, who listens."""
+    """The state of the program: running and ended processes, and the client."""
 
     def __init__(self, path: str) -> None:
         self._selector = selectors.DefaultSelector()
@@ -119,11 +119,12 @@ class Shim:
         self._running: dict[int, str] = {}
         self._labels: dict[str, object] = {}
         self._ended: dict[str, int] = {}
+        self._deadlines: dict[int, float] = {}
         self._client: socket.socket | None = None
         self._idle_since = time.monotonic()
         self._over = False
         self._path = path
-        # The name appears only when somebody listens behind it.
+        # The name appears only once the socket listens.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(f"{path}.new")
         self._listener.listen(4)
@@ -135,11 +136,15 @@ class Shim:
         self._selector.register(woken, selectors.EVENT_READ, lambda: self._reap(woken))
 
     def run(self) -> None:
-        """Serve until told to end, or until there is nobody left to serve."""
+        """Serve until told to end, or until idle without processes and client."""
         while not self._over:
-            for key, _ in self._selector.select(_IDLE_SECONDS):
+            next_deadline = min(self._deadlines.values(), default=float("inf"))
+            for key, _ in self._selector.select(min(_IDLE_SECONDS, next_deadline - time.monotonic())):
                 handler: Callable[[], None] = key.data
                 handler()
+            for pid in [pid for pid, when in self._deadlines.items() if when <= time.monotonic()]:
+                del self._deadlines[pid]
+                os.kill(pid, signal.SIGKILL)
             if self._running or self._client is not None:
                 self._idle_since = time.monotonic()
             elif time.monotonic() - self._idle_since > _IDLE_SECONDS:
@@ -161,7 +166,7 @@ class Shim:
         try:
             data = self._client.recv(PACKET_BYTES)
         except BlockingIOError:
-            return  # it was for the one before
+            return  # it was for the previous client
         except OSError:
             data = b""
         if not data:
@@ -193,7 +198,7 @@ class Shim:
         try:
             self._client.send(json.dumps(message).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
-            self._drop()  # it comes back and asks for the list
+            self._drop()  # it reconnects and asks for the list
 
     def _drop(self) -> None:
         if self._client is not None:
@@ -230,6 +235,8 @@ class Shim:
                 log.close()
             return {"error": problem}
         self._running[pid] = name
+        if request.get("seconds") is not None:
+            self._deadlines[pid] = time.monotonic() + request["seconds"]
         self._labels[name] = request.get("label", "")
         open_streams = [out, err]
         for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
@@ -239,7 +246,7 @@ class Shim:
 
     @staticmethod
     def _launched(launcher: int, pid_file: str) -> tuple[int, str]:
-        """Wait for a program that starts another one and ends; the other one, an orphan, is ours now."""
+        """Wait for a launcher to exit; the process it started, an orphan, is now our child."""
         status = os.waitpid(launcher, 0)[1]
         if status:
             return launcher, f"ended with {os.waitstatus_to_exitcode(status)}"
@@ -278,6 +285,7 @@ class Shim:
                 return
             if pid == 0:
                 return
+            self._deadlines.pop(pid, None)
             name = self._running.pop(pid, None)
             if name is None:
                 continue  # an orphan of some container
@@ -291,7 +299,7 @@ class Shim:
         try:
             file = os.open(self._exits_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         except OSError:
-            return  # the agent is told anyway
+            return  # the agent is notified anyway
         try:
             os.write(file, json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
         except OSError:
@@ -300,7 +308,7 @@ class Shim:
             os.close(file)
 
     def _forget_record(self, name: str) -> None:
-        """Write the file anew without an end, which may be one of before this shim."""
+        """Rewrite the file without an exit, which may be from an earlier shim."""
         try:
             with open(self._exits_path, "rb") as file:
                 lines = file.readlines()
@@ -311,11 +319,11 @@ class Shim:
                 file.writelines(kept)
             os.rename(f"{self._exits_path}.new", self._exits_path)
         except OSError:
-            return  # it is only remembered for longer
+            return  # the record is only kept longer
 
 
 def become(request: Request, ends: Sequence[int]) -> None:
-    """Turn the new process into the container's: in its cgroups first, then everything else. Never returns."""
+    """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
     out, err, trouble = ends
     try:
         os.setsid()
@@ -344,7 +352,7 @@ def become(request: Request, ends: Sequence[int]) -> None:
 
 
 def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
-    """Show the container its volumes, in a view of the filesystem that is its own."""
+    """Mount the container's volumes in a mount namespace of its own."""
     if not mounts:
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -373,9 +381,9 @@ def _write(path: str, text: str) -> None:
 
 
 def main() -> None:
-    """Become a shim: of its own session, deaf to the terminal, parent of whoever loses its own."""
+    """Become a shim: in a session of its own, ignoring terminal signals, a subreaper for orphans."""
     os.setsid()
-    # What the agent claims for itself is not for the pods.
+    # The agent's priority is not for the pods.
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)

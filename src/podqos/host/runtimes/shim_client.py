@@ -1,4 +1,4 @@
-"""The agent's end of the shim: starts one where none runs, asks it, and hears how containers end.
+"""The agent's client of the shim: starts one if none runs, sends requests, and receives exits.
 
 The protocol is in the docstring of ``shim``.
 """
@@ -31,7 +31,7 @@ _ATTEMPTS = 200
 
 
 class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do", tag="start"):
-    """A process to start, as the shim is asked for it."""
+    """A request to start a process."""
 
     id: str
     argv: Sequence[str]
@@ -45,9 +45,11 @@ class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do",
     log_bytes: int = 10 << 20
     log_files: int = 5
     label: str = ""
-    """What the shim gives back with the id."""
+    """Returned by the shim with the id."""
+    seconds: float | None = None
+    """It is killed after this time."""
     pid_file: str | None = None
-    """It ends once it has started another program, whose process id it writes here and which counts instead of it."""
+    """For a launcher: it writes the id of the process it starts here and exits; that process counts instead."""
 
 
 class ShimProgram(Struct, frozen=True):
@@ -61,7 +63,7 @@ class ShimProgram(Struct, frozen=True):
 
 
 class ShimPrograms(Struct, frozen=True):
-    """Everything a shim knows of."""
+    """All programs of a shim."""
 
     running: dict[str, ShimProgram]
     ended: dict[str, ShimProgram]
@@ -69,14 +71,14 @@ class ShimPrograms(Struct, frozen=True):
 
 
 class Exit(Struct, frozen=True, gc=False):
-    """The end of a process."""
+    """The exit of a process."""
 
     id: str
     code: int
 
 
 class ShimLost(HostError):
-    """The shim has gone."""
+    """The shim is gone."""
 
 
 class ShimClient:
@@ -85,7 +87,7 @@ class ShimClient:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._exits: deque[Exit] = deque()
-        # Ends that arrive while an answer is awaited leave the socket; this keeps them from being overlooked.
+        # Exits that arrive while waiting for an answer are taken from the socket; this still signals them.
         self._overheard = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._ready = select.epoll()
         self._ready.register(self._overheard, select.EPOLLIN)
@@ -98,7 +100,7 @@ class ShimClient:
 
     @property
     def pid(self) -> int:
-        """The shim's own process id, by the kernel's word."""
+        """The shim's process id, according to the kernel."""
         about = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", about)[0])
 
@@ -110,18 +112,18 @@ class ShimClient:
         return int(str(answer["pid"]))
 
     def programs(self) -> ShimPrograms:
-        """Return what runs and what has ended, also under a shim before this one."""
+        """Return running and ended programs, including those of an earlier shim."""
         answer = self._ask({"do": "list"})
         running, ended = (msgspec.convert(answer[name], list[ShimProgram]) for name in ("running", "ended"))
         by_id = {program.id: program for program in ended}
         return ShimPrograms({program.id: program for program in running}, {**self._recorded(), **by_id})
 
     def forget(self, name: str) -> None:
-        """Have an end forgotten that has been dealt with."""
+        """Have the shim forget an exit that was handled."""
         self._ask({"do": "forget", "id": name})
 
     def exits(self) -> list[Exit]:
-        """Return what has ended since last asked; raises ``ShimLost`` if there is nobody to ask."""
+        """Return the exits since the last call; raises ``ShimLost`` if the shim is gone."""
         self._socket.setblocking(False)
         while self._receive() is not None:
             pass
@@ -132,22 +134,22 @@ class ShimClient:
         return heard
 
     def forget_records(self) -> None:
-        """Drop the ends written to disk: whoever calls knows them all."""
+        """Delete the recorded exits: the caller knows them all."""
         (self._folder / "exits").unlink(missing_ok=True)
 
     def end(self) -> None:
-        """End the shim; what it keeps should have ended before."""
+        """End the shim; its processes should have ended before."""
         self._ask({"do": "end"})
         self.close()
 
     def close(self) -> None:
-        """Let go of the shim; it goes on."""
+        """Disconnect from the shim; it keeps running."""
         self._socket.close()
         self._ready.close()
         os.close(self._overheard)
 
     def reconnect(self) -> ShimPrograms:
-        """Find or start a shim after one was lost, and return what it knows; one that is dying may answer first."""
+        """Find or start a shim after one was lost, and return its programs; a dying one may accept first."""
         for _ in range(_ATTEMPTS):
             self._ready.unregister(self._socket)
             self._socket.close()
@@ -173,7 +175,7 @@ class ShimClient:
                 return answer
 
     def _receive(self) -> dict[str, object] | None:
-        """Return an answer; ends are put aside. None where waiting is not wanted and nothing is there."""
+        """Return an answer; exits are collected. None if non-blocking and nothing is there."""
         while True:
             try:
                 data = self._socket.recv(PACKET_BYTES)
@@ -204,7 +206,7 @@ class ShimClient:
             (self._folder / stale).unlink(missing_ok=True)
         command = [sys.executable, "-I", "-S", shim.__file__, self._name()]
         with (self._folder / "shim.log").open("ab") as log:
-            # Two forks: the shim is nobody's child, and nobody has to wait for it.
+            # Double fork: the shim is not our child, so nothing has to wait for it.
             launcher = "import os, sys; os.fork() and os._exit(0); os.execv(sys.argv[1], sys.argv[1:])"
             subprocess.run(  # noqa: S603 - our own program
                 [sys.executable, "-I", "-S", "-c", launcher, *command],

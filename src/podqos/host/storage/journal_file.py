@@ -1,8 +1,8 @@
-"""The journal on disk: JSON lines that are complete after a kill at any moment, and survive a full disk.
+"""The journal on disk: JSON lines that survive a kill at any moment, and a full disk.
 
-A line is one write. It reaches the kernel before what it tells of is done, and the disk a moment later (``sync``): a
-killed agent loses nothing, a power cut loses the last moments. What cannot be written stays in memory and follows with
-the next line.
+A line is one write. It reaches the kernel before its action is carried out, and the disk a moment later (``sync``): a
+killed agent loses nothing, a power cut the last moments. Lines that cannot be written stay in memory and are written
+with the next one.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class JournalFile:
         self._open()
 
     def listen(self, listener: Callable[[Entry], None]) -> None:
-        """Have every entry told to somebody else as well."""
+        """Call a listener with every entry."""
         self._listeners.append(listener)
 
     def files(self) -> list[Path]:
-        """Return the files of the journal, oldest first; the last is the one that grows."""
+        """Return the files of the journal, oldest first; the last is the current one."""
         older = (self._path.with_name(f"{self._path.name}.{number}") for number in reversed(self._older))
         return [*(file for file in older if file.exists()), self._path]
 
@@ -58,14 +58,14 @@ class JournalFile:
             listener(entry)
 
     def sync(self) -> None:
-        """Bring what was written to the disk, and try again what could not be."""
+        """Sync to disk, and retry lines that could not be written."""
         self._flush()
         if self._is_dirty and self._file >= 0:
             self._is_dirty = False
             self._sync(self._path)
 
     def close(self) -> None:
-        """Write the rest and let go."""
+        """Write the rest and close."""
         self.sync()
         if self._file >= 0:
             os.close(self._file)
@@ -85,7 +85,7 @@ class JournalFile:
             self._waiting.popleft()
 
     def _append(self, line: bytes) -> bool:
-        """Write a line, or nothing of it."""
+        """Write a whole line or nothing."""
         try:
             written = os.write(self._file, line)
         except OSError as error:
@@ -109,7 +109,7 @@ class JournalFile:
         self._cut_torn_line()
 
     def _cut_torn_line(self) -> None:
-        """Drop what stands after the last end of a line: a write that a power cut did not let finish."""
+        """Truncate after the last newline: a power cut may have interrupted a write."""
         while self._size:
             start = max(0, self._size - 65536)
             tail = os.pread(self._file, self._size - start, start)
@@ -120,7 +120,7 @@ class JournalFile:
             os.ftruncate(self._file, self._size)
 
     def _rotate(self) -> None:
-        """Begin a new file; where the old ones cannot be moved, the old one goes on."""
+        """Start a new file; if the old ones cannot be moved, continue the old one."""
         os.close(self._file)
         self._file = -1
         names = [self._path, *(self._path.with_name(f"{self._path.name}.{number}") for number in self._older)]

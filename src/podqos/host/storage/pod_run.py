@@ -1,8 +1,8 @@
-"""How a pod's containers are to be run: the fields of a manifest that no decision reads and every runtime needs.
+"""The run specification of a pod: fields of a manifest that no decision reads and every runtime needs.
 
-They are kept apart from ``model.pod`` because decisions are made over hundreds of thousands of pods and runs over a
-hundred. The text of an environment variable may refer to others and to fields of the pod; both are resolved here, once
-the pod is about to start.
+They are separate from ``model.pod`` because decisions are made for hundreds of thousands of pods, while a node runs a
+hundred. Environment variables may refer to each other and to fields of the pod; both are resolved here when the pod
+starts.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go; third_party/forked/golang/expansion (``$(NAME)``);
 pkg/fieldpath, pkg/api/v1/resource (valueFrom).
@@ -54,7 +54,7 @@ class EnvVar(Struct, frozen=True, rename="camel"):
 
 
 class VolumeMount(Struct, frozen=True, rename="camel"):
-    """Where a container sees a volume."""
+    """A volume mounted into a container."""
 
     name: str = ""
     mount_path: str = ""
@@ -63,7 +63,7 @@ class VolumeMount(Struct, frozen=True, rename="camel"):
 
 
 class ExecAction(Struct, frozen=True):
-    """A command whose exit code is the answer."""
+    """A command whose exit code is the result."""
 
     command: tuple[str, ...] = ()
 
@@ -76,7 +76,7 @@ class HTTPHeader(Struct, frozen=True):
 
 
 class HTTPGetAction(Struct, frozen=True, rename="camel"):
-    """A request; any answer from 200 to 399 is good."""
+    """A request; any status from 200 to 399 is a success."""
 
     port: int | str = 0
     path: str = "/"
@@ -86,14 +86,14 @@ class HTTPGetAction(Struct, frozen=True, rename="camel"):
 
 
 class TCPSocketAction(Struct, frozen=True):
-    """A connection; that it is taken is good."""
+    """A connection; success if it is accepted."""
 
     port: int | str = 0
     host: str = ""
 
 
 class Probe(Struct, frozen=True, rename="camel"):
-    """How to ask a container how it is, with the API's defaults."""
+    """A probe, with the API's defaults."""
 
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
@@ -107,14 +107,14 @@ class Probe(Struct, frozen=True, rename="camel"):
 
 
 class Port(Struct, frozen=True, rename="camel"):
-    """A port with a name that probes can use."""
+    """A named port for probes."""
 
     name: str = ""
     container_port: int = 0
 
 
 class ContainerRunSpec(Struct, frozen=True, rename="camel"):
-    """How a container is to be run."""
+    """The run specification of a container."""
 
     name: str = ""
     image: str = ""
@@ -137,14 +137,14 @@ class HostPath(Struct, frozen=True):
 
 
 class EmptyDirVolume(Struct, frozen=True, rename="camel"):
-    """A directory of the pod's own."""
+    """A directory private to the pod."""
 
     medium: str = ""
     size_limit: Quantity | None = None
 
 
 class RunVolume(Struct, frozen=True, rename="camel"):
-    """A volume that can be had without an API server."""
+    """A volume that needs no API server."""
 
     name: str = ""
     host_path: HostPath | None = None
@@ -152,7 +152,7 @@ class RunVolume(Struct, frozen=True, rename="camel"):
 
 
 class PodRun(Struct, frozen=True, rename="camel"):
-    """How a pod is to be run."""
+    """The run specification of a pod."""
 
     containers: tuple[ContainerRunSpec, ...] = ()
     init_containers: tuple[ContainerRunSpec, ...] = ()
@@ -161,18 +161,18 @@ class PodRun(Struct, frozen=True, rename="camel"):
     hostname: str = ""
 
     def container(self, name: str) -> ContainerRunSpec:
-        """Return how a container is to be run."""
+        """Return the run specification of a container."""
         every = (*self.containers, *self.init_containers, *self.ephemeral_containers)
         return next((each for each in every if each.name == name), ContainerRunSpec(name))
 
 
 def pod_run(spec: Plain) -> PodRun:
-    """Read the ``spec`` of a pod; raises ``msgspec.ValidationError`` where it does not fit."""
+    """Read the ``spec`` of a pod; raises ``msgspec.ValidationError``."""
     return convert(spec, PodRun)
 
 
 def unsupported(run: PodRun) -> list[str]:
-    """Return what a node without an API server cannot give the pod, one line each."""
+    """Return what this node cannot provide without an API server, one line each."""
     lines = [
         f"volume {volume.name}: only emptyDir and hostPath are available without an API server"
         for volume in run.volumes
@@ -201,7 +201,7 @@ def environment(pod: Pod, container: ContainerRunSpec, node: str) -> dict[str, s
 
 
 def expand(text: str, known: Mapping[str, str]) -> str:
-    """Replace ``$(NAME)``; what is not known stays as it is, and ``$$`` is a dollar sign."""
+    """Replace ``$(NAME)``; unknown names are kept, and ``$$`` is a dollar sign."""
 
     def replacement(match: re.Match[str]) -> str:
         name = match[1]

@@ -1,17 +1,17 @@
-"""The state directory: what a node has to find again after it was killed, written so that no moment is a bad one.
+"""The state directory: what a node has to know after it was killed, at any moment.
 
     lock                          one node at a time
-    pods/<uid>.json               each pod, how it is run, how often it was restarted, how it ended
-    pods/<uid>.ending             the same, newer, of a pod that had to end in a hurry
+    pods/<uid>.json               each pod: specification, restarts, how it ended
+    pods/<uid>.ending             newer state of a pod that was ended urgently
     data/<uid>/volumes/<name>     emptyDir volumes
     data/<uid>/containers/…       what containers write
     logs/<namespace>_<name>_<uid>/<container>/<attempt>.log
-    journal.jsonl                 what happened (``journal_file``)
+    journal.jsonl                 the journal (``journal_file``)
     shim.sock, exits              the shim's (``runtimes.shim``)
 
 Files are replaced by renaming, so that they are either old or new. What cannot be written (a full disk, a read-only
-filesystem) is remembered and written later; the node goes on. What runs is checked against the runtime and the cgroup
-tree, never believed from here.
+filesystem) is kept in memory and written later; the node continues. What is running is always checked against the
+runtime and the cgroup tree.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ _ENDING = ".ending"
 
 
 class PodState(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A pod as the node remembers it."""
+    """The saved state of a pod."""
 
     pod: Pod
     run: PodRun
     source: str = ""
-    """The manifest it comes from."""
+    """Its manifest."""
     containers: Mapping[str, Remembered] = {}
     phase: str = "Pending"
-    """As in a pod's status; ``Failed`` and ``Succeeded`` are for good."""
+    """As in a pod's status; ``Failed`` and ``Succeeded`` are final."""
     reason: str = ""
     message: str = ""
     is_stopping: bool = False
-    """It has been told to go."""
+    """It is being stopped."""
     is_gone: bool = False
-    """Nothing is left of it but this."""
+    """Everything else of it has been removed."""
     started_us: int = 0
     ended_us: int = 0
 
@@ -92,7 +92,7 @@ class StateDirectory:
             raise HostError(f"state directory {root}: another node is using it") from None
 
     def load(self) -> list[PodState]:
-        """Return all pods, in the order in which they were started; a file that cannot be read is put aside."""
+        """Return all pods, in the order of their start; an unreadable file is moved aside."""
         found = []
         for file in sorted((self.root / "pods").glob("*.json")):
             try:
@@ -103,10 +103,10 @@ class StateDirectory:
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
     def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
-        """Write a pod down, now or as soon as that is possible.
+        """Save a pod, now or as soon as possible.
 
-        Replacing a file can take milliseconds. In a hurry the end of a pod is written beside it, and put in its place
-        a moment later (``save_late``), as is what has to survive a power cut.
+        Replacing a file can take milliseconds. If urgent, the end of a pod is written beside it, and moved into place a
+        moment later (``save_late``), which also syncs what has to survive a power cut.
         """
         uid = state.pod.metadata.uid
         file = self.root / "pods" / f"{uid}.json"
@@ -129,14 +129,14 @@ class StateDirectory:
                 self._unsynced.add(file)
 
     def save_late(self) -> None:
-        """Try again what could not be written, and bring to the disk what has to be found after a power cut."""
+        """Retry what could not be written, and sync what has to survive a power cut."""
         for state in list(self._unsaved.values()):
             self.save(state)
         while self._unsynced:
             self._sync(self._unsynced.pop())
 
     def forget(self, uid: str) -> None:
-        """Drop a pod from the records."""
+        """Delete the record of a pod."""
         self._unsaved.pop(uid, None)
         try:
             for suffix in (".json", _ENDING):
@@ -145,7 +145,7 @@ class StateDirectory:
             self._note(f"state of pod {uid} not removed: {error.strerror}")
 
     def remove_data_except(self, uids: Collection[str]) -> None:
-        """Remove the volumes and files of pods that are no more; logs stay until a pod is forgotten."""
+        """Remove the volumes and files of other pods; logs are kept until a pod is forgotten."""
         for folder in (self.root / "data").iterdir():
             if folder.name not in uids:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -155,19 +155,19 @@ class StateDirectory:
         shutil.rmtree(self.logs(pod), ignore_errors=True)
 
     def data(self, uid: str) -> Path:
-        """Return where a pod's volumes and containers write."""
+        """Return the directory of a pod's volumes and containers."""
         return self.root / "data" / uid
 
     def volume(self, uid: str, name: str) -> Path:
-        """Return where an emptyDir is."""
+        """Return the directory of an emptyDir."""
         return self.data(uid) / "volumes" / name
 
     def container(self, uid: str, name: str, attempt: int) -> Path:
-        """Return where a run of a container writes what is not in a volume."""
+        """Return the directory for what a run of a container writes outside volumes."""
         return self.data(uid) / "containers" / name / str(attempt)
 
     def logs(self, pod: Pod) -> Path:
-        """Return where a pod's logs are, by the kubelet's naming."""
+        """Return the directory of a pod's logs, named as by the kubelet."""
         metadata = pod.metadata
         return self.root / "logs" / f"{metadata.namespace or 'default'}_{metadata.name}_{metadata.uid}"
 
@@ -176,12 +176,12 @@ class StateDirectory:
         return self.logs(pod) / name / f"{attempt}.log"
 
     def close(self) -> None:
-        """Let others use the directory."""
+        """Release the lock."""
         os.close(self._lock)
 
 
 def _ending(file: Path) -> PodState | None:
-    """Return what was written in a hurry; None where nothing was, or not to its end."""
+    """Return an urgently written state; None if there is none or it is incomplete."""
     try:
         return _decoder.decode(file.with_suffix(_ENDING).read_bytes())
     except (OSError, msgspec.DecodeError, ValueError):
@@ -189,7 +189,7 @@ def _ending(file: Path) -> PodState | None:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    """Write a file beside the old one and put it in its place."""
+    """Write a new file beside the old one and rename it into place."""
     partial = file.with_suffix(".new")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

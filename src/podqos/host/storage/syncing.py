@@ -1,6 +1,6 @@
-"""Bringing files to the disk without waiting for it: a busy disk takes longer than the node may take to react.
+"""Syncs files to disk without blocking the node: a busy disk takes longer than a reaction may.
 
-The one thread of the node besides its own; it does nothing but wait for the disk.
+It uses a thread of its own that does nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _STACK_BYTES = 256 << 10  # all of it is locked in memory with --realtime
 
 
 class Syncing:
-    """Files on their way to the disk."""
+    """A queue of files to sync."""
 
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Path | None] = SimpleQueue()
@@ -27,11 +27,11 @@ class Syncing:
         threading.stack_size(before)
 
     def later(self, file: Path) -> None:
-        """Bring a file to the disk soon."""
+        """Queue a file for syncing."""
         self._waiting.put(file)
 
     def close(self) -> None:
-        """Wait for what is on its way."""
+        """Wait for the queue to finish."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -41,7 +41,7 @@ class Syncing:
 
 
 def sync(file: Path) -> None:
-    """Wait until a file is on the disk; one that is gone needs no waiting."""
+    """Sync a file to disk; one that is gone is skipped."""
     with contextlib.suppress(OSError):
         descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
-"""Files that grow at one end and are renamed when they are long: container logs and the journal, read in pieces.
+"""Reads growing, rotated files in pieces: container logs and the journal.
 
-Nothing is kept in memory but one piece: a slow reader makes the reading slow, not the node large. A file that was
-renamed is read to its end before the one in its place is begun.
+Only one piece is kept in memory: a slow client slows down reading, but does not grow the node. A renamed file is read
+to its end before its successor.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _PIECE_BYTES = 64 << 10
 def lines_of(
     files: Callable[[], list[Path]], *, last: int | None = None, goes_on: Callable[[], bool] | None = None
 ) -> Generator[bytes | None, None, None]:
-    """Yield whole lines in pieces; an empty piece lets others go first, None means that nothing is there yet.
+    """Yield whole lines in pieces; an empty piece yields to others, None means no data yet.
 
-    ``files`` are oldest first, the one that grows last. With ``last`` only so many lines come of what is there; with
-    ``goes_on`` reading goes on for as long as that holds.
+    ``files`` are oldest first, the current one last. ``last`` limits the number of existing lines; with ``goes_on``
+    reading continues as long as it returns True.
     """
     there = files()
     start = 0
@@ -34,7 +34,7 @@ def lines_of(
 
 
 def _read(path: Path, start: int, is_over: Callable[[], bool]) -> Generator[bytes | None, None, None]:
-    """Yield the lines of a file, of its successors too while it is not over; a half line at the end waits."""
+    """Yield the lines of a file, and of its successors until over; an incomplete last line waits."""
     descriptor = -1
     rest = b""
     try:
@@ -44,7 +44,7 @@ def _read(path: Path, start: int, is_over: Callable[[], bool]) -> Generator[byte
                     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                     os.lseek(descriptor, start, os.SEEK_SET)
                     start = 0
-            # What is asked before reading holds for what is read: nothing is written after the end.
+            # Checked before reading: nothing is written after the end.
             ends, was_replaced = is_over(), descriptor >= 0 and _was_replaced(path, descriptor)
             data = os.read(descriptor, _PIECE_BYTES) if descriptor >= 0 else b""
             if data:
@@ -74,7 +74,7 @@ def _was_replaced(path: Path, descriptor: int) -> bool:
 
 
 def _from_end(files: list[Path], count: int) -> Generator[bytes | None, None, tuple[list[Path], int]]:
-    """Find where the last so many lines begin: which files, and where in the first of them."""
+    """Find where the last lines begin: the files, and the offset in the first of them."""
     missing = count
     for index in range(len(files) - 1, -1, -1):
         try:
@@ -91,13 +91,13 @@ def _from_end(files: list[Path], count: int) -> Generator[bytes | None, None, tu
                 position = len(piece)
                 while (position := piece.rfind(b"\n", 0, position)) >= 0:
                     if begin + position + 1 == end:
-                        continue  # the end of the last line begins nothing
+                        continue  # the newline of the last line starts no other
                     missing -= 1
                     if not missing:
                         return files[index:], begin + position + 1
                 at = begin
                 yield b""
-            missing -= bool(end)  # the first line has no line's end before it
+            missing -= bool(end)  # the first line has no newline before it
             if not missing:
                 return files[index:], 0
         finally:

@@ -1,4 +1,4 @@
-"""What a running node says of itself, as text: its status, and its pods as a table."""
+"""A running node as text: its status, and its pods as a table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _CLASSES = list(QOSClass)
 
 
 class NextVictims(Struct, frozen=True):
-    """Who would be next."""
+    """The next victims for memory."""
 
     evicted: RankedPod | None = None
-    """By the kubelet, if memory ran short now; None if nobody may be evicted."""
+    """By the kubelet, if memory ran short now; None if no pod may be evicted."""
     killed: KilledContainer | None = None
     """By the kernel."""
 
@@ -58,7 +58,7 @@ def status_lines(status: NodeStatus, victims: NextVictims, style: Style) -> list
 
 
 def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> list[str]:
-    """Return the pods as a table; a wide one says where they come from and how long they run."""
+    """Return the pods as a table; a wide one adds age, uid and manifest."""
     headers = ["CLASS", "PRIORITY", "PHASE", "RESTARTS", "MEMORY", "REQUEST", "LIMIT", "OOM_SCORE_ADJ"]
     if is_wide:
         headers += ["AGE", "UID", "MANIFEST"]
@@ -83,11 +83,11 @@ def pods_table(status: NodeStatus, style: Style, *, is_wide: bool = False) -> li
 
 
 def by_class(pods: Sequence[PodRow]) -> list[PodRow]:
-    """Return pods in the order of their classes; within one the larger first."""
+    """Return pods ordered by class, then by memory, largest first."""
     return sorted(pods, key=lambda pod: (_CLASSES.index(pod.qos_class), -(pod.memory_bytes or -1), pod.key))
 
 
-# ---- parts that the live view has too --------------------------------------------------------------------------------
+# ---- shared with the live view ---------------------------------------------------------------------------------------
 
 
 def memory(status: NodeStatus) -> str:
@@ -100,7 +100,7 @@ def memory(status: NodeStatus) -> str:
 
 
 def conditions(status: NodeStatus, style: Style) -> str:
-    """Return what the node reports."""
+    """Return the node's conditions."""
     holding = [
         f"{each.type} since {each.last_transition_time}"
         for each in status.conditions
@@ -111,7 +111,7 @@ def conditions(status: NodeStatus, style: Style) -> str:
 
 
 def pressure(status: NodeStatus) -> str:
-    """Return how much of the last ten seconds tasks waited."""
+    """Return the share of the last ten seconds that tasks spent waiting."""
     if not status.pressure:
         return "unknown: the kernel has no pressure stall information"
     parts = []
@@ -122,7 +122,7 @@ def pressure(status: NodeStatus) -> str:
 
 
 def fast_path(state: FastPath) -> str:
-    """Return whether the kernel tells of memory at once."""
+    """Return the state of the fast path."""
     if not state.enabled:
         return "off: pressure is detected within ten seconds"
     if not state.levels_bytes:
@@ -133,7 +133,7 @@ def fast_path(state: FastPath) -> str:
 
 
 def pod_counts(status: NodeStatus) -> str:
-    """Return how many pods are in which phase."""
+    """Return the number of pods by phase."""
     counts = Counter(pod.phase for pod in status.pods)
     parts = [f"{count} {phase}" for phase, count in sorted(counts.items())]
     if status.refused:
@@ -142,7 +142,7 @@ def pod_counts(status: NodeStatus) -> str:
 
 
 def next_evicted(victims: NextVictims, style: Style) -> str:
-    """Return whom the kubelet would evict for memory."""
+    """Return the pod the kubelet would evict for memory."""
     ranked = victims.evicted
     if ranked is None:
         return "no pod"
@@ -153,7 +153,7 @@ def next_evicted(victims: NextVictims, style: Style) -> str:
 
 
 def next_killed(victims: NextVictims, style: Style) -> str:
-    """Return whom the kernel would kill."""
+    """Return the container the kernel would kill."""
     killed = victims.killed
     if killed is None:
         return "no pod"
@@ -165,12 +165,12 @@ def next_killed(victims: NextVictims, style: Style) -> str:
 
 
 def shown_bytes(amount: int | None) -> str:
-    """Return an amount in a table; a dash where there is none."""
+    """Return an amount for a table; a dash for None."""
     return "–" if amount is None else mebibytes(amount)
 
 
 def shown_phase(pod: PodRow) -> str:
-    """Return the phase, or what says more."""
+    """Return the reason or phase of a pod."""
     if pod.is_stopping and pod.memory_bytes is not None:
         return f"{pod.reason}, ending" if pod.reason else "ending"
     return pod.reason or pod.phase
@@ -247,7 +247,7 @@ def _remarks(status: NodeStatus, style: Style) -> Iterator[str]:
 
 
 def _scores(pod: PodRow) -> str:
-    """Return the adjustments; where the kernel has another than planned, both."""
+    """Return the adjustments; both where the kernel's differs from the planned one."""
     texts = []
     for container in pod.containers:
         planned = str(container.oom_score_adj).replace("-", "−")

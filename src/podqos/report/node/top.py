@@ -1,4 +1,4 @@
-"""The live view of a node: one screen of text, made anew from each status."""
+"""The live view of a node: one screen of text per status."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NODE_BAR_COLUMNS = 48
 def screen(
     status: NodeStatus, victims: NextVictims, cpu_milli: Mapping[str, int], style: Style, height: int | None = None
 ) -> list[str]:
-    """Return the lines of the view; ``cpu_milli`` is what pods used lately, by uid."""
+    """Return the lines of the view; ``cpu_milli`` is recent CPU usage by uid."""
     up = duration(status.now_us - status.start_us)
     lines = [
         f"{style.strong(status.node)}  up {up}, {pod_counts(status)}, {conditions(status, style)}",
@@ -65,7 +65,7 @@ def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> li
 
 
 def _bar(pod: PodRow, capacity_bytes: int, style: Style) -> str:
-    """Return usage as a bar up to the limit, or up to the node's memory; a line stands where the request ends."""
+    """Return usage as a bar up to the limit or the node's memory, with a mark at the request."""
     if pod.memory_bytes is None:
         return ""
     full = pod.memory_limit_bytes or capacity_bytes or 1
@@ -80,7 +80,7 @@ def _request(pod: PodRow) -> str:
 
 
 def _node_bar(status: NodeStatus) -> str:
-    """Return the node's memory as a bar; the line stands where the first hard threshold for memory is met."""
+    """Return the node's memory as a bar, with a mark at the first hard threshold for memory."""
     used, left = status.memory.working_set_bytes or 0, status.memory.available_bytes or 0
     hard = [
         row.threshold for row in status.thresholds if row.signal == "memory.available" and row.hard and row.threshold
@@ -89,7 +89,7 @@ def _node_bar(status: NodeStatus) -> str:
 
 
 def bar(value: int, full: int, width: int, mark: int | None = None) -> str:
-    """Return a share as a bar in brackets."""
+    """Return a fraction as a bar in brackets."""
     filled = min(width, max(0, round(value * width / full)))
     cells = ["█"] * filled + ["·"] * (width - filled)
     if mark is not None:
