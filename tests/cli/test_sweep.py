@@ -88,7 +88,7 @@ BAD = {
     "no scenario": (["sweep"], "nothing to sweep"),
     "no such parameter": (["sweep", RACE, "--vary", "speed=1"], "there is no parameter speed"),
     "twice": (["sweep", RACE, "--vary", "phase=0s", "--vary", "phase=1s"], "phase is varied twice"),
-    "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is no number of seeds"),
+    "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is not a number of seeds"),
     "no such engine": (["sweep", RACE, "--engine", "spark=x"], "there is no engine 'spark=x'"),
 }
 

@@ -86,7 +86,7 @@ def rehearse(
     """
     left_out = unrehearsable(scenario)
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    part = positive_number(scale, "--scale", "part of one", "1/32", most=1)
+    part = positive_number(scale, "--scale", "fraction up to 1", "1/32", most=1)
     small = scaled(scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, "--speed", "speed", "10")))
     if until_us is not None:
         small = replace(small, duration_us=until_us)

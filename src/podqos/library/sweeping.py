@@ -54,7 +54,9 @@ def sweep(
     varied = [parse_varied(text) for text in vary]
     _refuse_twice(varied)
     if not 0 < seeds <= _MOST_SEEDS:
-        raise InvalidOption(f"'{seeds}' is no number of seeds", where="--seeds", fix="a whole number, for example 20")
+        raise InvalidOption(
+            f"'{seeds}' is not a number of seeds", where="--seeds", fix="a whole number, for example 20"
+        )
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
     with _Results(scenario, results, say) as found:
         for result in carry_out(_run, found.tasks(points), engine=engine, jobs=jobs):
