@@ -200,7 +200,7 @@ def test_samples_of_strangers_are_said(capsys, tmp_path):
     usage.write_text("pod,memory\nproduction/article-service,1Gi\nnobody,1Gi\n")
     code, _, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
     assert code == 0
-    assert "samples of nobody belong to no workload" in err
+    assert "no workload matches the samples of nobody" in err
 
 
 def test_a_workload_without_a_manifest_gets_one(capsys, tmp_path):

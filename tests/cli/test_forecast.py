@@ -75,7 +75,7 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 
 
 BAD = {
-    "nobody grows": ([], "--growing: nothing says who grows (one of"),
+    "nobody grows": ([], "--growing: no growing pod given (one of"),
     "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
     "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
     "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),

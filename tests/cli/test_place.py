@@ -251,7 +251,7 @@ def test_a_job_has_as_many_pods_as_may_run_at_a_time(place):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "there are no nodes to place pods on (add Node manifests with -f, or --nodes 10"),
+        ([], "no nodes to place pods on (add Node manifests with -f, or --nodes 10"),
         (["--nodes", "2"], "--nodes: the capacity of the nodes is missing"),
         (
             ["--node-capacity", "cpu=1,memory=1Gi"],

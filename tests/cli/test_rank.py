@@ -307,7 +307,7 @@ BAD = {
     "version": (["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "2.0"], "--kubernetes-version"),
     "a signal that version ranks nobody for": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "1.13", "--signal", "pid.available"],
-        "Kubernetes 1.13 evicts nobody for pid.available",
+        "Kubernetes 1.13 evicts no pods for pid.available",
     ),
     "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),

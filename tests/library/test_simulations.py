@@ -78,7 +78,7 @@ def test_a_node_without_kubelet_settings_has_the_defaults_and_says_so():
 
 
 def test_no_pods_no_blast():
-    with pytest.raises(podqos.InputError, match="no pod runs there"):
+    with pytest.raises(podqos.InputError, match="no pods there"):
         podqos.blast(replace(snapshot(), pods=()))
 
 
