@@ -1,4 +1,4 @@
-"""podqos: who is slowed, who is killed, in which order, and why.
+"""podqos: which pods are slowed down or killed, in which order, and why.
 
 ``load`` reads files; ``explain``, ``check``, ``rank`` and the rest answer as the commands of those names do, with the
 values that ``-o json`` prints (docs/library.md). Below them are the decisions themselves: ``classify``, ``oom_scores``.

@@ -26,7 +26,7 @@ def test_other_annotations_describe_nothing():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        pytest.param({"restart_cost": "low"}, "does not say whether somebody waits", id="incomplete"),
+        pytest.param({"restart_cost": "low"}, "does not say whether users wait", id="incomplete"),
         pytest.param({"latency_sensitive": "maybe"}, r"latency-sensitive\]: 'maybe' is neither", id="boolean"),
         pytest.param(
             {"latency_sensitive": "true", "restart_cost": "huge"},
@@ -62,7 +62,7 @@ def test_a_file_may_say_what_is_expected():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        pytest.param("", "d.yaml: it describes nothing", id="empty"),
+        pytest.param("", "d.yaml: no descriptions in it", id="empty"),
         pytest.param("- name: web\n", "d.yaml:1:3: latencySensitive is missing", id="missing"),
         pytest.param("latencySensitive: true\n", "d.yaml:1:1: name is missing", id="no-name"),
         pytest.param(

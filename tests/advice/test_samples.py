@@ -84,7 +84,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(b"pod,memory\nweb,lots\n", "u:2: ", id="amount"),
         pytest.param(b"pod,memory\nweb,-1\n", "below zero", id="negative"),
         pytest.param(b"pod,memory\nweb\n", "more or fewer columns", id="columns"),
-        pytest.param(b"pod,memory\n,1Gi\n", "says no pod", id="no-pod"),
+        pytest.param(b"pod,memory\n,1Gi\n", "names no pod", id="no-pod"),
         pytest.param(b"pod,memory\n", "no samples", id="empty"),
         pytest.param(b"", "no samples", id="nothing"),
         pytest.param(b"{", "not JSON", id="broken"),
@@ -92,7 +92,7 @@ def test_sums_of_pods_and_the_sandbox_are_left_out():
         pytest.param(b'{"status": 1, "data": []}', "not an answer of Prometheus", id="another-shape"),
         pytest.param(prometheus(kind="vector"), "the result is a vector", id="instant-query"),
         pytest.param(b'{"status": "error", "error": "bad"}', "Prometheus says error: bad", id="prometheus-error"),
-        pytest.param(prometheus(series("up", [])), "nothing is known about the metric up", id="metric"),
+        pytest.param(prometheus(series("up", [])), "unknown metric up", id="metric"),
         pytest.param(prometheus(series("", [(0, "NaN")])), "'NaN' is not an amount", id="nan"),
         pytest.param(prometheus(series("", [], pod="")), "no label pod", id="no-label"),
     ],
@@ -128,7 +128,7 @@ def test_a_pod_belongs_to_the_longest_name_it_begins_with(pod, expected):
     samples = read_samples("u", f"pod,memory\n{pod},1Mi\n".encode())
     matched = match_samples(pods("prod/web", "prod/web-api"), samples)
     assert [identity.name for identity in matched.usages] == ([expected] if expected else [])
-    assert matched.strangers == (() if expected else (pod,))
+    assert matched.unmatched == (() if expected else (pod,))
 
 
 def test_the_samples_of_all_pods_are_one_collection():
@@ -136,4 +136,4 @@ def test_the_samples_of_all_pods_are_one_collection():
     matched = match_samples(pods("prod/web"), samples)
     (usage,) = matched.usages.values()
     assert usage["app"].memory_bytes == (MIB, 2 * MIB)
-    assert matched.strangers == ("web-b proxy",)
+    assert matched.unmatched == ("web-b proxy",)

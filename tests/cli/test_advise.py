@@ -161,7 +161,7 @@ def test_samples_size_a_workload_that_nobody_describes(capsys, tmp_path):
     usage = samples(tmp_path / "usage.csv", 1000, 1000)
     code, out, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage, "-o", "json")
     assert code == 0
-    assert "7 left out, of which nothing is known" in err
+    assert "7 left out: nothing is known about them" in err
     (workload,) = json.loads(out)["workloads"]
     assert workload["description"] is None
     assert workload["wantedClass"] == "Guaranteed"
@@ -200,7 +200,7 @@ def test_samples_of_strangers_are_said(capsys, tmp_path):
     usage.write_text("pod,memory\nproduction/article-service,1Gi\nnobody,1Gi\n")
     code, _, err = advise(capsys, "-f", SCENARIO / "platform", "--usage", usage)
     assert code == 0
-    assert "samples of nobody belong to no workload" in err
+    assert "no workload matches the samples of nobody" in err
 
 
 def test_a_workload_without_a_manifest_gets_one(capsys, tmp_path):
@@ -262,22 +262,22 @@ def test_answers_that_end_too_early_are_bad_input(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", Terminal("web\n"))
     code, _, err = advise(capsys, "--ask")
     assert code == 2
-    assert "the answers ended before the questions" in err
+    assert "input ended before all questions were answered" in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["--ask"], "there is nobody to ask", id="no-terminal"),
+        pytest.param(["--ask"], "cannot ask: standard input is not a terminal", id="no-terminal"),
         pytest.param([], "nothing to advise about", id="nothing"),
         pytest.param(["-f", SCENARIO / "platform"], "nothing is known about 8 workloads", id="nothing-known"),
         pytest.param(["--describe", "none.yaml"], "none.yaml", id="no-file"),
-        pytest.param(["--node"], "the cores of the node are not known", id="no-cores"),
+        pytest.param(["--node"], "the number of cores is missing", id="no-cores"),
         pytest.param(["--node", "--cores", "0"], "'0' is not an amount above zero", id="no-core"),
-        pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask exclude each other", id="both"),
+        pytest.param(["--node", "--cores", "4", "--ask"], "--node and --ask cannot be combined", id="both"),
         pytest.param(
             ["--node", "--cores", "4", "--node-memory", "8Gi", "--probability", "2"],
-            "'2' is no probability",
+            "'2' is not a probability",
             id="chance",
         ),
         pytest.param(

@@ -79,8 +79,8 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 
 
 BAD = {
-    "nothing": ([], "nothing says which pods there are"),
-    "both": ([RACE, "--usage", "x.csv"], "exclude each other"),
+    "nothing": ([], "no pods given"),
+    "both": ([RACE, "--usage", "x.csv"], "cannot be combined"),
     "no rate": ([RACE, "--fast", "quick"], "--fast: 'quick'"),
     "no such scenario": (["nowhere.yaml"], "nowhere.yaml"),
 }

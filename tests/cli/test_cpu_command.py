@@ -94,7 +94,7 @@ def test_csv_and_yaml(capsys):
 def test_a_number_of_cores_is_a_whole_number(capsys, cores):
     code, out, err = cpu(capsys, "-f", SCENARIO, f"--cores={cores}")
     assert (code, out) == (2, "")
-    assert err == f"podqos: error: --cores: '{cores}' is no number of cores (a whole number, for example 16)\n"
+    assert err == f"podqos: error: --cores: '{cores}' is not a number of cores (a whole number, for example 16)\n"
 
 
 def test_no_pods_are_bad_input(capsys, tmp_path):

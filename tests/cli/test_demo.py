@@ -32,7 +32,7 @@ def test_it_goes_from_the_manifest_over_the_incident_to_the_repair(told):
 
 
 def test_article_service_comes_through_once_repaired(told):
-    before, after = told[0].split("With them, the same day:")
+    before, after = told[0].split("The same day with the fix:")
     assert "article-service-0 evicted" in before
     assert "article-service-0 evicted" not in after.split("6. ")[0]
 

@@ -325,7 +325,7 @@ def test_an_error_in_a_manifest_is_bad_input(capsys, tmp_path):
 def test_two_versions_are_needed(capsys, arguments):
     code, _, err = drift(capsys, *arguments)
     assert code == 2
-    assert "two versions are needed" in err
+    assert "two versions are required" in err
 
 
 def test_markdown_is_a_table_with_folded_reasons(capsys, before, after):

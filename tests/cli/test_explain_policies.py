@@ -183,7 +183,7 @@ def test_a_pod_that_policies_refuse_is_explained_as_far_as_it_got(explain):
     large = pod().replace("image: app", "image: app, resources: {requests: {memory: 2Gi}}")
     item = only(explain({"pod.yaml": large, "policy.yaml": LIMIT_RANGE}, "-o", "json"))
     assert "must be less than or equal to memory limit of 1Gi" in item["refusal"]
-    assert explain({}, "-o", "csv")[2] == "1 pod is refused by policies of the input; podqos admit says why\n"
+    assert explain({}, "-o", "csv")[2] == "1 pod is rejected by policies in the input; podqos admit shows why\n"
 
 
 def test_a_priority_that_contradicts_its_class_is_refused(explain):

@@ -75,13 +75,13 @@ def test_the_published_schema_is_that_of_the_output(capsys):
 
 
 BAD = {
-    "nobody grows": ([], "--growing: nothing says who grows (one of"),
+    "nobody grows": ([], "--growing: no growing pod given (one of"),
     "no such pod": (["--growing", "log-colector"], "there is no pod log-colector (did you mean log-collector?)"),
     "no such container": (["--growing", "log-collector:x"], "has no container x (add one of them:"),
     "no rate": (["--growing", "log-collector", "--rate", "fast"], "--rate: 'fast'"),
-    "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is no rate"),
+    "no unit of time": (["--growing", "log-collector", "--rate", "1Gi/d"], "--rate: '1Gi/d' is not a rate"),
     "too slow": (["--growing", "log-collector", "--rate", "10/h"], "less than a byte per second"),
-    "no percentage": (["--growing", "log-collector", "--win", "110"], "--win: '110' is no percentage"),
+    "no percentage": (["--growing", "log-collector", "--win", "110"], "--win: '110' is not a percentage"),
     "no time": (["--growing", "log-collector", "--interval", "0s"], "--interval: 0s is not positive"),
 }
 

@@ -209,7 +209,7 @@ def test_check_refuses_a_file_that_is_no_kubelets(capsys, tmp_path):
 
 def test_a_kubelet_is_advised_or_given_but_not_both(capsys, kubelet):
     assert main(["advise", "--node", "--cores", "4", "--kubelet-config", kubelet()]) == 2
-    assert "--node and --kubelet-config exclude each other" in capsys.readouterr().err
+    assert "--node and --kubelet-config cannot be combined" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

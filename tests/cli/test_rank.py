@@ -296,8 +296,8 @@ def test_two_hash_seeds_give_the_same_bytes(usage):
 # ---- bad input ---------------------------------------------------------------------------------------------------
 
 BAD = {
-    "nothing": ([], "nothing says which pods there are"),
-    "two kinds of figures": (["--usage", "u.csv", "--snapshot", "s.yaml"], "--usage and --snapshot exclude each other"),
+    "nothing": ([], "no pods given"),
+    "two kinds of figures": (["--usage", "u.csv", "--snapshot", "s.yaml"], "--usage and --snapshot cannot be combined"),
     "figures without pods": (["--stats", "summary.json"], "the pods are missing"),
     "a missing file": (["--snapshot", "missing.yaml"], "missing.yaml: No such file or directory"),
     "not a summary": (["--stats", "u.csv", "--pods", "pods.yaml"], "u.csv: not a kubelet summary"),
@@ -307,9 +307,9 @@ BAD = {
     "version": (["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "2.0"], "--kubernetes-version"),
     "a signal that version ranks nobody for": (
         ["-f", "pods.yaml", "--usage", "u.csv", "--kubernetes-version", "1.13", "--signal", "pid.available"],
-        "Kubernetes 1.13 evicts nobody for pid.available",
+        "Kubernetes 1.13 evicts no pods for pid.available",
     ),
-    "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot exclude each other"),
+    "manifests with a snapshot": (["-f", "pods.yaml", "--snapshot", "s.yaml"], "-f and --snapshot cannot be combined"),
     "hardly any memory": (["-f", "pods.yaml", "--usage", "u.csv", "--node-memory", "1"], "not the memory of a node"),
     "no pods": (["-f", "empty.yaml", "--usage", "none.csv"], "there are no pods"),
     "more than the node has": (

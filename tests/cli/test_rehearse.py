@@ -96,8 +96,8 @@ def test_what_is_not_rehearsed_is_named():
 
 BAD = {
     "nothing": (["rehearse"], "nothing to rehearse"),
-    "no scale": (["rehearse", "race", "--scale", "2"], "'2' is no part of one"),
-    "no speed": (["rehearse", "race", "--speed", "0"], "'0' is no speed"),
+    "no scale": (["rehearse", "race", "--scale", "2"], "'2' is not a fraction up to 1"),
+    "no speed": (["rehearse", "race", "--speed", "0"], "'0' is not a speed"),
     "no time": (["rehearse", "race", "--until", "soon"], "--until"),
 }
 

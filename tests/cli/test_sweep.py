@@ -80,7 +80,7 @@ def test_a_line_that_was_cut_off_is_run_again(capsys, tmp_path):
     results.write_bytes(kept[:-40])
     code, again, err = _sweep(capsys, *options)
     assert (code, again) == (0, first)
-    assert "its last line is cut off" in err
+    assert "its last line is incomplete" in err
     assert sorted(results.read_bytes().splitlines()) == sorted(kept.splitlines())
 
 
@@ -88,8 +88,8 @@ BAD = {
     "no scenario": (["sweep"], "nothing to sweep"),
     "no such parameter": (["sweep", RACE, "--vary", "speed=1"], "there is no parameter speed"),
     "twice": (["sweep", RACE, "--vary", "phase=0s", "--vary", "phase=1s"], "phase is varied twice"),
-    "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is no number of seeds"),
-    "no such engine": (["sweep", RACE, "--engine", "spark=x"], "there is no engine 'spark=x'"),
+    "no seeds": (["sweep", RACE, "--seeds", "0"], "'0' is not a number of seeds"),
+    "no such engine": (["sweep", RACE, "--engine", "spark=x"], "unknown engine 'spark=x'"),
 }
 
 

@@ -156,7 +156,7 @@ def test_the_pods_cgroup_is_as_large_as_the_reservations_leave_it(capsys, tmp_pa
 
 
 BAD = {
-    "both": ([*FLAGS, "-f", "kubelet.yaml"], "-f and --enforce-node-allocatable exclude each other"),
+    "both": ([*FLAGS, "-f", "kubelet.yaml"], "-f and --enforce-node-allocatable cannot be combined"),
     "unknown signal": (["--eviction-hard=memory.availabel<1Gi"], "did you mean memory.available?"),
     "soft without grace": (["--eviction-soft=memory.available<1Gi"], "grace period must be specified"),
     "malformed": (["--eviction-hard=memory.available"], "malformed pair"),

@@ -72,7 +72,7 @@ def test_nothing_to_answer_about(tmp_path):
     assert podqos.explain(objects).items == podqos.admit(objects).items == ()
     with pytest.raises(podqos.InputError, match="there are no pods"):
         podqos.cpu(objects)
-    with pytest.raises(podqos.InputError, match="there are no nodes"):
+    with pytest.raises(podqos.InputError, match="no nodes to place"):
         podqos.place(objects)
 
 

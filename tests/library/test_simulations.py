@@ -78,7 +78,7 @@ def test_a_node_without_kubelet_settings_has_the_defaults_and_says_so():
 
 
 def test_no_pods_no_blast():
-    with pytest.raises(podqos.InputError, match="no pod runs there"):
+    with pytest.raises(podqos.InputError, match="no pods there"):
         podqos.blast(replace(snapshot(), pods=()))
 
 
@@ -93,7 +93,7 @@ def test_progress_ends_with_all_that_there_is():
 
 @pytest.mark.parametrize("seeds", [0, -1, 100_001])
 def test_a_sweep_has_some_seeds_and_not_too_many(seeds):
-    with pytest.raises(podqos.InputError, match="is no number of seeds"):
+    with pytest.raises(podqos.InputError, match="is not a number of seeds"):
         podqos.sweep("race", seeds=seeds)
 
 

@@ -185,7 +185,7 @@ def test_advice_leaves_the_objects_as_they_are():
 def test_samples_that_fit_no_workload_are_a_problem_of_the_input():
     given = objects()
     advise(given, samples=read_samples("s.csv", b"pod,memory\nweb,1Gi\nnobody,1Gi\n"))
-    assert [str(each) for each in given.problems] == ["s.csv:3: warning: samples of nobody belong to no workload"]
+    assert [str(each) for each in given.problems] == ["s.csv:3: warning: no workload matches the samples of nobody"]
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ def test_samples_that_fit_no_workload_are_a_problem_of_the_input():
         (lambda: rank(objects(), "missing.csv"), "missing.csv: No such file"),
         (lambda: rank(objects(), node_memory_bytes=1), "1 bytes are not the memory of a node"),
         (lambda: rank(objects(), node_memory_bytes=GI), "the pods use 4224Mi, the node has 1Gi"),
-        (lambda: forecast(objects(), growing=""), "nothing says who grows"),
+        (lambda: forecast(objects(), growing=""), "no growing pod given"),
         (lambda: forecast(objects(), growing="wbe"), r"there is no pod wbe \(did you mean web\?\)"),
         (lambda: drift(Objects(), Objects()), "no workloads in either version"),
         (lambda: advise(Objects()), "nothing to advise about"),

@@ -10,32 +10,32 @@ from podqos.errors import InputError, InvalidOption
 
 
 def check_terminal() -> None:
-    """Refuse to ask where nobody sits."""
+    """Raise where there is no terminal to ask on."""
     if not sys.stdin.isatty():
         fix = "describe the workloads with annotations or --describe FILE, or run it on a terminal"
-        raise InvalidOption("there is nobody to ask: standard input is no terminal", where="--ask", fix=fix)
+        raise InvalidOption("cannot ask: standard input is not a terminal", where="--ask", fix=fix)
 
 
 def ask_description(name: str) -> Description:
     """Ask what a workload is like."""
     print(f"{name}:", file=sys.stderr)
-    is_sensitive = _ask("  Does somebody wait for its answers?", ("yes", "no"), "no") == "yes"
+    is_sensitive = _ask("  Do users wait for its responses?", ("yes", "no"), "no") == "yes"
     cost = RestartCost(_ask("  What does a restart cost?", tuple(RestartCost), RestartCost.LOW))
-    burst = BurstPattern(_ask("  How does its use vary?", tuple(BurstPattern), BurstPattern.STEADY))
+    burst = BurstPattern(_ask("  How does its usage vary?", tuple(BurstPattern), BurstPattern.STEADY))
     keeps_state = slow_start = False
     if not is_sensitive:
-        keeps_state = _ask("  Does it keep state that cannot be made again?", ("yes", "no"), "no") == "yes"
-        slow_start = _ask("  Is it of little use for a while after a start?", ("yes", "no"), "no") == "yes"
+        keeps_state = _ask("  Does it keep state that cannot be rebuilt?", ("yes", "no"), "no") == "yes"
+        slow_start = _ask("  Is it slow to become useful after a start?", ("yes", "no"), "no") == "yes"
     return Description(is_sensitive, cost, burst, keeps_state, slow_start)
 
 
 def ask_name() -> str:
-    """Ask whom it is about."""
+    """Ask for the name of the workload."""
     return _line("Name of the workload: ") or "workload"
 
 
 def _ask(question: str, choices: Sequence[str], default: str) -> str:
-    """Ask until the answer is one of the choices, or begins one of them and no other."""
+    """Ask until the answer is one of the choices, or an unambiguous prefix of one."""
     while True:
         answer = _line(f"{question} [{'/'.join(choices)}] ({default}): ").lower() or default
         fitting = [choice for choice in choices if choice.startswith(answer)]
@@ -48,5 +48,5 @@ def _line(prompt: str) -> str:
     print(prompt, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line:
-        raise InputError("the answers ended before the questions", fix="answer every question")
+        raise InputError("input ended before all questions were answered", fix="answer every question")
     return line.strip()

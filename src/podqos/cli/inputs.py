@@ -1,4 +1,4 @@
-"""The files of a command: read with a line of progress, and their problems printed."""
+"""Read the files of a command, with a line of progress, and print their problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.manifest.problems import Problem, Severity
 
 
 def read_objects(files: Sequence[str], namespace: str = "default") -> Objects:
-    """Read all files; tell a person who waits how far it is."""
+    """Read all files, with progress on a terminal."""
     return load(*files, namespace=namespace, progress=progress_line("reading file"))
 
 

@@ -3,7 +3,7 @@
 Start-up time counts, so only the module of the chosen subcommand is imported. A command module has two functions:
 ``add_arguments(parser)`` and ``run(arguments) -> exit code``.
 
-Exit codes: 0 all well; 1 the command has findings; 2 bad input (files, options); 3 the machine refused something;
+Exit codes: 0 success; 1 the command has findings; 2 bad input (files, options); 3 the host does not allow something;
 130 interrupted.
 """
 
@@ -28,25 +28,28 @@ EXIT_INTERRUPTED = 130
 # command → its module under podqos.cli, and what it does, as `podqos --help` lists it
 COMMANDS = {
     "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
-    "admit": ("admit", "what the API server makes of manifests in their namespaces, step by step"),
-    "check": ("check", "what will hurt when memory runs short, why, and what to write instead; a gate for CI"),
-    "place": ("place", "where pods land on nodes, what waits and why, who is displaced, how full it gets"),
-    "rank": ("rank", "who is evicted and who is killed first on a node, in both orders, and why"),
-    "cpu": ("cpu", "what every pod gets of the CPU when all want as much as they may use"),
-    "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, who acts first, what is wrong"),
-    "drift": ("drift", "what a change of manifests does to classes, oom scores and both kill orders"),
+    "admit": ("admit", "what the API server does with manifests in their namespaces, step by step"),
+    "check": ("check", "what will fail when memory runs short, why, and what to write instead; a gate for CI"),
+    "place": ("place", "where pods land on nodes, which stay pending and why, which are preempted, how full nodes get"),
+    "rank": ("rank", "which pods of a node the kubelet evicts and the kernel kills first, and why"),
+    "cpu": ("cpu", "how much CPU each pod gets when all use as much as they can"),
+    "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, which acts first, what is wrong"),
+    "drift": ("drift", "what a change to manifests does to classes, oom scores and both kill orders"),
     "advise": ("advise", "the class, priority and sizes a workload should have; a kubelet's settings for a node"),
-    "forecast": ("forecast", "who acts first when a container grows, kernel or kubelet, how likely, and who dies"),
-    "scenario": ("scenario", "files for simulations: validate them, begin a new one, their schema for editors"),
+    "forecast": (
+        "forecast",
+        "whether kernel or kubelet acts first when a container grows, how likely, and which pod dies",
+    ),
+    "scenario": ("scenario", "scenario files for simulations: validate, create, list, and their schema for editors"),
     "simulate": (
         "simulate",
-        "what happens on nodes over time: a scenario, run with the same decisions, in virtual time",
+        "what happens on nodes over time: run a scenario with the same decisions in virtual time",
     ),
-    "blast": ("blast", "what every pod can do to its neighbours: if it leaks, who else dies, how soon, by whom"),
-    "sweep": ("sweep", "a scenario under many values and seeds: how every workload fares under each"),
-    "rehearse": ("rehearse", "a scenario on this machine's kernel, beside what the simulation predicts"),
-    "node": ("node", "run pods on this machine with these very rules: real cgroups, real eviction"),
-    "demo": ("demo", "the main job on a content platform of eight services; needs no cluster"),
+    "blast": ("blast", "the impact of a leak in each pod: which other pods die, how soon, and what kills them"),
+    "sweep": ("sweep", "run a scenario with many values and seeds: how each workload fares"),
+    "rehearse": ("rehearse", "run a scenario on this machine's kernel and compare it with the simulation"),
+    "node": ("node", "run pods on this machine with the same rules: real cgroups, real eviction"),
+    "demo": ("demo", "a guided tour of a content platform with eight services; needs no cluster"),
     "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
 }
 
@@ -62,12 +65,12 @@ class Command(Protocol):
 
 
 def command_line() -> NoReturn:
-    """Be the program: run, and end at once. The kernel takes memory back faster than Python gives it up."""
+    """Run as the program and exit at once: the kernel frees memory faster than Python does."""
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
     if "joblib" in sys.modules:
-        # It has files and workers of its own to clear away.
+        # It has files and workers of its own to clean up.
         sys.exit(code)
     os._exit(code)
 
@@ -121,7 +124,7 @@ def _run(program: str, argv: list[str]) -> int:
 
 
 def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter that knows its width: argparse, left to itself, imports half an archiver to find it out."""
+    """Return a formatter that knows its width: argparse imports half an archiver to find it out."""
     return argparse.RawDescriptionHelpFormatter(prog, width=help_columns())
 
 
@@ -130,9 +133,9 @@ def _overview(program: str) -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(
         prog=program,
-        description="Who is slowed, who is killed, in which order, and why: Kubernetes' QoS system, explained.",
-        epilog=f"`{program} COMMAND --help` tells the rest. Exit codes: 0 all well, 1 findings, 2 bad input, "
-        "3 the machine refused something, 130 interrupted.",
+        description="Which pods are slowed down or killed, in which order, and why: Kubernetes' QoS system, explained.",
+        epilog=f"`{program} COMMAND --help` has the details. Exit codes: 0 success, 1 findings, 2 bad input, "
+        "3 host error, 130 interrupted.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"podqos {__version__}")

@@ -40,7 +40,7 @@ def add_filename_option(parser: Parser) -> None:
 
 def add_version_option(parser: Parser, default: str | None = _NEWEST) -> None:
     """Declare ``--kubernetes-version``; ``default`` is what a command sees where it is not given."""
-    about = f"whose rules to use (default: {_NEWEST})"
+    about = f"the version whose rules apply (default: {_NEWEST})"
     parser.add_argument("--kubernetes-version", metavar="X.Y", default=default, help=about)
 
 
@@ -48,7 +48,7 @@ def add_layout_option(parser: Parser) -> None:
     """Declare ``--layout``."""
     from podqos.eviction.signals import Layout
 
-    about = "which filesystems are apart: of images and containers (dedicated), of images (split)"
+    about = "which filesystems are separate: images and containers (dedicated), images (split)"
     add_choice_option(parser, "--layout", Layout, about, Layout.SINGLE)
 
 
@@ -67,13 +67,13 @@ def add_policy_option(parser: Parser, about: str = "how the kubelet ranks") -> N
 
 
 def add_kubelet_option(parser: Parser, *other_names: str, dest: str = "kubelet_config", metavar: str = "FILE") -> None:
-    """Declare ``--kubelet-config``; ``other_names`` are spellings that a command has besides."""
+    """Declare ``--kubelet-config``; ``other_names`` are further spellings that a command has."""
     parser.add_argument(
         *other_names,
         "--kubelet-config",
         dest=dest,
         metavar=metavar,
-        help="the kubelet's configuration: a KubeletConfiguration, the answer of its /configz, or OKD's "
+        help="the kubelet's configuration: a KubeletConfiguration, the output of its /configz, or OKD's "
         "kubeletArguments (default: the kubelet's defaults)",
     )
 
@@ -88,7 +88,9 @@ def add_node_memory_option(
 
 def add_scenario_argument(parser: Parser) -> None:
     """Declare the scenario that a command is about."""
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a shipped one")
+    parser.add_argument(
+        "scenario", nargs="?", metavar="SCENARIO", help="a scenario file, or the name of a built-in scenario"
+    )
 
 
 def add_list_option(parser: Parser, name: str, metavar: str, about: str) -> None:
@@ -162,7 +164,7 @@ def stated_node_memory(text: str) -> int:
 def cores_option(text: str, option: str = "--cores") -> int:
     """Read a number of cores."""
     if not text.isdecimal() or not int(text):
-        raise InvalidOption(f"{text!r} is no number of cores", where=option, fix="a whole number, for example 16")
+        raise InvalidOption(f"{text!r} is not a number of cores", where=option, fix="a whole number, for example 16")
     return int(text)
 
 
@@ -183,7 +185,7 @@ def rate_option(text: str, option: str) -> int:
     """Read a growth, such as ``128Mi/s``, as bytes per second."""
     quantity, slash, per = text.partition("/")
     if (slash and per not in _PER_SECONDS) or not quantity:
-        raise InvalidOption(f"{text!r} is no rate", where=option, fix="for example 128Mi/s or 2Gi/h")
+        raise InvalidOption(f"{text!r} is not a rate", where=option, fix="for example 128Mi/s or 2Gi/h")
     rate = amount_option(quantity, option, "128Mi/s") // _PER_SECONDS[per]
     if not rate:
         raise InvalidOption(f"{text!r} is less than a byte per second", where=option, fix="for example 128Mi/s")
@@ -191,7 +193,7 @@ def rate_option(text: str, option: str) -> int:
 
 
 def kubelet_option(path: str | None) -> Kubelet | None:
-    """Return the kubelet that a file describes; print what of it changes no answer."""
+    """Return the kubelet that a file describes; print a note about settings that change no answer."""
     if path is None:
         return None
     # What reads a configuration takes longer to load than a pod to explain.

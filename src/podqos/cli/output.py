@@ -1,6 +1,6 @@
-"""What a command prints: its documented value, as lines for people or as JSON, YAML, CSV and JSON Schema for programs.
+"""Print the documented value of a command: as text for people, or as JSON, YAML, CSV and JSON Schema for programs.
 
-A command declares its outputs once (``add_output_options``) and hands its value over once (``emit``).
+A command declares its outputs once (``add_output_options``) and prints its value once (``emit``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def emit(
     lines: Callable[[Value, Style], Iterable[str]],
     table: Callable[[Value], Table] | None = None,
 ) -> None:
-    """Print a value as ``-o`` asks, and what it assumes.
+    """Print a value in the format of ``-o``, and what it assumes.
 
     JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error.
     """
@@ -52,7 +52,7 @@ def emit(
 
 
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:
-    """Say in one line what nobody stated, and how to state it."""
+    """Say in one line what was assumed, and how to state it."""
     if assumptions:
         sys.stdout.flush()
         said = "; ".join(f"{each.what} {each.value} ({each.state_with})" for each in assumptions)

@@ -1,4 +1,4 @@
-"""How far long work has come, on a terminal; nothing where nobody watches."""
+"""Progress of long work on a terminal; nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:
-    """Return what is told how many are done, of how many, and shows it once it takes longer than a moment."""
+    """Return a callback that takes done and total, and shows them once the work takes longer than a moment."""
     if not sys.stderr.isatty():
         return None
     started = said = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
+    def show(done: int, total: int) -> None:
         nonlocal said
         now = time.monotonic()
         if done == total and said > started:
@@ -22,4 +22,4 @@ def progress_line(what: str) -> Callable[[int, int], None] | None:
             said = now
             print(f"\r{what} {done:,} of {total:,} ({done * 100 // total} %)", end="", file=sys.stderr, flush=True)
 
-    return tell
+    return show

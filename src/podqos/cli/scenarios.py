@@ -1,4 +1,4 @@
-"""The scenario that a command is given: read, and what is wrong with it printed."""
+"""Read the scenario of a command, and print what is wrong with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's pods and what they use: from manifests and a table, from the kubelet's answers, or from one file."""
+"""A node's pods and their usage: from manifests and a table, from the kubelet's API, or from one file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from podqos.model.profile import Profile
 
 
 def add_snapshot_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where the pods of a node and their figures come from."""
+    """Declare where the pods of a node and their usage come from."""
     add_filename_option(parser)
     parser.add_argument(
         "--usage",
         metavar="FILE",
-        help="what the pods of the manifests use, as CSV or YAML (default: what they request)",
+        help="usage of the pods, as CSV or YAML (default: what they request)",
     )
-    parser.add_argument("--stats", metavar="FILE", help="the answer of the kubelet's /stats/summary")
-    parser.add_argument("--pods", metavar="FILE", help="the answer of the kubelet's /pods, or kubectl get pods -o json")
+    parser.add_argument("--stats", metavar="FILE", help="output of the kubelet's /stats/summary")
+    parser.add_argument("--pods", metavar="FILE", help="output of the kubelet's /pods, or of kubectl get pods -o json")
     parser.add_argument("--snapshot", metavar="FILE", help="node, pods and usage in one file")
-    parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where the files hold several")
-    add_node_memory_option(parser, default="as in the figures, of the smallest Node in the files, or 64Gi")
-    about = "memory used outside all pods (default: as in the figures, or none)"
+    parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if the files have several")
+    add_node_memory_option(parser, default="from the statistics, of the smallest Node in the files, or 64Gi")
+    about = "memory used outside pods (default: from the statistics, or none)"
     add_value_option(parser, "--system-memory", amount_option, about)
 
 
@@ -35,16 +35,16 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
     given = {"--usage": arguments.usage, "--stats": arguments.stats, "--snapshot": arguments.snapshot}
     chosen = [option for option, value in given.items() if value is not None]
     if len(chosen) > 1:
-        what = f"{' and '.join(chosen)} exclude each other"
+        what = f"{' and '.join(chosen)} cannot be combined"
         raise InvalidOption(what, fix="give --usage with -f, or --stats with --pods, or --snapshot")
     if not chosen and not arguments.files:
-        raise InvalidOption("nothing says which pods there are", fix="give -f, or --stats with --pods, or --snapshot")
+        raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot")
     if arguments.files and chosen and arguments.usage is None:
-        raise InvalidOption(f"-f and {chosen[0]} exclude each other", fix="manifests go with --usage")
+        raise InvalidOption(f"-f and {chosen[0]} cannot be combined", fix="combine manifests with --usage")
     if arguments.snapshot is not None:
         return read_state(arguments.snapshot), 0
     if arguments.stats is not None and arguments.pods is None:
-        raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the answer of /pods")
+        raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_rows(arguments.usage)
         objects = read_objects(applied_files(arguments.files, "look at"))

@@ -1,4 +1,4 @@
-"""Who is reading: a person at a terminal, or a program at the other end of a pipe."""
+"""Whether output goes to a terminal or to a program, and how wide and colourful it may be."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def help_columns() -> int:
 
 
 def _columns() -> int:
-    """Return the width of the terminal; ``COLUMNS`` has the first word, as for other commands."""
+    """Return the width of the terminal; ``COLUMNS`` wins, as for other commands."""
     given = os.environ.get("COLUMNS", "")
     return int(given) if given.isdigit() and int(given) else os.get_terminal_size(sys.stdout.fileno()).columns

@@ -1,4 +1,4 @@
-"""What workloads should have, from what they are and what they used; what a kubelet should be told."""
+"""Advise class, priority and sizes of workloads from their descriptions and usage, and a kubelet's settings."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from podqos.report.advice.value import worded, worded_node
 from podqos.survival.drift import Identity, WorkloadDrift
 
 T = TypeVar("T")
-USAGE = Assumption("usage that nobody measured", "what pods request", "--usage")
+USAGE = Assumption("unmeasured usage", "what pods request", "--usage")
 
 Describe = Callable[[str], Description]
-"""Says what a workload, by its name, is like."""
+"""Describes a workload, given its name."""
 SamplesOf = str | os.PathLike[str] | Sequence[ContainerSamples]
 """What containers used: a file, or what was read from one."""
 DescriptionsOf = str | os.PathLike[str] | Sequence[DescribedWorkload]
@@ -66,7 +66,7 @@ def advise(
     """Advise class, priority and sizes of every workload that something is known about.
 
     A workload is described by its annotations, by ``descriptions``, or by ``describe``, which is asked about those that
-    are not; one that is described and is not among the objects is new. ``samples`` are what containers used.
+    are not; one that is described but not among the objects is new. ``samples`` are what containers used.
     """
     advising = _Advising(objects, profile)
     subjects = advising.subjects(_read(descriptions, read_descriptions), _read(samples, read_samples), describe)
@@ -74,7 +74,7 @@ def advise(
     memory_bytes, assumptions = node_memory(node_memory_bytes, objects.of(Node))
     kubelet = kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
-    advised = [*map(_advised, results), *advising.untouched(results)]
+    advised = [*map(_advised, results), *advising.others(results)]
     drifts = effect(advised, settings, profile)
     if any(each.before is not None and not each.memory_bytes for each in advised):
         assumptions += (USAGE,)
@@ -117,7 +117,7 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
     withheld = reserved.kube_memory_bytes + reserved.system_memory_bytes + advice.hard_bytes
     if withheld * 2 > needs.memory_bytes:
         what = f"reservations and thresholds would take {withheld * 100 // needs.memory_bytes} % of the node's memory"
-        raise InvalidOption(what, where="--growth", fix="hold against less growth, or allow a lower --probability")
+        raise InvalidOption(what, where="--growth", fix="plan for less growth, or allow a lower --probability")
     return AdviceReport(
         kubernetes_version=".".join(map(str, profile.version)),
         node_memory_bytes=needs.memory_bytes,
@@ -126,7 +126,7 @@ def advise_node(needs: NodeNeeds, profile: Profile = LATEST) -> AdviceReport:
 
 
 def identity_of(found: FoundWorkload) -> Identity:
-    """Return who a workload is."""
+    """Return the identity of a workload."""
     namespace, _, name = found.workload.pod.key.partition("/")
     return Identity(namespace, found.workload.kind, name)
 
@@ -192,7 +192,7 @@ class _Advising:
         if not found:
             raise InputError("nothing to advise about", fix="name manifests with -f, or descriptions with --describe")
         matched = match_samples({identity: each.workload.pod for identity, each in found.items()}, samples)
-        for name in matched.strangers:
+        for name in matched.unmatched:
             self._objects.note(_unmatched(name, samples))
         subjects = [
             self._subject(
@@ -231,12 +231,12 @@ class _Advising:
 
     def _refuse_all(self, count: int) -> None:
         if self._objects.errors:
-            raise InputError("nothing is left to advise about", fix="mend what is said above")
+            raise InputError("nothing left to advise about", fix="fix the errors above")
         fix = "annotate them (podqos.dev/latency-sensitive: ...), or give --describe, --ask or --usage"
         raise InputError(f"nothing is known about {count} workload{'s' if count > 1 else ''}", fix=fix)
 
-    def untouched(self, advised: Iterable[_Result]) -> Iterator[Advised]:
-        """Yield the other workloads of the files, which have their places in the orders too."""
+    def others(self, advised: Iterable[_Result]) -> Iterator[Advised]:
+        """Yield the other workloads of the files, which have places in the orders too."""
         known = {each.subject.identity for each in advised}
         for found in self._objects.latest(warn=False):
             identity = identity_of(found)
@@ -307,7 +307,7 @@ def _advised(result: _Result) -> Advised:
 
 def _unmatched(name: str, samples: Sequence[ContainerSamples]) -> Problem:
     where = next(each.where for each in samples if f"{each.pod} {each.container}".strip() == name)
-    return Problem(where, 0, 0, Severity.WARNING, "", f"samples of {name} belong to no workload")
+    return Problem(where, 0, 0, Severity.WARNING, "", f"no workload matches the samples of {name}")
 
 
 def _described(identity: Identity, described: Mapping[str, DescribedWorkload]) -> DescribedWorkload | None:

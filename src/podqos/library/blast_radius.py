@@ -1,4 +1,4 @@
-"""``blast``: what every pod can do to its neighbours when it leaks."""
+"""``blast``: the impact of a leak in each pod on its neighbours."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ def blast(
     policy: Policy | None = None,
     progress: Progress | None = None,
 ) -> BlastRadius:
-    """Let each pod leak in turn, slowly and fast, and return who else dies, how soon and by whose hand.
+    """Let each pod leak in turn, slowly and fast, and return which other pods die, how soon and what kills them.
 
     The nodes are those of a scenario at its beginning, which brings its own kubelets and Kubernetes version; or the one
-    node of a snapshot, with the settings of ``kubelet``. ``policy`` is how the kubelet ranks, where not as its version
-    does. ``progress`` is told how many nodes are done, of how many.
+    node of a snapshot, with the settings of ``kubelet``. ``policy`` overrides how the kubelet
+    ranks. ``progress`` gets the number of finished nodes and the total.
     """
     assumptions: tuple[Assumption, ...] = ()
     nodes: Sequence[NodePods]
     if isinstance(source, Scenario):
         profile, policy = source.profile, policy or source.policy
-        # What it takes to find out where everybody is goes with the copy: every leak is a fork of this process.
+        # The memory needed to find out where pods are is freed with the copy: every leak is a fork of this process.
         nodes = in_copy(partial(nodes_now, source))
     else:
         nodes = (_node(source, kubelet or KubeletConfiguration()),)
         assumptions = (_KUBELET_DEFAULTS,) if kubelet is None else ()
     rates = slow_bytes_per_second, fast_bytes_per_second
-    # Forked children begin with all that is here: what is collected in one of them is copied first.
+    # Forked children share this memory: collecting garbage in one of them would copy it.
     gc.freeze()
     try:
         tasks = [(each, rates, profile, policy) for each in nodes if each.pods]
@@ -61,7 +61,7 @@ def blast(
     finally:
         gc.unfreeze()
     if not blasts:
-        raise InputError("no pod runs there", fix="name a scenario with pods, or manifests with their usage")
+        raise InputError("no pods there", fix="name a scenario with pods, or manifests with their usage")
     return radius_of(blasts, slow=rates[0], fast=rates[1], assumptions=assumptions)
 
 

@@ -1,8 +1,8 @@
-"""What will hurt when memory runs short: all checks over objects, with a place in its file for every finding.
+"""Run all checks over objects: what will fail when memory runs short, with a place in its file for every finding.
 
-``check`` gives the report. ``run_checks`` gives what the report is made of, for those that also mend files, and
+``check`` returns the report. ``run_checks`` returns what the report is made of, for callers that also fix files, and
 ``load_for_check`` reads many files on all cores. Reading, checking workloads one by one and wording what was found are
-spread over the cores, file by file; between them stands what needs everything at once. The processes of a step are
+spread over the cores, file by file; in between comes what needs everything at once. The processes of a step are
 forked from the one before, so that only results travel.
 """
 
@@ -61,7 +61,7 @@ def check(
 ) -> CheckReport:
     """Return what is found about objects, where, what follows from it, and what to write instead.
 
-    ``gate`` says what is reported, and what is known or does not matter. ``resized`` are workloads of ``objects`` with
+    ``gate`` says what is reported, known and ignored. ``resized`` are workloads of ``objects`` with
     other resources, as they are to be resized in place. What is wrong with the files is among the problems of both.
     """
     return run_checks(objects, options, gate, resized=resized).report
@@ -81,7 +81,7 @@ def run_checks(
 
 
 class Checked:
-    """Objects, and what is to be said about them."""
+    """Objects, and what was found about them."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Checked:
         about_files = [finding for finding in found if finding.subject.source in self._sources]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
         self.findings = compared.findings
-        """All of them; what the gate says is known or does not matter is marked."""
+        """All of them; known and ignored ones are marked."""
         self.stale: tuple[BaselineEntry, ...] = compared.stale
         """Entries of the baseline that are no longer found."""
 
@@ -131,7 +131,7 @@ class Checked:
 
     @property
     def open(self) -> list[Finding]:
-        """The findings that nobody has left alone."""
+        """The findings that are neither suppressed nor hidden."""
         return [finding for finding in self.findings if self.gate.is_open(finding)]
 
     @cached_property
@@ -167,7 +167,7 @@ class Checked:
         place = finding.subject.place
         return (1, 1) if place is None else self._sources[finding.subject.source].lookup.locate(place, finding.path)
 
-    # ---- mending -----------------------------------------------------------------------------------------------------
+    # ---- fixing -----------------------------------------------------------------------------------------------------
 
     def text(self, path: str) -> bytes:
         """Return what a file held when it was read."""
@@ -192,7 +192,7 @@ class Checked:
         return [_replacements(each, self.text(path)) for path, group in self._reported().items() for each in group]
 
     def patches(self) -> list[tuple[CheckedObject, ObjectPatch]]:
-        """Return one patch for each object that can be mended."""
+        """Return one patch for each fixable object."""
         from podqos.advice.fixes.patches import object_patch
 
         edits: dict[CheckedObject, dict[str, FieldEdit]] = {}
@@ -255,7 +255,7 @@ def load_for_check(
         try:
             texts[path] = read_bytes(path)
         except InputError:
-            continue  # which the source says of itself
+            continue  # which the source itself reports
 
     def read_text(path: str) -> Reading:
         return read(path, texts[path])
@@ -318,7 +318,7 @@ def _other(found: FoundObject, namespace: str) -> CheckedObject:
 
 
 def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:
-    """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
+    """Yield the classes that pods name and that were not given; PQ305 reports priority classes, where it can."""
     for found in workloads:
         spec = found.workload.pod.spec
         if (spec.priority_class_name or spec.runtime_class_name) and not found.workload.is_stored:
@@ -355,7 +355,7 @@ def _unknown_checks(source: Source) -> Iterator[Problem]:
 
 
 def _without_ignored(findings: list[Finding], gate: Gate) -> list[Finding]:
-    """Return the findings; what the gate says does not matter is marked."""
+    """Return the findings; ignored ones are marked."""
     if not gate.ignore:
         return findings
     sources = {finding.subject.source for finding in findings}

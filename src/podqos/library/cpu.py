@@ -1,4 +1,4 @@
-"""What every pod gets of the CPU when all want as much as they may use."""
+"""How much CPU each pod gets when all use as much as they can."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change of manifests does to who outlives whom: two versions on the same node, with the same use of memory."""
+"""What a change to manifests does to both kill orders: two versions on the same node, with the same memory usage."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def drift(
 ) -> DriftReport:
     """Compare two versions of manifests, workload by workload.
 
-    ``usage`` is a usage file or its rows; where nobody measured, pods of both versions are taken to use what the older
-    one requests. ``names`` are those of the versions. ``allowed`` says what does not count as worse.
+    ``usage`` is a usage file or its rows; without measurements, pods of both versions are assumed to use what the
+    older one requests. ``names`` are those of the versions. ``allowed`` says what does not count as worse.
     """
     rows = () if usage is None else usage_rows(usage)
     named = [row.pod for row in rows]

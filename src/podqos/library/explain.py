@@ -1,4 +1,4 @@
-"""The class of every workload as stored, why, and what follows from it.
+"""Explain the class of every workload as stored: why, and what follows from it.
 
 ``explain`` answers for objects. ``Explaining`` does the same for files, as ``podqos explain`` needs it: on all cores
 where that pays, and without keeping more of a large list than a line per container.
@@ -54,7 +54,7 @@ class ExplainOptions(Struct, frozen=True, kw_only=True):
     """None: of the smallest Node among the objects, or 64Gi."""
     node_swap_bytes: int = 0
     cores: int | None = None
-    """None where they are not known: the CPU share of all pods together is then left open."""
+    """None where unknown: the CPU share of all pods together is then left open."""
     kubelet: Kubelet | None = None
     """None: one with the kubelet's defaults."""
     profile: Profile = LATEST
@@ -137,7 +137,7 @@ class Explained(Struct):
     others: int = 0
     """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
     pods: PodSets | None = None
-    """For the outputs that tell of the node as well."""
+    """For the outputs that show the node as well."""
     as_written: int = 0
     """Pods that no API server has stored yet."""
     policies: int = 0
@@ -145,7 +145,7 @@ class Explained(Struct):
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
-    """Pods that policies of the input do not let in."""
+    """Pods that policies in the input reject."""
 
 
 def explain_objects(
@@ -289,7 +289,7 @@ def _rows(decisions: Sequence[Decision]) -> str:
         qos_class = decision.qos_class.value
         lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
     text = "".join(lines)
-    # Names in Kubernetes need no quotes; what is no proper name shows here and is written with care.
+    # Names in Kubernetes need no quotes; anything else shows here and goes through the csv module.
     if '"' in text or "\r" in text or text.count(",") != 4 * len(lines) or text.count("\n") != len(lines):
         return _quoted_rows(decisions)
     return text

@@ -1,4 +1,4 @@
-"""The race between kernel and kubelet for one container that grows: who acts first, how likely, and who dies then."""
+"""The race between kernel and kubelet while a container grows: which acts first, how likely, and which pod dies."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def forecast(
 ) -> ForecastReport:
     """Forecast what becomes of a container that grows at these rates, in bytes per second.
 
-    ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to be first, for which the
-    settings are worked out. A look of the kubelet goes by figures of ``statistics_age_us``; ``reaction_us`` passes from
-    its decision until memory is given back.
+    ``growing`` is a pod, or ``pod:container``. ``wanted`` is how often the kubelet is to act first, for which the
+    settings are computed. The kubelet's checks use statistics of ``statistics_age_us``; ``reaction_us`` passes from its
+    decision until memory is freed.
     """
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)
@@ -95,14 +95,14 @@ def _growing(text: str, pods: Sequence[PodUsage]) -> tuple[PodUsage, str]:
     some = f"one of {', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
     name, _, container = text.partition(":")
     if not name:
-        raise InvalidOption("nothing says who grows", where="--growing", fix=some)
+        raise InvalidOption("no growing pod given", where="--growing", fix=some)
     found = [entry for entry in pods if name in {entry.pod.key, entry.pod.metadata.name}]
     if not found:
         # The name of a workload will do where it has one pod.
         found = [entry for entry in pods if f"/{entry.pod.key}-".find(f"/{name}-") >= 0]
     if len(found) != 1:
         close = get_close_matches(name, [*names, *(key.partition("/")[2] for key in names)], 1)
-        what = f"{name} can be several pods" if found else f"there is no pod {name}"
+        what = f"{name} matches several pods" if found else f"there is no pod {name}"
         raise InvalidOption(what, where="--growing", fix=f"did you mean {close[0]}?" if close and not found else some)
     containers = [usage.name for usage in found[0].containers]
     if not container and len(containers) == 1:

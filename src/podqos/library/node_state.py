@@ -1,6 +1,6 @@
-"""The pods of a node and what they use: from manifests and a table, from a kubelet's answers, or from one file.
+"""The pods of a node and their usage: from manifests and a table, from a kubelet's API, or from one file.
 
-What nobody measured is assumed, and said.
+Unmeasured usage is assumed, and reported as such.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class NodeState(Struct, frozen=True):
     snapshot: Snapshot
     assumptions: tuple[Assumption, ...] = ()
     is_kubelets: bool = False
-    """Whether a kubelet measured it: what it says of memory is as it is."""
+    """Whether a kubelet measured it: its memory figures are taken as they are."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
-        """Return the settings that the node's cgroups are planned by, for those who ask who dies."""
+        """Return the settings that the node's cgroups are planned by, for kill orders."""
         node = self.snapshot.node
         return judged_cgroups(
             kubelet,
@@ -53,7 +53,7 @@ class NodeState(Struct, frozen=True):
         )
 
     def resting_on(self, kubelet: Kubelet) -> tuple[Assumption, ...]:
-        """Return what an answer about it assumes that depends on the kubelet, too."""
+        """Return what an answer assumes if it also depends on the kubelet."""
         return self.assumptions if kubelet.is_stated else (*self.assumptions, KUBELET_SETTINGS)
 
 
@@ -138,7 +138,7 @@ def _checked(state: NodeState) -> NodeState:
 
 
 def _without_statistics(pods: Sequence[str]) -> tuple[Assumption, ...]:
-    """Return what follows for pods that no row is about: to the kubelet they are pods without statistics."""
+    """Return what follows for pods that no row is about: the kubelet has no statistics for them."""
     if not pods:
         return ()
     more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""

@@ -14,5 +14,5 @@ def positive_number(text: str, option: str, what: str, example: str, most: int |
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
     if number <= 0 or (most is not None and number > most):
-        raise InvalidOption(f"{text!r} is no {what}", where=option, fix=f"for example {example}")
+        raise InvalidOption(f"{text!r} is not a {what}", where=option, fix=f"for example {example}")
     return number

@@ -1,4 +1,4 @@
-"""Where pods land on nodes, what waits and why, who is displaced, and how full it gets."""
+"""Where pods land on nodes, which stay pending and why, which are preempted, and how full nodes get."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from podqos.report.placement.value import PlacementReport, report
 
 
 class PlaceOptions(Struct, frozen=True, kw_only=True):
-    """What pods are placed by besides the objects."""
+    """Settings of a placement."""
 
     node_count: int | None = None
-    """So many nodes besides those of the objects; None: those have to do."""
+    """How many nodes to add to those of the objects."""
     node_capacity: ResourceList = {}
     """What each of them has: cpu, memory, perhaps pods."""
     kubelet: Kubelet | None = None
     """Of all nodes; None: the one among the objects, or one with the kubelet's defaults."""
     order: QueueOrder = QueueOrder.PRIORITY
     unbind: bool = False
-    """Whether pods that have a node are placed anew."""
+    """Whether pods that have a node are placed again."""
     budgets: Mapping[str, Fraction] = field(default_factory=lambda: DEFAULT_BUDGETS)
     """How much the limits of a node may add up to, in times its allocatable, by resource."""
     profile: Profile = LATEST
@@ -58,7 +58,7 @@ def place(objects: Objects, options: PlaceOptions | None = None) -> PlacementRep
 
 
 class Placing:
-    """Pods and nodes, before they come together."""
+    """Pods and nodes to be placed."""
 
     def __init__(self, objects: Objects, options: PlaceOptions) -> None:
         self._objects = objects
@@ -74,7 +74,7 @@ class Placing:
         self._admit()
 
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
-        """Bring them together; ``progress`` is told now and then how many pods have had their turn."""
+        """Place the pods; ``progress`` gets the number of pods placed now and then."""
         options = self._options
         surroundings = Surroundings(
             self.nodes,
@@ -106,12 +106,12 @@ class Placing:
             yield from self._counted_nodes(self._options.node_count)
         elif not given:
             raise InvalidOption(
-                "there are no nodes to place pods on",
+                "no nodes to place pods on",
                 fix="add Node manifests with -f, or --nodes 10 --node-capacity cpu=16,memory=64Gi",
             )
 
     def _with_allocatable(self, node: Node) -> Node:
-        """Work allocatable out from capacity where the kubelet's settings are given or nobody has done so."""
+        """Compute allocatable from capacity where the kubelet's settings are given or it is missing."""
         status, config = node.status, self._config
         if status.allocatable and (config is None or not status.capacity):
             return node
@@ -172,7 +172,7 @@ class Placing:
 
 @contextmanager
 def _no_search_for_cycles() -> Iterator[None]:
-    """Keep Python from looking for cycles among millions of objects that form none."""
+    """Disable garbage collection: millions of objects form no cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -211,6 +211,6 @@ def _coverage(nodes: Iterable[Node], config: KubeletConfiguration | None) -> tup
 
 
 def _owner(workload: Workload) -> str:
-    """Name what a pod belongs to. Controllers make up the names of their pods, and the pods tell from what."""
+    """Name what a pod belongs to. Controllers generate the names of their pods from a prefix."""
     made_up = workload.metadata.generate_name
     return f"{workload.kind}/{made_up}*" if made_up else f"{workload.kind}/{workload.metadata.name}"

@@ -41,13 +41,13 @@ def rank(
 ) -> RankReport:
     """Rank the pods of a node twice, each place with the numbers that decide it.
 
-    ``usage`` is a usage file or its rows; without it pods are taken to use what they request. ``policy`` None is that
+    ``usage`` is a usage file or its rows; without it pods are assumed to use what they request. ``policy`` None is that
     of the Kubernetes version. ``hard``: whether a hard threshold was met. ``pods_memory_bytes`` limits all pods
-    together, where the kubelet's configuration does not say how much that is.
+    together, if the kubelet's configuration does not.
     """
     ranking = Ranking(signal, layout, policy, hard, profile)
     if not can_rank(ranking):
-        what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts nobody for {signal}"
+        what = f"Kubernetes {'.'.join(map(str, profile.version))} evicts no pods for {signal}"
         raise InvalidOption(what, where="--signal", fix="use 1.14 or newer, or another policy")
     kubelet = kubelet or DEFAULT_KUBELET
     state = node_state(objects, usage, node_memory_bytes=node_memory_bytes, profile=profile)

@@ -1,9 +1,9 @@
-"""A scenario on the real kernel: a confined node whose containers hold what the scenario's demand says.
+"""Run a scenario on the real kernel: a confined node whose containers use what the scenario says.
 
 The node is podqos' own (``host.node``), in a cgroup of its own with the scenario's memory as its limit. Every container
 is a process that follows its curve (``host.linux.load``); what the scenario says of the system is one more process
-beside the pods. When all hold what they hold at the beginning, the clock of the scenario is started, at a moment at
-which the eviction loop is where the scenario has it.
+beside the pods. When all hold their initial memory, the clock of the scenario starts, at a moment at which the eviction
+loop is in the phase that the scenario states.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _AGAIN = 'if [ -e "$1" ]; then sleep "$2"; fi; : > "$1"; shift 2; exec "$@"'
 
 
 class Rehearsed(Struct, frozen=True):
-    """What came of it."""
+    """The result of a rehearsal."""
 
     report: Rehearsal
     journal: tuple[Entry, ...]
@@ -79,14 +79,14 @@ def rehearse(
     fast_path: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Rehearsed:
-    """Run a scenario in small on this machine's kernel, and hold what happens against what the simulation predicts.
+    """Run a scaled-down scenario on this machine's kernel, and compare what happens with what the simulation predicts.
 
     ``scale`` is how much of the scenario's memory to use, ``speed`` lets demands change faster, ``fast_path`` lets the
-    kernel wake the node, where a kubelet would look every ten seconds. ``say`` is told how far it is.
+    kernel wake the node, where a kubelet would check every ten seconds. ``say`` gets progress messages.
     """
     left_out = unrehearsable(scenario)
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
-    part = positive_number(scale, "--scale", "part of one", "1/32", most=1)
+    part = positive_number(scale, "--scale", "fraction up to 1", "1/32", most=1)
     small = scaled(scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, "--speed", "speed", "10")))
     if until_us is not None:
         small = replace(small, duration_us=until_us)
@@ -166,7 +166,7 @@ def _threshold(value: str, memory_bytes: int) -> int:
 
 
 def unrehearsable(scenario: Scenario) -> list[str]:
-    """Return what of a scenario has no real counterpart; raise where nothing of it has."""
+    """Return the parts of a scenario that cannot be rehearsed; raise if nothing can."""
     if sum(group.count for group in scenario.nodes) != 1:
         raise InputError("a rehearsal has one node", where=scenario.name, fix="rehearse a scenario of one node")
     left_out = []
@@ -238,7 +238,7 @@ class RealRun:
         node.loop.call_after(_LOOK_SECONDS, self._await_readiness)
         node.run(at_end=self._end_filler)
         if self._gave_up:
-            raise HostError("the containers did not come to hold what they should; is there enough memory?")
+            raise HostError("the containers did not reach their initial memory; is there enough memory?")
         if not self._is_done:
             raise KeyboardInterrupt
         data = (settings.state_dir / "journal.jsonl").read_bytes()
@@ -253,7 +253,7 @@ class RealRun:
     # ---- the beginning -----------------------------------------------------------------------------------------------
 
     def _await_readiness(self) -> None:
-        """Begin the scenario as soon as everybody holds what they should."""
+        """Begin the scenario as soon as all containers hold their initial memory."""
         node = self._node
         assert node is not None
         wanted = sum(usage.anon_bytes for _, containers in self._here.pods for usage in containers)

@@ -1,4 +1,4 @@
-"""``simulate``: run a scenario, and show what happened.
+"""``simulate``: run a scenario and show what happened.
 
 Same scenario, same run: what pictures need is recorded while it runs where the nodes are few; of many nodes, those with
 most kills are recorded in a second run, when a picture is first asked for.
@@ -38,8 +38,8 @@ def simulate(
     """Run a scenario from beginning to end.
 
     ``nodes`` are those to show (by default all of a few, of many those with most kills). Without ``record`` the run is
-    faster, and made again if its report is asked for. ``check`` holds the simulator to its invariants after every
-    event. ``progress`` is told now and then the time reached, in microseconds, and how many events there were.
+    faster, and made again if its report is asked for. ``check`` verifies the simulator's invariants after every
+    event. ``progress`` gets the time reached, in microseconds, and the number of events now and then.
     """
     names = _known(scenario, nodes)
     recorder = Recorder(only=names) if record and names is not None else None
@@ -65,7 +65,7 @@ class Run:
 
     @property
     def journal(self) -> Sequence[Entry]:
-        """Everything that was seen, decided and done, with its reasons, in the order of time."""
+        """Everything observed, decided and done, with reasons, in order of time."""
         return self._done.entries
 
     @cached_property
@@ -88,7 +88,7 @@ class Run:
         return run_view(self._done, {name: records[name] for name in names if name in records})
 
     def html(self) -> str:
-        """Return a page to look at the run in a browser; it needs no network."""
+        """Return a self-contained page to view the run in a browser."""
         from podqos.report.simulation.html import page
 
         return page(built_viewer(), self.report)
@@ -102,7 +102,7 @@ class Run:
         shown = sorted(report.nodes, key=lambda each: each.name not in killed) if node is None else report.nodes
         found = next((each for each in shown if node in {None, each.name}), None)
         if found is None:
-            what = "there is nothing to draw: none of the nodes was ever there"
+            what = "nothing to draw: none of the nodes ever existed"
             raise InvalidOption(
                 what if node is None else f"node {node!r} is not shown", fix="choose others with --node"
             )

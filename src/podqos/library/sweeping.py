@@ -1,4 +1,4 @@
-"""``sweep``: a scenario run under many values and seeds, here or on a cluster; finished runs can be kept in a file."""
+"""``sweep``: run a scenario with many values and seeds, here or on a cluster; finished runs can be kept in a file."""
 
 from __future__ import annotations
 
@@ -48,13 +48,15 @@ def sweep(
 
     ``vary`` holds texts such as ``phase=0s,5s`` (``podqos sweep --help`` lists the parameters). More than one of
     ``seeds`` means seeds 0 to N−1 instead of the scenario's own. ``results`` is a file that keeps finished runs, which
-    are not run again. ``engine`` and ``jobs`` say where to run and how much at a time. ``progress`` is told how many
-    runs are done, of how many; ``say`` is told what is odd about the file of results.
+    are not run again. ``engine`` and ``jobs`` say where to run and how much in parallel. ``progress`` gets the number
+    of finished runs and the total; ``say`` gets remarks about the file of results.
     """
     varied = [parse_varied(text) for text in vary]
     _refuse_twice(varied)
     if not 0 < seeds <= _MOST_SEEDS:
-        raise InvalidOption(f"'{seeds}' is no number of seeds", where="--seeds", fix="a whole number, for example 20")
+        raise InvalidOption(
+            f"'{seeds}' is not a number of seeds", where="--seeds", fix="a whole number, for example 20"
+        )
     points = list(plan(varied, () if seeds == 1 else range(seeds)))
     with _Results(scenario, results, say) as found:
         for result in carry_out(_run, found.tasks(points), engine=engine, jobs=jobs):
@@ -165,7 +167,7 @@ def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
     if rest:
         if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:
             raise _not_results(f"{path}:{len(kept) + 1}")
-        say(f"{path}: its last line is cut off and left out")
+        say(f"{path}: its last line is incomplete and is dropped")
         os.truncate(path, len(whole) + len(newline))
     return kept
 

@@ -24,7 +24,7 @@ def thresholds(
     layout: Layout = Layout.SINGLE,
     profile: Profile = LATEST,
 ) -> ThresholdsReport:
-    """Explain a kubelet's reservations and thresholds on a node: amounts, who acts in which order, what looks wrong.
+    """Explain a kubelet's reservations and thresholds on a node: amounts, the order in which they act, warnings.
 
     ``capacities`` are those of other signals, such as ``Signal.NODEFS``; shares of an unknown capacity stay shares.
     """

@@ -1,4 +1,4 @@
-"""Files a command writes: whole or not at all, also when it is interrupted."""
+"""Write files atomically: whole or not at all, even when interrupted."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from podqos.errors import HostError
 def replace_file(path: str, before: bytes, after: bytes) -> None:
     """Write ``after`` into the file, which holds ``before``; raise ``HostError`` and leave it alone where that fails.
 
-    The new text is written to a file beside it, with its owner and rights, which then takes its name: whoever looks
-    sees the one or the other, also after a crash or Ctrl-C. A link is followed, and stays one.
+    The new text is written to a file beside it, with its owner and rights, which then takes its name: readers see
+    the old or the new text, even after a crash or Ctrl-C. A link is followed, and stays one.
     """
     target = os.path.realpath(path)
     try:
@@ -28,7 +28,7 @@ def replace_file(path: str, before: bytes, after: bytes) -> None:
 
 
 def write_file(path: str, data: bytes) -> None:
-    """Write a file of our own making: beside the old one, if there is one, and only then in its place."""
+    """Write a new file, or replace an old one."""
     try:
         _replace(os.path.realpath(path), data, 0o666 & ~_umask())
     except OSError as error:
@@ -58,7 +58,7 @@ def _replace(target: str, data: bytes, mode: int, owner: tuple[int, int] | None 
 
 
 def _sync_folder(folder: str) -> None:
-    """Make the new name last; where a filesystem cannot do that, the file is whole all the same."""
+    """Make the new name durable; where a filesystem cannot do that, the file is still whole."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""PQ111–PQ112 and PQ116–PQ117: amounts that the API server refuses, or takes for something else than was meant."""
+"""PQ111–PQ112 and PQ116–PQ117: amounts that the API server rejects, or reads as something other than intended."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from podqos.model.quantity import NANOS, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, QOS_RESOURCES, is_overcommit_allowed
 
 _LEAST_NANOS = (1 << 20) * NANOS
-"""No container runs in less than a mebibyte of memory; whoever writes less means another unit."""
+"""No container runs in less than a mebibyte of memory; a smaller amount means another unit."""
 _MOST_NANOS = 1000 * NANOS
-"""Nor has a machine a thousand cores to give to one container."""
+"""And no container gets a thousand cores."""
 
 # ---- PQ111, PQ112: before all other rules ------------------------------------------------------------------------
 
 
 class RequestAboveLimit(Fact, frozen=True, gc=False):
-    """A request that the API server refuses because the limit is smaller."""
+    """A request that the API server rejects because the limit is smaller."""
 
     resource: str
     request: str
@@ -51,7 +51,7 @@ class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
 
 
 def refused_amounts(view: View) -> bool:
-    """Find what validation refuses; return whether there is no pod to look at.
+    """Find what validation rejects; return whether there is no pod to look at.
 
     Objects from an API server have passed validation.
     """
@@ -203,7 +203,7 @@ def _wrong_units(view: View, container: Container, path: str, name: str) -> None
     meant = {side: _meant(name, amount) for side, amount in sides.items() if amount and _is_suspicious(name, amount)}
     if not meant:
         return
-    # Both sides at once, as a request must not exceed its limit; where it would, somebody has to choose.
+    # Both sides at once, as a request must not exceed its limit; where it would, a choice is needed.
     after = sides | {side: Quantity.parse(text) for side, text in meant.items()}
     if len(after) == 2 and after["requests"] > after["limits"]:
         patch = view.choose(Choice.AMOUNT, *(f"{path}.{side}.{name}" for side in meant))

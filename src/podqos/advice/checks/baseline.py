@@ -1,6 +1,6 @@
-"""Findings that are known: what a team found on its first day and mends later.
+"""Known findings: what a team found on its first day and fixes later.
 
-A finding is recognised by its fingerprint, which is made of what stays the same while a file is edited: the check, the
+A finding is recognised by its fingerprint, made of what stays the same while a file is edited: the check, the
 object, the container by name and the field. Lines, files and amounts are left out. Two findings may share a
 fingerprint (the same object in two overlays), so entries are counted.
 """

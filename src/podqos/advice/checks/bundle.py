@@ -1,7 +1,7 @@
-"""What is checked: workloads, and the objects around them that decide about their pods.
+"""What is checked: workloads, and the objects that affect their pods.
 
-The two are apart because they are of different number and need: there can be ten thousand workloads, which are checked
-one by one and in parallel, and there are a few policies, nodes and services, which every one of these checks may ask.
+The two are separate because there can be ten thousand workloads, which are checked one by one and in parallel, and only
+a few policies, nodes and services, which each of these checks may need.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ClusterObjects(Struct, frozen=True):
     node_memory_bytes: int = 64 << 30
     """Of the node that pods run on."""
     subjects: tuple[CheckedObject, ...] = ()
-    """Where policies, nodes and the rest stand; one that is not listed is spoken of without a place."""
+    """Where policies, nodes and the rest stand; an object that is not listed has no place."""
 
     def subject(self, kind: str, name: str, namespace: str = "") -> CheckedObject:
         """Return where an object stands."""
@@ -68,7 +68,7 @@ class ClusterObjects(Struct, frozen=True):
 
 
 class CheckOptions(Struct, frozen=True):
-    """What checks go by besides the objects."""
+    """Settings of the checks."""
 
     profile: Profile = LATEST
     node_memory_bytes: int | None = None
@@ -78,13 +78,13 @@ class CheckOptions(Struct, frozen=True):
     memory_ratio: Fraction = Fraction(4)
     """How many times its request a memory limit may be."""
     growth_bytes_per_second: int = 50 << 20
-    """How fast memory is taken when a node runs out of it."""
+    """How fast memory grows when a node runs out of it."""
     cpu_budget: Fraction | None = None
     memory_budget: Fraction | None = None
     """Limits against allocatable; None is the budget of ``placement.overcommit``."""
     important_priority: int = 1_000_000
-    """From here on a pod counts as one that must not die."""
+    """Pods with this priority or above are important."""
     compare_up_to: int = 300
-    """With more workloads than this nobody is compared with anybody: no node runs them all."""
+    """With more workloads than this, pods are not compared: no node runs them all."""
     disabled: frozenset[str] = frozenset()
     """Ids of checks that are not run."""

@@ -1,7 +1,7 @@
 """Every check by its id.
 
-Ids are for ever: PQ1xx classes and sizes of workloads, PQ2xx policies, PQ3xx priority and order, PQ4xx the kubelet,
-PQ5xx what nodes can hold. A check that is given up keeps its number.
+Ids are permanent: PQ1xx classes and sizes of workloads, PQ2xx policies, PQ3xx priority and order, PQ4xx the kubelet,
+PQ5xx what nodes can hold. A removed check keeps its number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a check is apart from its rule: id, severity, words, an example; and how its findings are suppressed."""
+"""A check without its rule: id, severity, texts, an example; and how its findings are suppressed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from podqos.advice.checks.finding import (
 )
 
 IGNORE_ANNOTATION = "podqos.dev/ignore"
-"""On an object or its pod template: the checks whose findings are to be left alone, by id or name, with commas between
-them. They are still found, and marked; what to do with marked ones is for whoever reports them to say."""
+"""On an object or its pod template: the checks whose findings are suppressed, by id or name, separated by commas. They
+are still found, and marked; the report decides what to do with marked ones."""
 REASON_ANNOTATION = "podqos.dev/ignore-reason"
 
 
 class Example(Struct, frozen=True):
-    """Manifests that have exactly this finding, and what takes it away: the finding's patch, unless one is stated."""
+    """Manifests with exactly this finding, and what fixes it: the finding's patch, unless one is stated."""
 
     text: str
     chosen: Mapping[str, EditValue] = {}
@@ -50,7 +50,7 @@ class CheckIdentity(Struct, frozen=True):
     why: str
     """What it does to survival."""
     fix: str
-    """How to mend it."""
+    """How to fix it."""
     example: Example
     effect: Effect = Effect.ORDER
     references: tuple[str, ...] = ()

@@ -2,7 +2,7 @@
 
 ``check_workload`` looks at one workload and at what surrounds it, by the ``rule`` of every check. It runs in parallel,
 and its result can be pickled. ``check_bundle`` looks at what needs several objects, by every ``bundle_rule``, and works
-out for every finding who dies before whom.
+out the effect of each finding on the kill orders.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) 
 
 
 def check_bundle(results: Sequence[CheckedWorkload], context: Context) -> tuple[Finding, ...]:
-    """Return all findings, those of the first phase included. Without kept pods nobody is compared with anybody."""
+    """Return all findings, those of the first phase included. Without kept pods no pods are compared."""
     sketches = [result.sketch for result in results]
     findings: list[Finding] = []
     variants: list[Variant] = []

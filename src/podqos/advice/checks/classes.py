@@ -1,4 +1,4 @@
-"""PQ101–PQ104: pods that have another class than somebody meant."""
+"""PQ101–PQ104: pods with a class that was not intended."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from podqos.qos.classes import Place, deciding_resources
 from podqos.qos.edits import Edit, edits_to_guaranteed
 from podqos.wording import listed, verb
 
-# A request that is at least so much of its limit was meant to be equal: 4G and 4Gi are 93 %.
+# A request of at least this share of its limit was meant to be equal: 4G and 4Gi are 93 %.
 _NEARLY = 0.9
-# What a container that states nothing is given when it comes to comparing.
+# What a container that states nothing is assumed to get in comparisons.
 _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
 _DAEMON_SET = "DaemonSet"
@@ -69,7 +69,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
 
 
 def find_accidental_burstable(view: View) -> None:
-    """Burstable though somebody took the trouble to make most of it Guaranteed."""
+    """Find pods that are Burstable although most of their containers are set up to be Guaranteed."""
     if view.qos_class is not QOSClass.BURSTABLE or view.stored_class is QOSClass.GUARANTEED:
         return
     spec = view.defaulted.spec
@@ -186,7 +186,7 @@ class NothingSet(Fact, frozen=True, gc=False):
     """The Service that sends it traffic, or the annotation that says so."""
 
     def what(self, _: str) -> str:
-        """Return who asks for nothing, and what makes it matter."""
+        """Return which containers request nothing, and why it matters."""
         asked = f"{listed(self.containers)} {verb(self.containers, 'requests', 'request')} no cpu and no memory"
         if self.kind == _DAEMON_SET:
             return f"{asked}, and {DAEMON_COMES_BACK}"
@@ -195,7 +195,7 @@ class NothingSet(Fact, frozen=True, gc=False):
 
 
 def find_best_effort(view: View) -> None:
-    """BestEffort, and somebody will miss it. One of the three: who waits for it matters most."""
+    """Find BestEffort pods that are not expendable. Of the three checks, that users wait for it matters most."""
     if view.stored_class is not QOSClass.BEST_EFFORT:
         return
     kind = view.workload.kind

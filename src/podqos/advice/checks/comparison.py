@@ -1,9 +1,9 @@
-"""Who dies before whom because of a finding.
+"""Work out the effect of findings on the kill orders.
 
 All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
 One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
-two by two, so that more pods change nothing about the rest. Nobody measured what the pods use:
-``AssumedUsage`` says what is assumed.
+pairwise, so further pods do not change the order of the rest. Usage is not measured here: ``AssumedUsage`` says
+what is assumed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TIES = (RankKey.NAME, RankKey.INPUT_ORDER)
 def compare(
     findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
 ) -> list[Finding]:
-    """Return the findings with what follows from them for other workloads."""
+    """Return the findings with their consequences for other workloads."""
     pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
     pods |= {_instead(each.finding): each.now for each in variants if each.now is not None}
     pods |= {_repaired(each.finding): each.repaired for each in variants if each.repaired is not None}
@@ -109,7 +109,7 @@ def _outliving(
 ) -> str | None:
     """Return the least important that dies later now, and with the patch would die earlier.
 
-    Another version of the same object is nobody else.
+    Another version of the same object does not count.
     """
     start = order[uid]
     for other, sketch in peers:

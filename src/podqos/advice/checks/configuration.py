@@ -1,4 +1,4 @@
-"""What ``.podqos.yaml`` says, as values; reading the file is the business of ``cli``.
+"""The contents of ``.podqos.yaml``; reading the file is up to ``library.checking``.
 
 The names and shapes here are those of the file, and its published schema is made from them.
 """
@@ -28,9 +28,9 @@ def _says(text: str) -> Meta:
 
 
 class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Findings that do not matter here: those that every stated line of it fits."""
+    """Findings to ignore: those that match every field given."""
 
-    reason: Annotated[str, Meta(min_length=1, description="why; whoever reads the file in a year wants to know")]
+    reason: Annotated[str, Meta(min_length=1, description="why, for readers of the file a year from now")]
     checks: Annotated[Globs, _says("ids or names: PQ101, PQ4*, accidental-burstable")] = ()
     objects: Annotated[Globs, _says("Kind/name: Deployment/web-*, */log-collector")] = ()
     namespaces: Annotated[Globs, _says("namespaces: sandbox-*")] = ()
@@ -44,7 +44,7 @@ class Ignore(Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw
 
 
 class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """What checks go by; everything has a default."""
+    """Settings of the checks; everything has a default."""
 
     memory_ratio: Annotated[
         Annotated[float, Meta(ge=1)] | None, _says("how many times its request a memory limit may be")
@@ -57,18 +57,16 @@ class StatedOptions(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
         Annotated[float, Meta(gt=0)] | None,
         _says("what the memory limits of a node may add up to, in times its allocatable"),
     ] = None
-    growth_per_second: Annotated[str | None, _says("how fast memory is taken when a node runs out of it: 50Mi")] = None
+    growth_per_second: Annotated[str | None, _says("how fast memory grows when a node runs out of it: 50Mi")] = None
     node_memory: Annotated[str | None, _says("memory of a node, where the manifests have none: 64Gi")] = None
-    important_priority: Annotated[int | None, _says("from this priority on a pod counts as one that must not die")] = (
-        None
-    )
+    important_priority: Annotated[int | None, _says("pods with this priority or above are important")] = None
 
 
 class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """The whole file."""
 
-    min_severity: Annotated[FindingSeverity | None, _says("findings below are not reported")] = None
-    fail_on: Annotated[FailOn | None, _says("findings from here on give exit code 1")] = None
+    min_severity: Annotated[FindingSeverity | None, _says("findings below this severity are hidden")] = None
+    fail_on: Annotated[FailOn | None, _says("findings of this severity or above give exit code 1")] = None
     inject: Annotated[tuple[str, ...], _says("injectors that add containers to every pod: istio, linkerd, vault")] = ()
     kubernetes_version: Annotated[str | None, _says('whose rules to use: "1.33", in quotes')] = None
     baseline: Annotated[str | None, _says("the file of known findings, from the directory of this file")] = None
@@ -76,8 +74,8 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
         tuple[str, ...], _says("files and directories with policies and nodes, from the directory of this file")
     ] = ()
     disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
-    options: Annotated[StatedOptions, _says("what checks go by")] = StatedOptions()
-    ignore: Annotated[tuple[Ignore, ...], _says("findings that do not matter here")] = ()
+    options: Annotated[StatedOptions, _says("settings of the checks")] = StatedOptions()
+    ignore: Annotated[tuple[Ignore, ...], _says("findings to ignore")] = ()
 
 
 def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
@@ -97,7 +95,7 @@ def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:
 
 
 def ignored(finding: Finding, rules: Iterable[Ignore], file: str) -> Suppression | None:
-    """Return why the file says that a finding does not matter; ``file`` is where it stands, as ``paths`` write it."""
+    """Return why the file ignores a finding; ``file`` is where it stands, as ``paths`` write it."""
     for rule in rules:
         if _fits(rule, finding, file):
             return Suppression(SuppressedBy.CONFIGURATION, rule.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import indent
 
 USUAL = ("cpu: 500m, memory: 512Mi", 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')
-"""Requests and limits that no check has anything against."""
+"""Requests and limits that no check objects to."""
 EQUAL = ('cpu: "1", memory: 1Gi', 'cpu: "1", memory: 1Gi, ephemeral-storage: 1Gi')
 """Those of a Guaranteed pod."""
 
@@ -32,7 +32,7 @@ def container(name: str = "web", requests: str = "", limits: str = "", image: st
 
 
 def pod(*containers: str, name: str = "web", metadata: str = "", spec: str = "") -> str:
-    """Return a Pod; ``metadata`` and ``spec`` are what it says besides."""
+    """Return a Pod; ``metadata`` and ``spec`` are further fields."""
     return f"""\
 apiVersion: v1
 kind: Pod

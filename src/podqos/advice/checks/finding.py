@@ -1,8 +1,8 @@
 """What a check finds, as values: where, what, what follows for survival, and what to write instead.
 
-The facts of a finding are a structure of its check, which also words them. Its consequence says who dies before whom;
-its patch is a list of fields with their new values. The text that belongs to a check and not to a finding (its title,
-why it matters) is data of the check.
+The facts of a finding are a structure of its check, which also words them. Its consequence says how the kill orders
+change; its patch is a list of fields with their new values. The text that belongs to a check and not to a finding (its
+title, why it matters) is data of the check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FindingSeverity(StrEnum):
     """How bad it is."""
 
     ERROR = "error"
-    """Does not work, or kills what must not die."""
+    """Does not work, or kills important pods."""
     WARNING = "warning"
     """Works until memory runs short."""
     INFO = "info"
@@ -94,7 +94,7 @@ def _written(value: EditValue) -> str:
 
 
 class Choice(StrEnum):
-    """What somebody has to choose before anything can be written."""
+    """What has to be chosen before anything can be written."""
 
     words: str
 
@@ -183,9 +183,9 @@ class PodStanding(Struct, frozen=True, gc=False, rename="camel"):
     qos_class: QOSClass
     priority: int
     oom_score_adj: int
-    """The highest of its containers: the kernel takes that one first."""
+    """The highest of its containers: the kernel kills that one first."""
     container: str
-    """Whose it is."""
+    """The container with that score."""
     is_spared: bool = False
     """Critical: the kubelet never evicts it."""
 
@@ -201,44 +201,44 @@ class Effect(StrEnum):
     """On what a finding has an effect, and so what its consequence says."""
 
     ORDER = "order"
-    """On who dies before whom when memory runs short."""
+    """On the kill orders when memory runs short."""
     STANDING = "standing"
     """On the pods alone: they keep their places among the others."""
     DISK = "disk"
-    """On who is evicted when the node's disk runs full."""
+    """On which pods are evicted when the node's disk fills up."""
     NOT_CREATED = "not-created"
     """There will be no pod."""
     NODE = "node"
-    """On who chooses the victims of a node: the kubelet or the kernel."""
+    """On whether the kubelet or the kernel chooses the victims of a node."""
     NONE = "none"
     """On no order."""
 
 
 class Consequence(Struct, frozen=True, gc=False, rename="camel"):
-    """What a finding does to survival: who dies before whom because of it."""
+    """What a finding does to survival: which workloads it goes before because of it."""
 
     effect: Effect
     now: PodStanding | None = None
     """Of the pods of the subject; None for findings about nodes."""
     repaired: PodStanding | None = None
-    """Where they would stand but for the finding; None where that is not known, or the same."""
+    """Where they would stand without the finding; None where that is unknown, or the same."""
     evicted_before: str | None = None
-    """The least important workload that the kubelet evicts after the subject, and, but for the finding, would evict
+    """The least important workload that the kubelet evicts after the subject, and, without the finding, would evict
     before it."""
     killed_before: str | None = None
     """The same for the kernel's OOM killer."""
     disk_request: str | None = None
     """The ephemeral-storage request, above which a pod is evicted first when the disk runs full."""
     first_evicted: str | None = None
-    """Whom the kubelet would take first; for findings about nodes."""
+    """The workload the kubelet would evict first; for findings about nodes."""
     first_killed: str | None = None
-    """Whom the kernel takes first."""
+    """The workload the kernel kills first."""
     usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 
 
 class SuppressedBy(StrEnum):
-    """Who said that a finding does not matter."""
+    """What suppressed a finding."""
 
     ANNOTATION = "annotation"
     CONFIGURATION = "configuration"
@@ -246,7 +246,7 @@ class SuppressedBy(StrEnum):
 
 
 class Suppression(Struct, frozen=True, gc=False):
-    """Who said that the finding does not matter, and why."""
+    """What suppressed the finding, and why."""
 
     by: SuppressedBy
     reason: str = ""

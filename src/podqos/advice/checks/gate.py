@@ -19,7 +19,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Findings below are not reported."""
     fail_on: FailOn = FailOn.WARNING
     ignore: tuple[Ignore, ...] = ()
-    """Findings that do not matter."""
+    """Findings to ignore."""
     folder: str = ""
     """The directory from which the paths of ``ignore`` count."""
     baseline: Baseline = Baseline()
@@ -28,20 +28,20 @@ class Gate(Struct, frozen=True, kw_only=True):
     """Whether what is ignored or known is reported as well, and marked."""
 
     def is_severe(self, finding: Finding) -> bool:
-        """Whether a finding is not below the least severity."""
+        """Whether a finding is not hidden by --min-severity."""
         return finding.severity.rank <= self.min_severity.rank
 
     def is_open(self, finding: Finding) -> bool:
-        """Whether it counts: nobody has left it alone."""
+        """Whether it counts: it is neither suppressed nor hidden."""
         return finding.suppression is None and self.is_severe(finding)
 
     def is_reported(self, finding: Finding) -> bool:
-        """Whether it is told."""
+        """Whether it is reported."""
         return self.is_severe(finding) and (finding.suppression is None or self.show_suppressed)
 
 
 class CheckSummary(Struct, frozen=True, rename="camel"):
-    """How much there is."""
+    """How many findings there are."""
 
     files: int
     objects: int

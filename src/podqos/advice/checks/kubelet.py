@@ -1,4 +1,4 @@
-"""PQ401–PQ413: settings of a kubelet that leave the choice of victims to the kernel, or to chance."""
+"""PQ401–PQ413: kubelet settings that leave the choice of victims to the kernel, or to chance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MEBIBYTE = 1 << 20
 _GRACE_PERIOD = "1m30s"
 """For a soft threshold that has none: long enough for a burst to pass, as in upstream's documentation."""
 _MUCH = 5
-"""A minimum reclaim of more than so many thresholds evicts pods that pressure did not ask for."""
+"""A minimum reclaim above this many times the threshold evicts more pods than the pressure requires."""
 
 _THRESHOLDS = "Kubernetes: pkg/kubelet/eviction/helpers.go (ParseThresholdConfig)"
 _MANAGER = "Kubernetes: pkg/kubelet/eviction/eviction_manager.go"
@@ -112,7 +112,7 @@ _kubelet_check = partial(check, effect=Effect.NODE, bundle_rule=kubelets)
 
 
 def _findings(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
-    """Yield everything; settings with which the kubelet does not start are all there is to say about them."""
+    """Yield everything; if the kubelet does not start with the settings, only that."""
     config, profile = kubelet.config, kubelet.options.profile
     missing = [signal for signal in config.eviction_soft if signal not in config.eviction_soft_grace_period]
     if missing:
@@ -301,7 +301,7 @@ class KernelFirst(Fact, frozen=True, gc=False):
 
 
 def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
-    """With notifications of the kernel the kubelet does not wait for its next look."""
+    """With kernel notifications the kubelet does not wait for its next check."""
     from podqos.model.time_units import SECOND_US
     from podqos.survival.race import run_race, winning_threshold_bytes
 
@@ -541,7 +541,7 @@ class QOSCgroupsOff(Fact, frozen=True, gc=False):
 
 
 def _enforcement(kubelet: _Kubelet) -> Found:
-    """Without cgroups for the classes nothing can be enforced, so that one is told alone."""
+    """Without cgroups for the classes nothing can be enforced, so only that is reported."""
     path, named = "enforceNodeAllocatable", kubelet.config.enforce_node_allocatable
     if not kubelet.config.cgroups_per_qos:
         patch = Patch.write(
@@ -640,7 +640,7 @@ class GraceCut(Fact, frozen=True, gc=False):
 
 
 def _grace_cut(kubelet: _Kubelet, sketches: Sequence[Sketch]) -> Found:
-    """Only where somebody states a grace period, and a soft threshold could honour it."""
+    """Only if a workload states a grace period that a soft threshold could honour."""
     most = kubelet.config.eviction_max_pod_grace_period
     stating = [(sketch.grace_seconds, sketch.subject.key) for sketch in sketches if sketch.grace_seconds is not None]
     if not kubelet.config.eviction_soft or not stating:

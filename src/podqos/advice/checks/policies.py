@@ -1,4 +1,4 @@
-"""PQ201–PQ207: what policies and injectors make of a pod, and no line of its manifest shows."""
+"""PQ201–PQ207: what policies and injectors do to a pod without a line in its manifest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _QUOTA = "Kubernetes: staging/src/k8s.io/apiserver/pkg/admission/plugin/resource
 
 
 def policies(view: View) -> None:
-    """Find what the policies of the namespace do to the pods of one workload."""
+    """Find what the policies of the namespace do to the pods of a workload."""
     admission = view.admission
     if admission is None:
         return

@@ -38,7 +38,7 @@ def _pod(name: str, priority_class: str, resources: tuple[str, str]) -> str:
 
 
 def user_classes(context: Context) -> tuple[str, ...]:
-    """Return the names of the priority classes that people gave out, highest first."""
+    """Return the names of user-defined priority classes, highest first."""
     given = [each for each in context.priority_classes if each.metadata.name not in SYSTEM_PRIORITIES]
     return tuple(each.metadata.name for each in sorted(given, key=lambda each: (-each.value, each.metadata.name)))
 
@@ -80,11 +80,11 @@ class PriorityContradictsClass(Fact, frozen=True, gc=False):
 
 
 def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
-    """Yield what shows only beside the priorities of others."""
+    """Yield what shows only in comparison with other priorities."""
     ranked = [sketch for sketch in sketches if not sketch.is_system]
     if not ranked:
         return
-    # Without the classes nobody knows how high a priority is, but that there is one.
+    # Without the classes, only that there is a priority is known, not how high it is.
     highest = max(ranked, key=lambda sketch: (sketch.priority, sketch.names_priority, *_name(sketch)))
     is_known = context.knows_priorities or highest.priority > 0
     others_have = highest.names_priority and not is_known
@@ -131,7 +131,7 @@ def no_priority() -> Example:
 
 
 def best_effort_with_priority(view: View) -> None:
-    """Find a priority that the class makes worthless. System priorities are another matter: they are spared."""
+    """Find a priority that the class makes useless. Pods with system priorities are spared, so they are left out."""
     if view.stored_class is not QOSClass.BEST_EFFORT or view.priority <= 0 or view.stored.is_critical:
         return
     facts = PriorityContradictsClass(QOSClass.BEST_EFFORT, view.priority)

@@ -1,7 +1,7 @@
 """Edits of resources, as fields to write and as the pod they make.
 
 ``qos.edits`` says which amounts make a pod Guaranteed; a patch needs them as fields counted from the object's root, and
-whoever asks what the patch does to survival needs the pod with them.
+a comparison needs the pod with them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""PQ113: a resize that would change the class, which the API server refuses."""
+"""PQ113: a resize that would change the class, which the API server rejects."""
 
 from __future__ import annotations
 

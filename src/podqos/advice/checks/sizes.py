@@ -1,4 +1,4 @@
-"""PQ105–PQ110 and PQ114–PQ115: amounts that are allowed and do not go together."""
+"""PQ105–PQ110 and PQ114–PQ115: amounts that are valid but do not fit together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from podqos.qos.oom import oom_scores
 from podqos.wording import listed, verb
 
 _MEBIBYTE = 1 << 20
-# So close to 1000 that a container is killed about as soon as if it had asked for nothing.
+# So close to 1000 that a container is killed almost as early as one without requests.
 _LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
 _FAR_BELOW = 20
@@ -294,7 +294,7 @@ def disk_volume() -> Example:
 
 
 class SmallSidecar(Fact, frozen=True, gc=False):
-    """A small container that the kernel takes long before the one it serves."""
+    """A small container that the kernel kills long before the one it serves."""
 
     oom_score_adj: int
     main: str

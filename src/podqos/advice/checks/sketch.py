@@ -1,4 +1,4 @@
-"""What the second phase has to know about a workload: little, because there can be ten thousand of them."""
+"""What the second phase needs to know about a workload: little, because there can be ten thousand of them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Sketch(Struct, frozen=True, gc=False):
     asks_for_nothing: bool
     """Whether the manifest is BestEffort, whatever policies make of it."""
     standing: PodStanding | None = None
-    """Where somebody may ask for it."""
+    """Where it may be needed."""
     grace_seconds: int | None = None
     """What it states as terminationGracePeriodSeconds."""
     demand: Demand | None = None
-    """Where there are nodes to hold it against."""
+    """Where there are nodes to compare it with."""
     pod: Pod | None = None
     """As stored; where it is to be compared with others."""
     ignores: tuple[dict[str, str], ...] = ()
@@ -41,7 +41,7 @@ class Sketch(Struct, frozen=True, gc=False):
 
     @property
     def is_system(self) -> bool:
-        """Whether its priority is one of the system's, with which nobody is compared."""
+        """Whether it has a system priority, which is not compared with others."""
         return self.priority >= SYSTEM_CRITICAL_PRIORITY
 
     def finding(self, check: CheckIdentity, path: str, facts: Fact, patch: Patch) -> Finding:

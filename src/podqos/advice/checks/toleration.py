@@ -1,4 +1,4 @@
-"""PQ118: pods that come back to the node they were evicted from, over their request again."""
+"""PQ118: pods that return to the node they were evicted from and exceed their request again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class MayExceed(Struct, frozen=True, gc=False):
     """Empty for the pod as a whole."""
     request: str | None
     limit: str | None
-    """None where nothing holds it back."""
+    """None where nothing limits it."""
 
     @property
     def text(self) -> str:
@@ -53,7 +53,7 @@ class ComesBack(Fact, frozen=True, gc=False):
     containers: tuple[MayExceed, ...]
 
     def what(self, _: str) -> str:
-        """Return who may exceed its request, and what lets it come back."""
+        """Return which containers may exceed their requests, and what lets the pod return."""
         exceeding = listed([each.text for each in self.containers])
         if self.tolerated_by is None:
             return f"{exceeding}, and {DAEMON_COMES_BACK}"
@@ -83,7 +83,7 @@ class _Amounts(Struct, frozen=True, gc=False):
 def find_comes_back(view: View) -> None:
     """Find pods that may use more than they request and tolerate the taint that keeps others from the node.
 
-    A DaemonSet that asks for nothing has PQ103, which says the same. What the kubelet never evicts has nothing to fear.
+    A DaemonSet that asks for nothing has PQ103, which says the same. Pods that the kubelet never evicts are left out.
     """
     is_daemon_set = view.workload.kind == _DAEMON_SET
     tolerated_by = None if is_daemon_set else _own_toleration(view)

@@ -1,6 +1,6 @@
-"""One workload as the checks look at it: as written, as defaulted, as stored, and what surrounds it.
+"""A workload as the checks see it: as written, as defaulted, as stored, and its surroundings.
 
-What several checks ask is worked out once, and what few ask only when they do: nearly all workloads pass nearly all
+What several checks need is computed once, and what few need only on demand: nearly all workloads pass nearly all
 checks, and there can be ten thousand of them.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from podqos.admission.workloads import WorkloadAdmission
 
 LATENCY_ANNOTATION = "podqos.dev/latency-sensitive"
-"""Says of a workload that somebody waits for its answers."""
+"""Says that users wait for the workload's responses."""
 RESTART_COST_ANNOTATION = "podqos.dev/restart-cost"
 """Says what it costs to start it again; ``none`` is what BestEffort is for."""
 CLASS_RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
@@ -57,7 +57,7 @@ class Variant(Struct, frozen=True, gc=False):
     now: Pod | None
     """What runs, where it is not the workload's stored pod."""
     repaired: Pod | None
-    """What would run but for the finding."""
+    """What would run without the finding."""
 
 
 class Context:
@@ -110,7 +110,7 @@ class Context:
     def priority(self, pod: Pod) -> int:
         """Return the priority of a pod: what it says, as it may say only what is right, or else that of its class.
 
-        A class that nobody knows counts nothing.
+        An unknown class counts as zero.
         """
         if pod.spec.priority is not None:
             return pod.spec.priority
@@ -146,7 +146,7 @@ class View:
         self.priority = context.priority(self.pod)
         """The priority with which it runs."""
         self.admission: WorkloadAdmission | None = None
-        """What the namespace's policies make of it; None where there are none, or where they have had their say."""
+        """What the namespace's policies make of it; None where there are none, or they are applied already."""
         self.stored = with_priority(self.defaulted, self.priority) if self.priority else self.defaulted
         """The pod as the API server stores it."""
         self.stored_class = self.qos_class
@@ -165,7 +165,7 @@ class View:
 
     @cached_property
     def serves(self) -> str | None:
-        """What shows that somebody waits for its answers: a Service, or the annotation."""
+        """What shows that users wait for its responses: a Service, or the annotation."""
         service = self.context.service_for(self.pod)
         if service is not None:
             return f"Service {service}"
@@ -176,7 +176,7 @@ class View:
 
     @property
     def is_expendable(self) -> bool:
-        """Whether it says of itself that nobody misses it."""
+        """Whether its annotations say that it is expendable."""
         described = (self.workload.metadata.annotations, self.pod.metadata.annotations)
         return any(annotations.get(RESTART_COST_ANNOTATION) == "none" for annotations in described)
 
@@ -202,8 +202,8 @@ class View:
     ) -> None:
         """Note a finding. ``path`` counts from the pod.
 
-        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be but for the
-        finding, and is asked only where workloads are compared.
+        ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be without
+        the finding, and is called only where workloads are compared.
         """
         after = self._variant(repaired()) if self.compares and repaired is not None else None
         before = self._variant(now)

@@ -1,9 +1,9 @@
-"""Apply the patches of findings to the texts they were found in, until nothing is left that can be applied.
+"""Apply the patches of findings to the texts they were found in, until no patch is left to apply.
 
 All patches of a file are applied together, and the result is checked again. Where two want the same field, or the same
-resources, the one of the more severe finding goes in, or else of the first check, and the other has to be found again
-in the new text; if they go on to undo each other, the first has its way. Texts come in and go out as bytes: reading,
-checking again and writing are the caller's.
+resources, the more severe finding wins, or else the first check, and the other has to be found again in the new text;
+if they keep undoing each other, the first wins. Texts come in and go out as bytes: reading, checking again and
+writing are up to the caller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FixedFile(Struct, frozen=True):
     before: bytes
     after: bytes
     findings: tuple[Finding, ...]
-    """What was mended."""
+    """What was fixed."""
 
 
 class RefusedFix(Struct, frozen=True):
@@ -45,7 +45,7 @@ class RefusedFix(Struct, frozen=True):
 
 
 class RefusedObject(Struct, frozen=True):
-    """An object to be mended by hand."""
+    """An object to fix by hand."""
 
     subject: CheckedObject
     fixes: tuple[RefusedFix, ...]
@@ -80,7 +80,7 @@ def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Rech
     in_order = sorted(files.items())
     return Fixes(
         tuple(
-            FixedFile(source, file.before, file.after, tuple(file.mended))
+            FixedFile(source, file.before, file.after, tuple(file.fixed))
             for source, file in in_order
             if file.after != file.before
         ),
@@ -109,7 +109,7 @@ class _File:
 
     def __init__(self, data: bytes) -> None:
         self.before = self.after = data
-        self.mended: list[Finding] = []
+        self.fixed: list[Finding] = []
         self._written: dict[tuple[int, FieldPath], _Written] = {}
         self._refused: dict[tuple[int, str, str], RefusedFix] = {}
 
@@ -125,7 +125,7 @@ class _File:
         if result == self.after:
             return False
         self.after = result
-        self.mended += [each.finding for each in chosen]
+        self.fixed += [each.finding for each in chosen]
         return True
 
     def _is_written(self, each: _Fix) -> bool:
@@ -149,7 +149,7 @@ class _File:
         return False
 
     def refused(self) -> Iterator[RefusedObject]:
-        """Yield what was not mended, object by object."""
+        """Yield what was not fixed, object by object."""
         by_object: dict[int, list[RefusedFix]] = {}
         for (number, _, _), refused in self._refused.items():
             by_object.setdefault(number, []).append(refused)
@@ -177,7 +177,7 @@ class _File:
         return [each for of_object in chosen.values() for each in of_object]
 
     def _apply(self, chosen: list[_Fix]) -> tuple[list[_Fix], bytes]:
-        """Return which findings could be mended, and the text with all of that."""
+        """Return which findings could be fixed, and the resulting text."""
         while chosen:
             result = apply_edits(self.after, [edit for each in chosen for edit in each.edits()])
             if not isinstance(result, CannotEdit):
@@ -189,7 +189,7 @@ class _File:
         return [], self.after
 
     def _at_fault(self, chosen: list[_Fix], why: CannotEdit) -> list[_Fix]:
-        """Return whose edits are in the way; where it is not one of them, whatever does not go with those before it."""
+        """Return the fixes whose edits fail; where none fails alone, those that do not fit with the ones before."""
         if why.reason in _OF_THE_FILE:
             return chosen
         if why.edit is not None:
@@ -226,7 +226,7 @@ class _Fix(Struct, frozen=True):
 
     @property
     def rank(self) -> tuple[int, str]:
-        """Which of two has its way: the one of the lower rank."""
+        """Which of two wins: the one of the lower rank."""
         return self.finding.severity.rank, self.finding.check
 
     def edits(self) -> list[ObjectEdit]:

@@ -37,7 +37,7 @@ _NOT_PATCHED = {
     "PriorityClass": ("value",),
     "RuntimeClass": ("handler",),
 }
-"""What the API server does not let anybody change: such an object has to be made anew."""
+"""Fields that the API server does not let change: such an object has to be recreated."""
 _FILES = ("KubeletConfiguration", "NodeConfig", "ClusterResourceOverrideConfig")
 """Kinds that no API server knows: they are files on a node."""
 
@@ -67,7 +67,7 @@ class ObjectPatch(Struct, frozen=True):
     is_custom: bool
     """Whether the object is one of a custom resource, which cannot be merged strategically."""
     can_be_applied: bool
-    """Whether an API server would take it for an object that exists."""
+    """Whether an API server would accept it for an existing object."""
 
 
 def object_patch(value: Plain, edits: Iterable[FieldEdit]) -> ObjectPatch | None:

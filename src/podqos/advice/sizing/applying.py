@@ -1,7 +1,7 @@
 """A pod as advised: the class and priority of the matrix, the sizes of the samples, container by container.
 
-What is not known is not made up: a container without samples keeps the amounts it has, and where that is not enough for
-the class it is named.
+Unknown amounts are not invented: a container without samples keeps the amounts it has, and is named if they are not
+enough for the class.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class ContainerAdvice(Struct, frozen=True, rename="camel"):
     """What was measured; null where nothing was."""
     cpu_milli: Percentiles | None
     risk: Risk
-    """What the sizes leave to chance, counted from the samples."""
+    """The remaining risk, counted from the samples."""
     doubts: tuple[Doubt, ...]
     needs_choice: bool
-    """Whether amounts are missing that nobody can know from here, without which the pod does not have the class."""
+    """Whether amounts are missing that cannot be derived and without which the pod does not have the class."""
 
 
 class PodAdvice(Struct, frozen=True):

@@ -1,16 +1,16 @@
-"""Descriptions of workloads as people write them: annotations of an object, or a file.
+"""Read descriptions of workloads, from annotations of an object or from a file.
 
 The annotations::
 
-    podqos.dev/latency-sensitive: "true"        does somebody wait for it?
+    podqos.dev/latency-sensitive: "true"        do users wait for it?
     podqos.dev/restart-cost: high               none, low, medium or high
     podqos.dev/burst-pattern: steady            steady, spiky or bursty
-    podqos.dev/keeps-state: "true"              state that cannot be made again
-    podqos.dev/slow-start: "true"               of little use for a while after a start
+    podqos.dev/keeps-state: "true"              state that cannot be rebuilt
+    podqos.dev/slow-start: "true"               slow to become useful after a start
 
 A file says the same of several workloads, with ``name`` (or ``namespace/name``), and may say how much cpu and memory
-one is expected to use at most, for want of samples. What is misspelt is refused: it would otherwise change the advice
-without a word.
+one is expected to use at most, in the absence of samples. Misspelt fields are rejected: they would otherwise change the
+advice silently.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class DescribedWorkload(Struct, frozen=True, rename="camel"):
     """The file; empty where it is from none."""
 
 
-# What an entry says besides the description itself.
+# Fields of an entry that are not part of the description.
 _BESIDES = ("name", "image", "cpu", "memory")
 _FIELDS = (*_BESIDES, *_ANNOTATIONS.values())
 
 
 def description_from_annotations(annotations: Mapping[str, str]) -> Description | None:
-    """Return the description that an object gives of itself; None where it gives none.
+    """Return the description in the annotations of an object, or None.
 
     ``where`` of an error is the annotation.
     """
@@ -75,7 +75,7 @@ def description_from_annotations(annotations: Mapping[str, str]) -> Description 
         return None
     if "latencySensitive" not in fields:
         fix = f'add {_PREFIX}latency-sensitive: "true" or "false"'
-        raise InputError("it does not say whether somebody waits for it", where="metadata.annotations", fix=fix)
+        raise InputError("it does not say whether users wait for it", where="metadata.annotations", fix=fix)
     return convert(fields, Description)
 
 
@@ -87,7 +87,7 @@ def read_descriptions(source: str, data: bytes) -> tuple[DescribedWorkload, ...]
         for path, value in _entries(document):
             found.append(_Entry(source, document, path).read(value))
     if not found:
-        raise InputError("it describes nothing", where=source, fix="write name: and latencySensitive:")
+        raise InputError("no descriptions in it", where=source, fix="write name: and latencySensitive:")
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:

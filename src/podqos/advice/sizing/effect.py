@@ -39,7 +39,7 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     workload: str
     source: str
     description: Description | None
-    """Null where nobody described it: then only sizes are advised."""
+    """Null without a description: then only sizes are advised."""
     like: str
     """The service of the matrix in the same case."""
     because: tuple[Because, ...]
@@ -52,7 +52,7 @@ class WorkloadAdvice(Struct, frozen=True, rename="camel"):
     """Null where the priority stays."""
     containers: tuple[ContainerAdvice, ...]
     moved_ahead: tuple[Overtaking, ...]
-    """Where it would go first, and does not now."""
+    """Workloads it would now be killed or evicted before."""
     moved_back: tuple[Overtaking, ...]
     refusal: str
     """Why the API server would not store the advised pod; empty where it would."""

@@ -1,9 +1,9 @@
-"""From what a workload is to the class and priority it should have: a table of cases, and why.
+"""Recommend class and priority from the description of a workload: a table of cases, with reasons.
 
-Three questions decide: does somebody wait for it, what does a restart cost, how does it burst. The rows are those of a
+Three questions decide: do users wait for it, what does a restart cost, how does it burst. The rows are those of a
 content platform's practice (``MATRIX``, with the services they were made for); cases between the rows take the
-nearest one and say so. BestEffort is for what nobody misses: not for user traffic, not for state that cannot be made
-again, not for what is slow to start.
+nearest one and say so. BestEffort is for expendable workloads: not for user traffic, not for state that cannot be
+rebuilt, not for what is slow to start.
 
 Priorities are far apart so that others fit between them. How much of what a workload asks for is in ``sizing``.
 """
@@ -31,40 +31,40 @@ class BurstPattern(StrEnum):
 
     STEADY = "steady"
     SPIKY = "spiky"
-    """Short peaks that somebody waits for."""
+    """Short peaks that users wait for."""
     BURSTY = "bursty"
-    """Long stretches of much, then of little."""
+    """Long stretches of high usage, then of low."""
 
 
 class Description(Struct, frozen=True, rename="camel"):
-    """A workload in the words of those who run it."""
+    """A workload as its owners describe it."""
 
     latency_sensitive: bool
     restart_cost: RestartCost = RestartCost.LOW
     burst_pattern: BurstPattern = BurstPattern.STEADY
     keeps_state: bool = False
-    """Whether it holds state that cannot be made again."""
+    """Whether it holds state that cannot be rebuilt."""
     slow_start: bool = False
-    """Whether it is of little use for a while after a start."""
+    """Whether it takes a while to become useful after a start."""
 
 
 class Because(StrEnum):
     """Why something is recommended."""
 
     SOMEBODY_WAITS = "SomebodyWaits"
-    """Latency-sensitive: it must not depend on what its neighbours leave, so it is Guaranteed."""
+    """Latency-sensitive: it must not depend on what its neighbours leave over, so it is Guaranteed."""
     NOBODY_WAITS = "NobodyWaits"
-    """It may use what is left over and give it back: Burstable."""
+    """Not latency-sensitive: it may use what is left over, and free it again: Burstable."""
     NOBODY_MISSES_IT = "NobodyMissesIt"
-    """Nobody waits and a restart costs nothing: it can do without any promise, BestEffort."""
+    """No user waits and a restart costs nothing: it needs no guarantees, so it is BestEffort."""
     KEEPS_STATE = "KeepsState"
-    """State that cannot be made again rules BestEffort out."""
+    """State that cannot be rebuilt rules BestEffort out."""
     SLOW_START = "SlowStart"
     """A cold start is a cost of restarting, which rules BestEffort out."""
     COSTLY_RESTART = "CostlyRestart"
-    """The dearer a restart, the higher the priority."""
+    """The costlier a restart, the higher the priority."""
     CHEAP_RESTART = "CheapRestart"
-    """It is soon back: others go first only where they are less important."""
+    """It is soon back, so a lower priority will do."""
     LIMITS_BOUND_BURSTS = "LimitsBoundBursts"
     """It bursts: an explicit limit keeps the bursts from its neighbours."""
     NEAREST_ROW = "NearestRow"
@@ -90,7 +90,7 @@ TIERS = (LATENCY_CRITICAL, USER_FACING, INDEXING, BATCH, DEFAULT)
 
 
 class MatrixRow(Struct, frozen=True):
-    """A row of the matrix: who asks for what, and gets what."""
+    """A row of the matrix: a service, its description, and what it gets."""
 
     service: str
     description: Description
@@ -153,7 +153,7 @@ def recommend(description: Description) -> Recommendation:
 
 
 def _cost(description: Description) -> RestartCost:
-    """Return what a restart costs, with what people forget: it is never nothing for state or a cold start."""
+    """Return the cost of a restart; state or a cold start always costs something."""
     if description.keeps_state and description.restart_cost in {RestartCost.NONE, RestartCost.LOW}:
         return RestartCost.MEDIUM
     if description.slow_start and description.restart_cost is RestartCost.NONE:

@@ -43,7 +43,7 @@ _SOFT_NODEFS_GRACE_SECONDS = 120
 
 
 class NodeNeeds(Struct, frozen=True, rename="camel"):
-    """A node, and what its thresholds have to hold against."""
+    """A node, and the growth its thresholds have to withstand."""
 
     memory_bytes: int
     cpu_milli: int
@@ -62,7 +62,7 @@ class NodeNeeds(Struct, frozen=True, rename="camel"):
 
     @property
     def growth(self) -> int:
-        """The growth to hold against, in bytes per second."""
+        """The growth to withstand, in bytes per second."""
         return self.growth_bytes_per_second or max(1, self.memory_bytes // _FILLS_IN_SECONDS)
 
 
@@ -77,12 +77,12 @@ class Reservations(Struct, frozen=True):
 
 
 class NodeAdvice(Struct, frozen=True, rename="camel"):
-    """What a node's kubelet should be told."""
+    """The advised settings of a node's kubelet."""
 
     memory_bytes: int
     cpu_milli: int
     growth_bytes_per_second: int
-    """What the hard threshold holds against."""
+    """What the hard threshold withstands."""
     hard_wins: Fraction
     """The probability that it acts before the kernel, at that rate."""
     kernel_keeps_bytes: int
@@ -169,7 +169,7 @@ def _configuration(needs: NodeNeeds, reserved: Reservations, hard_bytes: int, so
 def _race(
     needs: NodeNeeds, kept_bytes: int, *, threshold: int = 0, growth: int | None = None, grace_seconds: int = 0
 ) -> Race:
-    """Return the race from a full node down to ``kept_bytes``, where somebody else acts."""
+    """Return the race from a full node down to ``kept_bytes``, where the next party acts."""
     return Race(
         available_bytes=needs.memory_bytes,
         until_oom_bytes=needs.memory_bytes - kept_bytes,

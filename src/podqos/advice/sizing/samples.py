@@ -1,8 +1,8 @@
-"""What containers used over time, from the files that monitoring gives: CSV, JSON, or Prometheus' range queries.
+"""Read what containers used over time from monitoring exports: CSV, JSON, or Prometheus range queries.
 
 CSV has a heading and a row per sample: ``pod``, and any of ``time``, ``container``, ``memory``, ``cpu``, ``oomKills``;
-amounts as in manifests. JSON is a list of objects with the same names. Of Prometheus it is the answer to
-``query_range`` (a matrix), told by the name of the metric::
+amounts as in manifests. JSON is a list of objects with the same names. From Prometheus it is the output of
+``query_range`` (a matrix), recognised by the name of the metric::
 
     container_memory_working_set_bytes                      memory
     container_cpu_usage_seconds_total                       cpu: what was used between two samples
@@ -10,7 +10,7 @@ amounts as in manifests. JSON is a list of objects with the same names. Of Prome
     kube_pod_container_status_last_terminated_reason        OOM kills, where reason is OOMKilled
 
 A result without a name, such as of ``rate(container_cpu_usage_seconds_total[5m])``, is what the caller says it is.
-Samples of all pods of a workload are one collection: what they were is of interest, not when.
+The samples of all pods of a workload are pooled: their values matter, not their times.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _METRICS: dict[str, Measure] = {
     "container_oom_events_total": "oomKills",
     "kube_pod_container_status_last_terminated_reason": "oomKills",
 }
-# Sums over a whole pod, and the container that only holds the network: no container of anybody's manifest.
+# Sums over a whole pod, and the container that only holds the network: neither is in a manifest.
 _NO_CONTAINERS = ("", "POD")
 
 
@@ -50,7 +50,7 @@ class ContainerSamples(Struct, frozen=True):
     pod: str
     """``namespace/name`` or a name; of a pod or of its workload."""
     container: str = ""
-    """Empty where the pod has but one."""
+    """Empty if the pod has only one."""
     memory_bytes: tuple[int, ...] = ()
     cpu_milli: tuple[int, ...] = ()
     oom_kills: int = 0
@@ -58,7 +58,7 @@ class ContainerSamples(Struct, frozen=True):
 
 
 class _Bag(Struct):
-    """Samples in the making."""
+    """Samples being collected."""
 
     where: str
     memory_bytes: list[int] = []
@@ -94,7 +94,7 @@ def _take_row(row: SampleRow, bags: _Bags) -> None:
             raise InputError(f"there is no column {name!r}", where=where, fix=suggestion(name, COLUMNS))
     pod, container = fields.get("pod"), fields.get("container", "")
     if not isinstance(pod, str) or not pod or not isinstance(container, str):
-        raise InputError("the row says no pod", where=where, fix="write its name, or that of its workload")
+        raise InputError("the row names no pod", where=where, fix="write its name, or that of its workload")
     bag = bags.setdefault((pod, container), _Bag(where))
     amounts = {name: _amount(fields[name], where) for name in ("memory", "cpu", "oomKills") if name in fields}
     if "memory" in amounts:
@@ -118,7 +118,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
     measure = _METRICS.get(name) if name else unnamed
     if measure is None:
         fix = f"known are {', '.join(_METRICS)}"
-        raise InputError(f"nothing is known about the metric {name}", where=where, fix=fix)
+        raise InputError(f"unknown metric {name}", where=where, fix=fix)
     pod = labels.get("pod", labels.get("pod_name", ""))
     container = labels.get("container", labels.get("container_name", ""))
     if not pod:
@@ -129,7 +129,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
         return
     namespace = labels.get("namespace", "")
     bag = bags.setdefault((f"{namespace}/{pod}" if namespace else pod, container), _Bag(where))
-    # Whole units as they were measured: nothing is rounded up that a counter or a gauge did not reach.
+    # Whole units as measured: nothing is rounded up to a value that was not reached.
     numbers = [Fraction(_amount(text, where).nanos, NANOS) for _, text in series.values]
     if measure == "memory":
         bag.memory_bytes += [int(number) for number in numbers]
@@ -143,7 +143,7 @@ def _take_series(series: PrometheusSeries, bags: _Bags, where: str, unnamed: Mea
 
 
 def _increase(numbers: list[Fraction]) -> Fraction:
-    """Return by how much a counter rose; one that falls was reset and began anew."""
+    """Return by how much a counter rose; a counter that falls was reset."""
     steps = pairwise(numbers)
     return sum((after - before if after >= before else after for before, after in steps), Fraction(0))
 

@@ -1,4 +1,4 @@
-"""How much a container should request and be limited to, from what it used, by the class it is to have.
+"""Size a container's requests and limits from what it used, by the class it is to have.
 
 Percentiles are by nearest rank: a value that was measured, no interpolation. The policy of each class (``POLICIES``)::
 
@@ -7,8 +7,8 @@ Percentiles are by nearest rank: a value that was measured, no interpolation. Th
     BestEffort   nothing
 
 A container that was OOM-killed was stopped at its limit: what it would have used is not in the samples. Its limit is
-raised by half, and its need stays unknown. What the sizes leave to chance is counted from the same samples, so it is
-the risk of a future like the past, and no more.
+raised by half, and its need stays unknown. The remaining risk is counted from the same samples, so it only holds if
+the future is like the past.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ class Doubt(StrEnum):
     """What makes a size uncertain."""
 
     FEW_SAMPLES = "FewSamples"
-    """Too few for the percentiles: what is rare has hardly been seen."""
+    """Too few for the percentiles: rare values have hardly been seen."""
     NEED_UNKNOWN = "NeedUnknown"
-    """It was OOM-killed: it needs more than was ever measured, and nobody knows how much."""
+    """It was OOM-killed: it needs more than was ever measured, and how much is unknown."""
     EXPECTED_ONLY = "ExpectedOnly"
-    """Nothing was measured: the amounts are somebody's expectation."""
+    """Nothing was measured: the amounts are an expectation."""
     NO_CPU_SAMPLES = "NoCPUSamples"
     NO_MEMORY_SAMPLES = "NoMemorySamples"
 
@@ -109,7 +109,7 @@ class Share(Struct, frozen=True, rename="camel"):
 
 
 class Risk(Struct, frozen=True, rename="camel"):
-    """What the sizes leave to chance, in shares of the samples; None where nothing was measured."""
+    """The remaining risk, in shares of the samples; None where nothing was measured."""
 
     memory_over_request: Share | None = None
     """Above it the pod is among the first that the kubelet evicts."""
@@ -128,7 +128,7 @@ class UsageHistory(Struct, frozen=True):
     cpu_milli: tuple[int, ...] = ()
     oom_kills: int = 0
     is_expected: bool = False
-    """Whether nobody measured it: somebody expects no more than this."""
+    """Whether this is the expected maximum and not a measurement."""
 
 
 class Sizing(Struct, frozen=True):
@@ -143,7 +143,7 @@ class Sizing(Struct, frozen=True):
 
 
 def percentile(values: Sequence[int], percent: int) -> int:
-    """Return the smallest value that so many per cent of all are not above (nearest rank)."""
+    """Return the percentile by nearest rank."""
     ordered = sorted(values)
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
 
@@ -168,7 +168,7 @@ def size(
 
 
 def risk_of(usage: UsageHistory, resources: ResourceRequirements) -> Risk:
-    """Count how often samples exceed amounts; no request is exceeded by any use, no limit by none."""
+    """Count how often samples exceed amounts; any usage exceeds a missing request, none a missing limit."""
     limits = resources.limits
     # As the API server fills them in.
     requests = {**limits, **resources.requests}

@@ -1,11 +1,11 @@
-"""Advise what workloads should have: class and priority from what they are, sizes from what they used.
+"""Advise class and priority of workloads from what they are, and their sizes from what they used.
 
 A workload is described by annotations (podqos.dev/latency-sensitive, restart-cost, burst-pattern, keeps-state,
 slow-start), by a file (--describe), or by answers on the terminal (--ask). With --usage its requests and limits are
-sized from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the answer of Prometheus'
-/api/v1/query_range. Where nobody describes a workload, it keeps its class and only its sizes are advised.
+sized from samples: CSV or JSON with pod, container, memory, cpu, oomKills, or the output of Prometheus'
+/api/v1/query_range. A workload without a description keeps its class; only its sizes are advised.
 
-With --node it is a kubelet that is advised: reservations, eviction thresholds and grace, as a KubeletConfiguration.
+With --node it advises a kubelet: reservations, eviction thresholds and grace, as a KubeletConfiguration.
 
 -o text explains, -o manifests prints whole objects, -o patch only what changes (for kustomize, and for
 kubectl patch --patch-file).
@@ -35,12 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
     options.add_filename_option(parser)
     parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
-    parser.add_argument("--ask", action="store_true", help="ask on the terminal about what is not described")
+    parser.add_argument("--ask", action="store_true", help="ask on the terminal about workloads without a description")
     parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
     parser.add_argument(
         "--cpu-usage",
         metavar="FILE",
-        help="samples of cpu, where Prometheus' answer has no name (of rate(...), in cores)",
+        help="cpu samples, if the result from Prometheus has no name (of rate(...), in cores)",
     )
     options.add_node_memory_option(parser)
     options.add_kubelet_option(parser)
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         errors = print_problems(objects.problems)
     left_out = len(objects.latest(warn=False)) - sum(each.before is not None for each in report.workloads)
     if left_out:
-        print(f"{left_out} left out, of which nothing is known", file=sys.stderr)
+        print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
     if arguments.output in {"manifests", "patch"}:
         patches = arguments.output == "patch"
         print_documents(advised_manifests(objects, report, patches=patches, descriptions=descriptions))

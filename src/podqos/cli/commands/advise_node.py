@@ -23,9 +23,9 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
     node.add_argument("--node", action="store_true", help="advise the settings of a kubelet")
     add_value_option(node, "--cores", milli_option, "cores of the node, for example 16", "CPU")
     add_value_option(node, "--nodefs-capacity", amount_option, "size of its filesystem, for soft thresholds of disk")
-    add_value_option(node, "--system-memory", amount_option, "memory measured outside all pods")
-    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside all pods, for example 300m", "CPU")
-    about = "memory growth per second to hold against (default: full in ten minutes)"
+    add_value_option(node, "--system-memory", amount_option, "memory measured outside pods")
+    add_value_option(node, "--system-cpu", milli_option, "cpu measured outside pods, for example 300m", "CPU")
+    about = "memory growth per second to withstand (default: full in ten minutes)"
     add_value_option(node, "--growth", amount_option, about)
     share = partial(positive_number, what="probability", example="0.95", most=1)
     add_value_option(node, "--probability", share, "that the kubelet acts before the kernel", "P", default="1")
@@ -44,7 +44,7 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
     }
     for option, value in given.items():
         if value:
-            raise InvalidOption(f"--node and {option} exclude each other", fix="advise workloads in a run of its own")
+            raise InvalidOption(f"--node and {option} cannot be combined", fix="advise workloads in a separate run")
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
     report = replace(advise_node(_needs(arguments, memory_bytes), profile), assumptions=assumptions)
     assert report.node is not None
@@ -62,9 +62,7 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
 
 def _needs(arguments: argparse.Namespace, memory_bytes: int) -> NodeNeeds:
     if arguments.cores is None:
-        raise InvalidOption(
-            "the cores of the node are not known", where="--node", fix="give them, for example --cores 16"
-        )
+        raise InvalidOption("the number of cores is missing", where="--node", fix="give them, for example --cores 16")
     return NodeNeeds(
         memory_bytes=memory_bytes,
         cpu_milli=arguments.cores,

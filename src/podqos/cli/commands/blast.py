@@ -1,8 +1,7 @@
-"""Say what every pod can do to its neighbours: when it leaks, who else dies on its node, how soon, and by whose hand.
+"""Show the impact of a leak in each pod: which other pods on its node die, how soon, and what kills them.
 
-Each pod leaks in turn, slowly and fast, in a simulation of its node; it runs until the one that leaks is itself killed
-or evicted. The nodes come from a scenario as it is at its beginning, or are one node with pods and figures as for
-`podqos rank`:
+Each pod leaks in turn, slowly and fast, in a simulation of its node that runs until the leaking pod itself is killed
+or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`:
 
   podqos blast race
   podqos blast -f manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
@@ -36,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
     options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
     options.add_policy_option(parser)
-    parser.add_argument("--all", action="store_true", help="list all pods that harm others, not the worst alone")
+    parser.add_argument("--all", action="store_true", help="list all pods that harm others, not only the worst")
     options.add_version_option(parser)
-    parser.add_argument("--html", metavar="FILE", help="also write the list as a page")
+    parser.add_argument("--html", metavar="FILE", help="also write the list as an HTML page")
     about = "csv: a line per pod and rate"
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.blast:BlastRadius", about)
 
@@ -63,5 +62,5 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         return replace(radius, assumptions=state.resting_on(kubelet)), errors
     figures = (arguments.usage, arguments.stats, arguments.snapshot, arguments.files, arguments.config)
     if any(figures):
-        raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config exclude each other")
+        raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
     return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0

@@ -1,8 +1,8 @@
-"""Check manifests and kubelet configurations: what will hurt when memory runs short, why, and what to write instead.
+"""Check manifests and kubelet configurations: what will fail when memory runs short, why, and what to write instead.
 
-Reads workloads, and what decides about their pods: policies, priority classes, Services, Nodes, KubeletConfigurations,
-in the same files or given with --policies. Findings can be left alone with the annotation podqos.dev/ignore, with
-.podqos.yaml (found in the directory of the files or above it), or with a baseline of known ones.
+Reads workloads and what affects their pods: policies, priority classes, Services, Nodes, KubeletConfigurations, in the
+same files or given with --policies. Findings can be suppressed with the annotation podqos.dev/ignore, with .podqos.yaml
+(in the directory of the files or above it), or with a baseline of known findings.
 
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 something could not be read; 3 a file could not be written.
 """
@@ -24,7 +24,7 @@ _SEVERITIES = ("error", "warning", "info")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos check``."""
-    parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; the same as -f")
+    parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; same as -f")
     options.add_filename_option(parser)
     add_output_options(
         parser,
@@ -35,18 +35,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_cluster_options(parser)
     _add_gate_options(parser)
-    mend = parser.add_argument_group("mending")
-    mend.add_argument(
+    fixes = parser.add_argument_group("fixes")
+    fixes.add_argument(
         "--fix",
         action="store_true",
-        help="write into the files what can be written without asking anybody, and go on with what is left; standard "
-        "input goes to standard output",
+        help="apply the fixes that need no decision, and report the rest; standard input is written to standard output",
     )
-    mend.add_argument("--diff", action="store_true", help="show what --fix would write")
-    mend.add_argument(
+    fixes.add_argument("--diff", action="store_true", help="show what --fix would write")
+    fixes.add_argument(
         "--patch-format",
         choices=("kubectl", "kustomize", "json"),
-        help="print the same as patches: commands, files for kustomize, or JSON patches",
+        help="print the fixes as patches: kubectl commands, files for kustomize, or JSON patches",
     )
     about = parser.add_argument_group("about the checks")
     about.add_argument("--list", action="store_true", help="list all checks and exit (also with -o json or yaml)")
@@ -56,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     cluster = parser.add_argument_group("the cluster")
-    about = "policies, priority classes, Services, Nodes and kubelet configurations that the cluster has: they count, "
-    options.add_list_option(cluster, "--policies", "FILE|DIR", f"{about}and are not checked themselves")
-    about = "workloads of -f with other resources, as they are to be resized in place"
+    about = "policies, priority classes, Services, Nodes and kubelet configurations of the cluster: they apply "
+    options.add_list_option(cluster, "--policies", "FILE|DIR", f"{about}but are not checked themselves")
+    about = "workloads of -f with the resources they are to be resized to in place"
     options.add_list_option(cluster, "--resize", "FILE|DIR", about)
     cluster.add_argument(
         "-n",
@@ -76,17 +75,21 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_gate_options(parser: argparse.ArgumentParser) -> None:
     gate = parser.add_argument_group("the gate")
-    gate.add_argument("--min-severity", choices=_SEVERITIES, help="report nothing below (default: info)")
+    gate.add_argument("--min-severity", choices=_SEVERITIES, help="hide findings below this severity (default: info)")
     gate.add_argument(
-        "--fail-on", choices=(*_SEVERITIES, "never"), help="exit with 1 from this severity on (default: warning)"
+        "--fail-on",
+        choices=(*_SEVERITIES, "never"),
+        help="exit with 1 if there are findings of this severity or above (default: warning)",
     )
-    gate.add_argument("--baseline", metavar="FILE", help="known findings, which are not reported")
+    gate.add_argument("--baseline", metavar="FILE", help="known findings, which are not reported again")
     gate.add_argument(
-        "--write-baseline", action="store_true", help="write what is found into the file of --baseline, and exit with 0"
+        "--write-baseline", action="store_true", help="write all findings to the file of --baseline, and exit with 0"
     )
-    gate.add_argument("--show-suppressed", action="store_true", help="show what is suppressed, too, and why")
+    gate.add_argument("--show-suppressed", action="store_true", help="also show suppressed findings, and why they are")
     gate.add_argument(
-        "--config-file", metavar="FILE", help="the configuration, none for none at all (default: .podqos.yaml, found)"
+        "--config-file",
+        metavar="FILE",
+        help="the configuration file, or none to ignore it (default: the nearest .podqos.yaml)",
     )
 
 

@@ -31,9 +31,9 @@ from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
-# So many entries of a baseline are told one by one.
+# At most this many baseline entries are listed one by one.
 _STALE_SHOWN = 10
-# Working out what to replace takes a few thousandths of a second for each finding.
+# Computing the replacement takes a few milliseconds per finding.
 _MOST_FIXES = 2_000
 
 
@@ -46,7 +46,7 @@ class CheckRun:
         kubelet = arguments.kubelet_config
         if kubelet is not None:
             given.append(kubelet)
-            # What is wrong with a configuration is told with its place, as of any file; here it has to be one.
+            # Its errors are reported with their place, as for any file; here it only has to be a configuration.
             with suppress(InvalidConfiguration):
                 if kubelet != STDIN:
                     read_kubelet(kubelet, read_bytes(kubelet))
@@ -61,7 +61,7 @@ class CheckRun:
         if self._config.problems:
             return 2 if print_problems(self._config.problems) else 0
         if arguments.write_baseline and self._baseline_path is None:
-            raise InvalidOption("into which file?", where="--write-baseline", fix="name it with --baseline FILE")
+            raise InvalidOption("no file to write to", where="--write-baseline", fix="name it with --baseline FILE")
         checked = self._checked()
         if arguments.write_baseline:
             return self._write_baseline(checked)
@@ -88,7 +88,7 @@ class CheckRun:
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
 
     def _fix(self, checked: Checked) -> int:
-        """Show what would be mended, or mend it and go on with what is left."""
+        """Show what would be fixed, or fix it and report what is left."""
         from podqos.cli.commands.fixing import print_diff, print_summary, write_fixes
 
         arguments = self._arguments
@@ -200,7 +200,7 @@ class CheckRun:
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
         for entry in stale[:_STALE_SHOWN]:
-            print(f"{self._baseline_path}: {_described(entry)} is no longer found", file=sys.stderr)
+            print(f"{self._baseline_path}: {_described(entry)} is gone", file=sys.stderr)
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)

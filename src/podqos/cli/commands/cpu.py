@@ -1,6 +1,6 @@
-"""Show what every pod gets when all burst at once: by request while cores are contended, never above a limit.
+"""Show how much CPU each pod gets when all burst at once: by request while cores are contended, never above its limit.
 
-Every container wants all that it may use: its limit, or all cores if it has none. CPU only makes slow; nobody is
+Every container wants all it may use: its limit, or all cores if it has none. Lack of CPU only slows pods down; none is
 killed for it.
 """
 
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_filename_option(parser)
     about = "cores for pods: the node's allocatable CPU (default: all of this machine)"
     options.add_value_option(parser, "--cores", options.cores_option, about, "N")
-    parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
+    parser.add_argument("--node", metavar="NAME", help="the node whose pods to use, if there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)

@@ -1,7 +1,7 @@
-"""Tell the story of a content platform: eight services on one node, an incident, its cause, and its repair.
+"""Tour a content platform: eight services on one node, an incident, its cause, and its fix.
 
-Every chapter is a command that can be repeated by hand in the directory of the scenarios; its output is the command's
-own. The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from.
+Every chapter is a command that can be run by hand in the directory of the scenarios, with that command's own output.
+The last one writes a page to click through, podqos-demo.html, into the directory the demo was called from.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ _ACCIDENTAL = "content-platform/accidental"
 # The command of each chapter and what there is to see.
 CHAPTERS = {
     "explain -f content-platform/platform -o table --node-memory 64Gi": """
-    A news site on one node of 16 cores and 64Gi: three services that readers wait for, three batch jobs that fill the
-    gaps, two helpers that nobody misses for an hour. Who is what, and why?
+    A news site on one node of 16 cores and 64Gi: three user-facing services, three batch jobs that fill the gaps, two
+    expendable helpers. Which class does each have, and why?
     """,
     f"check -f {_ACCIDENTAL}/article-service.yaml --policies content-platform/platform --min-severity warning": """
     One day article-service was evicted before the batch jobs, and it took four hours to find out why. Its manifest of
-    that day looks complete. What would have said so before?
+    that day looks complete. What would have caught it?
     """,
     "simulate accidental-burstable": """
-    That day again, in a simulation that decides as the kubelet and the kernel do:
+    The same day in a simulation that makes the decisions of the kubelet and the kernel:
     """,
     f"check -f {_ACCIDENTAL}/article-service.yaml --min-severity warning --diff": """
-    The repair is two lines, and nothing else in the file is touched:
+    The fix is two lines, and nothing else in the file changes:
     """,
     "simulate accidental-burstable-fixed": """
-    With them, the same day:
+    The same day with the fix:
     """,
     f"admit -f content-platform/platform/log-collector.yaml --policies {_ACCIDENTAL}/limit-range.yaml": """
-    The same can happen to a pod that nobody touches. Somebody copied production's LimitRange into the namespace of the
-    log collector, which was to be BestEffort, the first to go:
+    The same can happen to a pod that was not changed. Production's LimitRange was copied into the namespace of the log
+    collector, which was meant to be BestEffort, the first to go:
     """,
     f"rank {_RANKED}": """
-    One busy afternoon memory runs short: whom does the kubelet evict, whom does the kernel kill, in which order?
+    One busy afternoon memory runs short: which pods does the kubelet evict, which does the kernel kill, in which order?
     """,
     f"forecast {_RANKED} --kubelet-config content-platform/node/kubelet.yaml --growing log-collector --rate 2Mi/s": """
-    And who of the two is first? The kubelet looks every ten seconds, the kernel needs none:
+    And which of the two acts first? The kubelet checks every ten seconds, the kernel acts at once:
     """,
     f"simulate race --html {PAGE}": """
-    Faster than anybody can look: memory is gone within a second. The page shows every moment of it; click a kill.
+    Faster than the kubelet can check: memory is gone within a second. The page shows every moment of it; click a kill.
     """,
 }
 
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every chapter; the demo fails if one of them does. That there are findings is the point of some."""
+    """Run every chapter; the demo fails if one of them does. Findings are the point of some."""
     style = style_for(arguments.color)
     page = os.path.join(os.getcwd(), PAGE)
     os.chdir(scenario_dir("content-platform").parent)
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         print()
     if has_viewer:
         print(f"The page: {page}")
-    print("Now your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new")
+    print("Try your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new")
     print("On this machine's own kernel, as root: podqos rehearse race, podqos node run   (podqos --help lists all)")
     return 0
 

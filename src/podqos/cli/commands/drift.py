@@ -1,13 +1,13 @@
-"""Compare two versions of manifests: whose class, oom score or place in a kill order changed, and because of what.
+"""Compare two versions of manifests: which class, oom score or place in a kill order changed, and why.
 
 OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies beside the
 manifests (LimitRange, PriorityClass, …) are applied, and injectors where --inject names them. Both versions are judged
-on the same node with the same use of memory: that of --usage, or what the older version requests.
+on the same node with the same memory usage: that of --usage, or what the older version requests.
 
-A workload moves ahead when it now goes before another that used to go before it, or level with it. It is the same
-workload while its kind, namespace and name are.
+A workload is worse off when it is now evicted or killed before another that used to go before it, or level with it. It
+is the same workload as long as kind, namespace and name are.
 
-Exit codes: 0 nobody is worse off; 1 a workload is downgraded or moves ahead in a kill order; 2 bad input.
+Exit codes: 0 no workload is worse off; 1 a workload is downgraded or is now killed earlier; 2 bad input.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos drift``."""
     parser.add_argument("old", metavar="OLD", nargs="?", help="the version before: FILE, DIR or REV:path")
     parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
-    options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that count for both versions")
-    about = "workloads and policies that both versions have beside their own, such as the rest of the cluster"
+    options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that apply to both versions")
+    about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)
     about = "or a file with the containers and initContainers that one adds"
     about = f"add what a sidecar injector adds: {', '.join(INJECTORS)}, {about}"
     options.add_list_option(parser, "--inject", "NAME|FILE", about)
     parser.add_argument(
-        "--usage", metavar="FILE", help="what pods use, as for podqos rank (default: what they request)"
+        "--usage", metavar="FILE", help="usage of pods, as for podqos rank (default: what they request)"
     )
     options.add_node_memory_option(parser)
     options.add_kubelet_option(parser)
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-shifted",
         action="store_true",
-        help="a workload may move ahead if it was not changed itself: others became safer",
+        help="a workload may be killed earlier if it was not changed itself: others became safer",
     )
     options.add_version_option(parser)
     add_output_options(
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and return the exit code."""
     if arguments.old is None or arguments.new is None:
-        raise InvalidOption("two versions are needed", fix="for example: podqos drift HEAD~1:deploy deploy")
+        raise InvalidOption("two versions are required", fix="for example: podqos drift HEAD~1:deploy deploy")
     profile = parse_version(arguments.kubernetes_version)
     injectors = read_injectors(arguments.inject)
     old, new = (
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             profile=profile,
         )
     finally:
-        # What is wrong with a policy file is wrong in both versions.
+        # A problem in a policy file is a problem of both versions.
         errors = print_problems({*old.problems, *new.problems})
     emit(report, arguments, _markdown if arguments.output == "markdown" else table)
     if errors:

@@ -1,4 +1,4 @@
-"""Answer for other programs: JSON lines in, JSON lines out.
+"""Make decisions for other programs: JSON lines in, JSON lines out.
 
 Reads {"id", "input"} lines on standard input and writes {"id", "result"} lines, one for one and at once. A line that
 cannot be answered yields {"id", "error"}; the rest goes on.

@@ -1,12 +1,12 @@
 """Explain every pod in manifests: its QoS class, why, and what follows from it.
 
-That is the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the same
-as flags of `docker run` and `podman run`.
+That includes the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the
+equivalent flags of `docker run` and `podman run`.
 
 Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
 server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
 applied to every pod that does not come from a cluster already. What cannot be read is reported on standard error as
-file:line:column, and the rest is explained all the same.
+file:line:column; the rest is still explained.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
     )
-    options.add_node_memory_option(parser, "memory of the node, which enters Burstable's oom score")
+    options.add_node_memory_option(parser, "memory of the node, which determines Burstable oom scores")
     options.add_value_option(
         parser, "--node-swap", partial(options.amount_option, example="8Gi"), "swap of the node (default: none)"
     )
-    about = "cores of the node, for the CPU share of all pods (default: not known)"
+    about = "cores of the node, for the CPU share of all pods (default: unknown)"
     options.add_value_option(parser, "--cores", options.cores_option, about, "N")
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "container runtime"
     options.add_choice_option(parser, "--runtime", Runtime, about, Runtime.CONTAINERD)
     parser.add_argument(
-        "--engine", choices=("docker", "podman"), default="docker", help="whose run flags to show (default: docker)"
+        "--engine",
+        choices=("docker", "podman"),
+        default="docker",
+        help="the engine whose run flags to show (default: docker)",
     )
     parser.add_argument(
         "--require",
@@ -177,4 +180,4 @@ class Tally:
         refused = sum(each.refused for each in self._explained)
         if refused and output != "text":
             several = "s are" if refused > 1 else " is"
-            print(f"{refused} pod{several} refused by policies of the input; podqos admit says why", file=sys.stderr)
+            print(f"{refused} pod{several} rejected by policies in the input; podqos admit shows why", file=sys.stderr)

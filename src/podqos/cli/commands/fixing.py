@@ -1,4 +1,4 @@
-"""``podqos check --fix`` and ``--diff``: show what would be written, write it, and say what became of each finding.
+"""``podqos check --fix`` and ``--diff``: show the changes, write them, and report what became of each finding.
 
 What to write is decided by ``advice.fixing``. A file is written as a whole or not at all; one that cannot be written
 does not keep the others from it. The text of standard input goes to standard output.
@@ -55,7 +55,7 @@ def print_summary(
     errors: Mapping[str, HostError] | None = None,
     with_patches: bool = True,
 ) -> None:
-    """Say on standard error what was mended, what was not and why, and how to do it by hand."""
+    """Report on standard error what was fixed, what was not and why, and how to do it by hand."""
     errors = errors or {}
     done = replace(fixes, files=tuple(file for file in fixes.files if file.source not in errors))
     if done.files or done.refused or not errors:

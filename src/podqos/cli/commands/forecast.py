@@ -1,7 +1,7 @@
-"""Forecast the race between kernel and kubelet: a container grows; who acts first, how likely, and who dies then.
+"""Forecast the race between kernel and kubelet while a container grows: which acts first, how likely, which pod dies.
 
-The kubelet looks every ten seconds, and where it is in that interval when the growth begins is chance: so the answer is
-a probability. The inverse is told as well: the threshold with which the kubelet is first as often as --win wants.
+The kubelet checks every ten seconds, and where it is in that interval when growth begins is chance, so the answer is a
+probability. The inverse is shown as well: the threshold with which the kubelet acts first as often as --win asks for.
 
 The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --pods FILE, or --snapshot FILE, as for
 `podqos rank`.
@@ -29,21 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos forecast``."""
     add_snapshot_options(parser)
     parser.add_argument(
-        "--growing", metavar="POD[:CONTAINER]", help="who grows; the container may be left out where there is but one"
+        "--growing", metavar="POD[:CONTAINER]", help="what grows; the container may be omitted if the pod has only one"
     )
     parser.add_argument(
         "--rate",
         metavar="QUANTITY/s",
         action="append",
-        help=f"how fast, also per m or h; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
+        help=f"growth rate, also per m or h; may be repeated (default: {', '.join(_DEFAULT_RATES)})",
     )
     options.add_kubelet_option(parser, "--config", dest="config")
-    options.add_value_option(parser, "--win", _share, "how often the kubelet is to be first", "PERCENT", default="99")
-    options.add_value_option(parser, "--interval", options.duration_option, "between two looks", "TIME", default="10s")
-    about = "how old the figures are that a look goes by"
+    options.add_value_option(parser, "--win", _share, "how often the kubelet is to act first", "PERCENT", default="99")
+    options.add_value_option(parser, "--interval", options.duration_option, "between two checks", "TIME", default="10s")
+    about = "age of the statistics that a check uses"
     time = partial(options.duration_option, least_us=0)
     options.add_value_option(parser, "--statistics-age", time, about, "TIME", default="0s")
-    about = "from the decision until memory is given back"
+    about = "from the decision until memory is freed"
     options.add_value_option(parser, "--reaction", time, about, "TIME", default="0s")
     options.add_policy_option(parser)
     options.add_cgroup_option(parser)

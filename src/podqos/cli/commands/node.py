@@ -1,8 +1,8 @@
 """Run pods on this machine with Kubernetes' survival rules: real cgroups, real scores, real eviction.
 
 `podqos node run --manifests DIR` starts the pods of a directory, watches it, and evicts and restarts as a kubelet
-would, only faster. With --memory the whole node is confined to a share of the machine, to be tried anywhere. The other
-commands talk to a node that runs.
+would, only faster. With --memory the whole node is confined to a share of the machine, so it can be tried anywhere. The
+other commands talk to a running node.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OTHERS = ("status", "pods", "top", "evict", "logs", "journal", "install")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands of ``podqos node``."""
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, dest="node_command")
-    run_parser = commands.add_parser("run", help="be a node until interrupted", description=__doc__)
+    run_parser = commands.add_parser("run", help="run a node until interrupted", description=__doc__)
     add_run_options(run_parser)
     run_parser.set_defaults(run_node_command=_run)
     for name in _OTHERS:
@@ -105,7 +105,7 @@ def _say(text: str) -> None:
 
 
 def listen_option(text: str, *, anywhere: bool) -> tuple[str, int]:
-    """Read an address and a port; addresses beyond this machine have to be wanted."""
+    """Read an address and a port; addresses reachable from other machines need --listen-anywhere."""
     from ipaddress import ip_address
 
     fix = "such as 127.0.0.1:10255 or [::1]:10255"
@@ -119,7 +119,7 @@ def listen_option(text: str, *, anywhere: bool) -> tuple[str, int]:
         raise InvalidOption(f"{text!r} has no port", where="--listen", fix=fix)
     if not address.is_loopback and not anywhere:
         raise InvalidOption(
-            f"{host} can be reached from other machines, and the API asks nobody who he is",
+            f"{host} can be reached from other machines, and the API has no authentication",
             where="--listen",
             fix=f"{fix}, or add --listen-anywhere",
         )

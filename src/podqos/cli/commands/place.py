@@ -1,9 +1,9 @@
-"""Place the pods of manifests on nodes: where everything lands, what waits and why, who is displaced, how full it gets.
+"""Place the pods of manifests on nodes: where they land, which stay pending, which are preempted, how full it gets.
 
 Reads what kubectl prints and what it applies: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
 PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods go through admission first (quotas are left to
-`podqos admit`); pods that have a node stay there. Feasibility is the scheduler's; among nodes that would do, the one
-with the best LeastAllocated and BalancedAllocation score is taken, the first by name among equals.
+`podqos admit`); pods that have a node stay there. Feasibility is the scheduler's; among feasible nodes the one with the
+best LeastAllocated and BalancedAllocation score is chosen, and among equals the first by name.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
 
-# So many pods × nodes take minutes one by one.
+# This many pods × nodes take minutes one by one.
 _LONG_WAIT = 10_000_000
 
 
@@ -43,15 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "table: for people; csv: a line per pod; json and yaml: everything, with the reasons of every node",
     )
     parser.add_argument(
-        "--nodes", type=int, metavar="N", help="so many nodes of --node-capacity, besides any manifests"
+        "--nodes", type=int, metavar="N", help="add N nodes of --node-capacity to those of the manifests"
     )
     about = "what each of --nodes has"
     options.add_value_option(parser, "--node-capacity", _capacity, about, "cpu=16,memory=64Gi,pods=110")
     options.add_kubelet_option(parser)
-    about = "priority: all pods wait together, the more important first; arrival: each is placed when it comes and may "
-    about += "be displaced by a later one"
+    about = "priority: all pods wait together, the more important first; arrival: each is placed as it arrives and may "
+    about += "be preempted by a later one"
     options.add_choice_option(parser, "--order", QueueOrder, about, QueueOrder.PRIORITY)
-    parser.add_argument("--unbind", action="store_true", help="forget where pods are and place all of them anew")
+    parser.add_argument("--unbind", action="store_true", help="ignore current nodes and place all pods again")
     for resource, budget in DEFAULT_BUDGETS.items():
         default = f"{float(budget):g}"
         about = f"how much the {resource} limits of a node may add up to, in times its allocatable"
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
-        print(f"{errors} error{'s' if errors > 1 else ''}; the rest is placed", file=sys.stderr)
+        print(f"{errors} error{'s' if errors > 1 else ''}; placing the rest", file=sys.stderr)
     _hint(len(placing.pods) * len(placing.nodes))
     whole = placing.place(_progress(len(placing.pods)))
     emit(whole, arguments, text, csv_rows)
@@ -96,12 +96,14 @@ def _node_count(arguments: argparse.Namespace) -> int | None:
     count: int | None = arguments.nodes
     if count is None:
         if arguments.node_capacity:
-            raise InvalidOption("how many nodes have this capacity?", where="--node-capacity", fix="add --nodes N")
+            raise InvalidOption("the number of nodes is missing", where="--node-capacity", fix="add --nodes N")
         return None
     if count < 0:
-        raise InvalidOption(f"{count} is no number of nodes", where="--nodes", fix="use 1 or more")
+        raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix="use 1 or more")
     if not arguments.node_capacity:
-        raise InvalidOption("what do the nodes have?", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi")
+        raise InvalidOption(
+            "the capacity of the nodes is missing", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi"
+        )
     return count
 
 
@@ -111,7 +113,7 @@ def _files(arguments: argparse.Namespace) -> list[str]:
         if sys.stdin.isatty():
             raise InvalidOption("nothing to place", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
         given = ["-"]
-    # One that is named by itself as well is not a second one.
+    # A file that is also named by itself counts once.
     files = [file for file in find_files(given) if file != arguments.kubelet_config]
     if not files and not arguments.kubelet_config:
         raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
@@ -137,12 +139,12 @@ def _capacity(text: str, option: str) -> ResourceList:
 
 
 def _hint(questions: int) -> None:
-    """Say what would make a long wait short."""
+    """Suggest what makes a long run fast."""
     if questions > _LONG_WAIT and find_spec("numpy") is None:
-        print("this takes a while; with numpy it is quick: pip install 'podqos[fleet]'", file=sys.stderr)
+        print("this takes a while; numpy makes it fast: pip install 'podqos[fleet]'", file=sys.stderr)
 
 
 def _progress(total: int) -> Callable[[int], None] | None:
-    """Return what tells a person who waits how many pods have had their turn."""
+    """Return a callback that shows how many pods have been placed."""
     told = progress_line("placing pod")
     return None if told is None else lambda done: told(done, total)

@@ -1,12 +1,12 @@
 """Rank the pods of a node twice: in the order the kubelet would evict them, and the order the kernel would kill them.
 
-Each place comes with the numbers that decide it and the reason it stands before the next; where the two orders disagree
-is said below them.
+Each place comes with the numbers that decide it and the reason it comes before the next; where the two orders disagree
+is shown below them.
 
-The pods and what they use come from one of:
-  -f MANIFESTS --usage FILE  manifests, and a table of what their pods use: CSV or YAML with the columns pod, container,
+Pods and their usage come from one of:
+  -f MANIFESTS --usage FILE  manifests, and a table of their pods' usage: CSV or YAML with the columns pod, container,
                              memory, anon, inactiveFile, swap, pageTables, processes, disk, inodes; without --usage
-                             pods are taken to use what they request
+                             pods are assumed to use what they request
   --stats FILE --pods FILE   the kubelet's own /stats/summary and /pods
   --snapshot FILE            everything in one file
 """
@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_choice_option(parser, "--signal", Signal, "what runs short", Signal.MEMORY)
     ways = "kubelet (usage over request, priority, usage - request), qos-tiers, or qos-usage (up to 1.8)"
     options.add_policy_option(parser, f"how the kubelet ranks: {ways}")
-    parser.add_argument("--soft", action="store_true", help="the threshold met is a soft one (default: a hard one)")
+    parser.add_argument("--soft", action="store_true", help="a soft threshold is met (default: a hard one)")
     options.add_layout_option(parser)
     options.add_kubelet_option(parser)
-    about = "memory limit of the cgroup of all pods, where enforceNodeAllocatable has pods"
+    about = "memory limit of the cgroup of all pods, if enforceNodeAllocatable includes pods"
     about = f"{about} (default: what --kubelet-config leaves to pods, or no limit)"
     options.add_value_option(parser, "--pods-memory", options.amount_option, about)
     options.add_cgroup_option(parser)

@@ -1,8 +1,8 @@
-"""Rehearse a scenario on this machine's kernel, and hold what happens against what the simulation predicts.
+"""Rehearse a scenario on this machine's kernel, and compare what happens with what the simulation predicts.
 
-Real processes allocate as the scenario's demand says, in a node that is confined to a cgroup of its own: the scenario's
-memory in small. Both journals are then shown side by side, and every difference is explained or flagged. Needs root and
-memory cgroups; nothing stays behind.
+Real processes allocate memory as the scenario says, in a node confined to a cgroup of its own, scaled down. Both
+journals are then shown side by side, and every difference is explained or flagged. Needs root and memory cgroups;
+cleans up after itself.
 
   podqos rehearse race --scale 1/32
 """
@@ -30,14 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--speed",
         metavar="N",
         default="1",
-        help="let demands change N times as fast; the kubelet's own times stay as they are (default: 1)",
+        help="let demands change N times as fast; the kubelet's own timing stays the same (default: 1)",
     )
     about = "how long to run, such as 90s (default: the scenario's time)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
     parser.add_argument(
         "--fast-path",
         action="store_true",
-        help="let the kernel wake the node, as `podqos node` does (default: look every ten seconds, as a kubelet)",
+        help="let the kernel wake the node, as `podqos node` does (default: check every ten seconds, as kubelets do)",
     )
     parser.add_argument("--journal", metavar="FILE", help="also write the real journal into this file")
     add_output_options(parser, ("table", "json", "yaml"), "podqos.survival.comparison:Rehearsal")

@@ -1,9 +1,9 @@
-"""Work with scenario files, which say what a simulation runs: nodes, ordinary manifests, demand over time.
+"""Work with scenario files, which describe a simulation: nodes, ordinary manifests, demand over time.
 
-  validate FILE…   read each with everything it refers to, and say all that is wrong
-  new [NAME]       write NAME.yaml and its manifests to begin with; nothing is overwritten
+  validate FILE…   read each with everything it refers to, and report all problems
+  new [NAME]       write NAME.yaml and its manifests as a start; nothing is overwritten
   schema           print the JSON Schema, for editors
-  list             the scenarios that come with podqos, which every command takes by name
+  list             the built-in scenarios, which every command accepts by name
 
 Exit code 2 where something is wrong.
 """
@@ -24,12 +24,12 @@ _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos scenario``."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    validate = commands.add_parser("validate", help="read scenarios and say all that is wrong with them")
-    validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of shipped ones")
-    new = commands.add_parser("new", help="write a scenario to begin with")
+    validate = commands.add_parser("validate", help="read scenarios and report all problems")
+    validate.add_argument("files", nargs="+", metavar="FILE", help="scenario files, or names of built-in scenarios")
+    new = commands.add_parser("new", help="write a scenario to start from")
     new.add_argument("name", nargs="?", default="scenario", metavar="NAME", help="(default: scenario)")
     commands.add_parser("schema", help="print the JSON Schema of scenario files")
-    commands.add_parser("list", help="list the scenarios that come with podqos")
+    commands.add_parser("list", help="list the built-in scenarios")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -93,7 +93,9 @@ def _new(name: str) -> int:
     from podqos.library.inputs.shipped_scenarios import starter_files
 
     if not _NAME.fullmatch(name):
-        raise InvalidOption(f"{name!r} is no name", where="NAME", fix="small letters, digits and hyphens")
+        raise InvalidOption(
+            f"{name!r} is not a valid name", where="NAME", fix="use lower-case letters, digits and hyphens"
+        )
     files = starter_files(name)
     for path in files:
         if os.path.exists(path):

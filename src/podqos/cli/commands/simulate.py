@@ -1,11 +1,11 @@
-"""Run a scenario in virtual time and tell what happened: who was killed by whom, when and why, and who came through.
+"""Run a scenario in virtual time and show what happened: which pods were killed, by what, when and why.
 
-SCENARIO is a file (see `podqos scenario`), or the name of one that comes with podqos, such as race. The same scenario
-and seed always give the same run.
+SCENARIO is a file (see `podqos scenario`) or the name of a built-in scenario, such as race. The same scenario and seed
+always give the same run.
 
   podqos simulate race                     a timeline and a summary
-  podqos simulate race --html race.html    one page to click through, which needs no network
-  podqos simulate race -o jsonl            the journal: one line for everything seen, decided and done
+  podqos simulate race --html race.html    a self-contained page to click through
+  podqos simulate race -o jsonl            the journal: a line for everything observed, decided and done
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _LINES_AT_ONCE = 10_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos simulate``."""
     add_scenario_argument(parser)
-    parser.add_argument("--seed", type=int, metavar="N", help="decides random demands (default: the scenario's)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of random demands (default: the scenario's)")
     about = "how long to run, such as 90s or 2h (default: the scenario's)"
     add_value_option(parser, "--until", duration_option, about, "DURATION")
     parser.add_argument(
         "--node",
         metavar="NAME",
         action="append",
-        help="show this node; may be repeated (default: where most is killed)",
+        help="show this node; may be repeated (default: those with most kills)",
     )
     parser.add_argument(
-        "--check", action="store_true", help="hold the simulator to its invariants after every event (slow)"
+        "--check", action="store_true", help="check the simulator's invariants after every event (slow)"
     )
-    parser.add_argument("--html", metavar="FILE", help="write a page to look at the run in a browser")
+    parser.add_argument("--html", metavar="FILE", help="write a page to view the run in a browser")
     parser.add_argument("--svg", metavar="FILE", help="write a picture")
     parser.add_argument("--png", metavar="FILE", help="write a picture (needs the extra podqos[png])")
     about = "text: timeline and summary; jsonl: journal; csv: a line per workload; json: everything"
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write, print, and return the exit code."""
-    # What is missing for a picture is said before a long run and not after it.
+    # Report what is missing for a picture before a long run, not after it.
     if arguments.html is not None:
         built_viewer()
     renderer = None if arguments.png is None else _renderer()
@@ -94,7 +94,7 @@ def _print(done: Run, report: RunView | None, arguments: argparse.Namespace) -> 
 
 @contextmanager
 def _progress(what: str, end_us: int) -> Iterator[Progress]:
-    """Say how far a long run is: at once where a person is watching, every few seconds in a log."""
+    """Show the progress of a long run: soon on a terminal, every few seconds in a log."""
     terminal = sys.stderr.isatty()
     pause = 0.2 if terminal else 5.0
     due = time.monotonic() + (0.5 if terminal else pause)
@@ -126,6 +126,6 @@ def _renderer() -> Callable[[str], bytes]:
         from resvg_py import svg_to_bytes
     except ImportError as error:
         fix = "pip install 'podqos[png]', or use --svg"
-        raise InvalidOption("pictures as PNG need the package resvg-py", where="--png", fix=fix) from error
+        raise InvalidOption("PNG output needs the package resvg-py", where="--png", fix=fix) from error
     # Twice the size: slides are large.
     return lambda picture: bytes(svg_to_bytes(svg_string=picture, zoom=2))

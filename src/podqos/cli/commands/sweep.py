@@ -1,16 +1,16 @@
-"""Run a scenario under many values and seeds, and say how every workload fares under each.
+"""Run a scenario with many values and seeds, and show how each workload fares.
 
   podqos sweep race --vary kubelet.evictionHard.memory.available=100Mi,1Gi,8Gi --vary phase=0s,2s,4s,6s,8s
 
 Parameters are NAME[@WORKLOAD[:CONTAINER]]=VALUE,VALUE,…:
-  growth@WORKLOAD     how much its memory grows, as a multiple of what the scenario says
+  growth@WORKLOAD     how much its memory grows, as a multiple of the scenario's growth
   limits.memory@WORKLOAD, requests.cpu@WORKLOAD:CONTAINER, replicas@WORKLOAD, priority@WORKLOAD
   kubelet.FIELD       any field of the KubeletConfiguration, on all nodes: kubelet.evictionHard.memory.available
-  phase               when the eviction loop looks first
+  phase               when the eviction loop checks first
   policy              how pods are ranked for eviction: kubelet, qos-tiers, qos-usage
   spec.PATH           any other line of the scenario file: spec.nodes[0].capacity.memory
 
-With --results every finished run is kept; a sweep that was interrupted goes on where it was.
+With --results every finished run is kept; an interrupted sweep continues where it stopped.
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos sweep``."""
     add_scenario_argument(parser)
     add_list_option(parser, "--vary", "PARAMETER=VALUES", "see above")
-    parser.add_argument("--seeds", metavar="N", default="1", help="runs under seeds 0 to N-1 each (default: 1)")
     parser.add_argument(
-        "--results", metavar="FILE", help="where to keep finished runs, one JSON line each; they are not run again"
+        "--seeds", metavar="N", default="1", help="run each combination with seeds 0 to N-1 (default: 1)"
+    )
+    parser.add_argument(
+        "--results", metavar="FILE", help="keep finished runs in this file, one JSON line each; they are not run again"
     )
     parser.add_argument(
         "--engine",
         default="processes",
         metavar="ENGINE",
-        help="where to run: processes (of this machine), dask=HOST:PORT or ray=HOST:PORT (default: processes)",
+        help="where to run: processes (on this machine), dask=HOST:PORT or ray=HOST:PORT (default: processes)",
     )
-    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help="runs at a time here (default: one per core)")
+    parser.add_argument(
+        "--jobs", metavar="N", type=int, default=-1, help="parallel runs on this machine (default: one per core)"
+    )
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.sweep:Sweep")
 
 
@@ -50,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Said once here; all runs are read from the same files.
     scenario_argument(arguments.scenario, "sweep")
     if not arguments.seeds.isdecimal():
-        what = f"{arguments.seeds!r} is no number of seeds"
+        what = f"{arguments.seeds!r} is not a number of seeds"
         raise InvalidOption(what, where="--seeds", fix="a whole number, for example 20")
     found = sweep(
         arguments.scenario,

@@ -1,4 +1,4 @@
-"""Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, who acts first, what's wrong.
+"""Explain what a kubelet leaves to pods and when it evicts them: allocatable, thresholds, their order, warnings.
 
 The settings come from a KubeletConfiguration (-f; also the kubelet's /configz, OpenShift's KubeletConfig, or a node
 configuration of OKD with kubeletArguments), or from the kubelet's flags. Without either, the defaults are explained.
@@ -32,11 +32,11 @@ _FLAGS = {
     "enforce-node-allocatable": "pods",
     "fail-swap-on": "false",
 }
-# Capacities besides memory: option, signals it is the capacity of, example, what it is.
+# Further capacities: option, its signal, example, what it is.
 _CAPACITIES = {
-    "nodefs-capacity": (Signal.NODEFS, "200Gi", "size of the filesystem of the kubelet's files"),
+    "nodefs-capacity": (Signal.NODEFS, "200Gi", "size of the kubelet's filesystem"),
     "nodefs-inodes": (Signal.NODEFS_INODES, "13107200", "its inodes"),
-    "imagefs-capacity": (Signal.IMAGEFS, "100Gi", "size of the filesystem of the images, where it is another"),
+    "imagefs-capacity": (Signal.IMAGEFS, "100Gi", "size of the image filesystem, if it is separate"),
     "imagefs-inodes": (Signal.IMAGEFS_INODES, "6553600", "its inodes"),
     "max-pids": (Signal.PID, "32768", "process ids the node has"),
 }
@@ -49,14 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, example in _FLAGS.items():
         flags.add_argument(f"--{name}", metavar="VALUE", action="append", help=f"for example {example}")
     node = parser.add_argument_group("the node")
-    options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi, which is said)")
+    options.add_value_option(node, "--node-memory", options.amount_option, "its memory (default: 64Gi)")
     options.add_value_option(node, "--node-cpu", options.cpu_option, "its cores, for example 16")
     for name, (_, example, what) in _CAPACITIES.items():
         read = partial(options.amount_option, example=example)
         options.add_value_option(node, f"--{name}", read, f"{what}, for example {example}")
     options.add_layout_option(node)
     options.add_version_option(parser)
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if anything looks wrong")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.thresholds:ThresholdsReport")
 
 
@@ -82,5 +82,5 @@ def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:
         return Kubelet(settings_from_flags(flags))
     if flags:
         fix = "put everything into the file, or leave -f out"
-        raise InvalidOption(f"-f and --{min(flags)} exclude each other", fix=fix)
+        raise InvalidOption(f"-f and --{min(flags)} cannot be combined", fix=fix)
     return options.kubelet_option(arguments.file)

@@ -1,4 +1,4 @@
-"""The baseline file: read, and written with one entry a line, so that a review shows what was added."""
+"""Read and write the baseline file, with one entry per line, so that a review shows what was added."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_baseline(path: str) -> Baseline:
     file = StrictFile(path, Baseline)
     for problem in file.problems:
         where = f"{path}:{problem.line}:{problem.column}: {problem.field}".removesuffix(": ")
-        raise InputError(problem.what, where=where, fix=problem.fix or "write it anew with --write-baseline")
+        raise InputError(problem.what, where=where, fix=problem.fix or "write it again with --write-baseline")
     assert file.value is not None
     return file.value
 

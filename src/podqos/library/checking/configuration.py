@@ -1,7 +1,7 @@
-"""``.podqos.yaml``: found beside what is checked, and read strictly.
+"""Find ``.podqos.yaml`` near what is checked, and read it strictly.
 
-A setting that nobody reads because it is misspelt is worse than none, so everything unknown is an error, with its line
-and the name that was probably meant.
+A misspelt setting that is silently ignored is worse than none, so every unknown field is an error, with its line and
+the name that was probably meant.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _Nonsense = tuple[FieldPath, str, str]
 
 
 def _nonsense(configuration: Configuration) -> Iterator[_Nonsense]:
-    """Yield what has the right shape and makes no sense."""
+    """Yield values of the right shape that make no sense."""
     from podqos.admission.injectors import INJECTORS
     from podqos.manifest.fields import suggestion
 
@@ -121,7 +121,7 @@ def _amounts(configuration: Configuration) -> Iterator[_Nonsense]:
 
 
 def configuration_for(checked: list[str], given: str | None) -> ReadConfiguration:
-    """Return the configuration that ``--config-file`` names (``none`` for none at all), or the one that is found."""
+    """Return the configuration that ``--config-file`` names (``none`` for none), or the nearest one."""
     if given == "none":
         return ReadConfiguration()
     path = given or find_configuration(checked)

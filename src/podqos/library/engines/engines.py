@@ -1,7 +1,7 @@
-"""Where independent runs are carried out: on the cores of this machine, or on a Dask or Ray cluster.
+"""Run independent tasks on the cores of this machine, or on a Dask or Ray cluster.
 
-All three are joblib's backends, so one plan runs on any of them. What a run needs is sent along; the workers only have
-to have podqos installed.
+All three are joblib backends, so one plan runs on any of them. What a run needs is sent along; the workers only need
+podqos installed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _backend(engine: str, jobs: int) -> AbstractContextManager[object]:
         return _dask(address)
     if name == "ray" and address:
         return _ray(address)
-    raise InvalidOption(f"there is no engine {engine!r}", where="--engine", fix=_FIX)
+    raise InvalidOption(f"unknown engine {engine!r}", where="--engine", fix=_FIX)
 
 
 @contextmanager

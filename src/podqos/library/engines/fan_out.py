@@ -1,7 +1,7 @@
 """One task over many inputs, on all cores, results in the order of the inputs.
 
 This process takes a share itself and forks one child for every other core. A child answers once, through a pipe, when
-its share is done; it inherits the task by being forked and holds nothing that would have to be cleaned up.
+its share is done; it inherits the task by being forked and leaves nothing to clean up.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podqos.errors import HostError
 T = TypeVar("T")
 R = TypeVar("R")
 Progress = Callable[[int, int], None]
-"""Told how many are done, of how many."""
+"""Called with done and total."""
 
 
 def usable_cores() -> int:
@@ -44,7 +44,7 @@ def fan_out(task: Callable[[T], R], inputs: Sequence[T], workers: int, progress:
 
 
 def _told(share: Sequence[T], total: int, progress: Progress | None) -> Iterator[T]:
-    """Yield a share, and tell how far all are: the others are worked off at the same pace."""
+    """Yield a share and report progress; the other shares advance at the same pace."""
     for index, item in enumerate(share):
         if progress is not None:
             progress(index * total // len(share), total)
@@ -56,7 +56,7 @@ def _told(share: Sequence[T], total: int, progress: Progress | None) -> Iterator
 def in_copy(function: Callable[[], R]) -> R:
     """Return what a function returns in a copy of this process, without anything else it does.
 
-    One past, many futures: getting here is paid for once, and what is tried out from here is gone with the copy.
+    The state so far is computed once, and what is tried out from it is gone with the copy.
     """
     child: _Child[None, R] = _Child(lambda _: function(), (None,))
     try:
