@@ -77,7 +77,7 @@ def parse_varied(text: str) -> Varied:
     match = _PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise InvalidOption(f"{text!r} is no parameter with values", where="--vary", fix=_EXAMPLE)
+        raise InvalidOption(f"{text!r} is not a parameter with values", where="--vary", fix=_EXAMPLE)
     parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
     _kind(parameter)
     return Varied(parameter, values)
@@ -175,7 +175,7 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
     try:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r} is no amount", where=parameter.text, fix="such as 512Mi or 250m") from error
+        raise InvalidOption(f"{text!r} is not a quantity", where=parameter.text, fix="such as 512Mi or 250m") from error
 
     def changed(container: Container) -> Container:
         if parameter.container not in {"", container.name}:
@@ -280,7 +280,7 @@ def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int 
     except (ValueError, ZeroDivisionError):
         number = kind(-1)
     if number < 0:
-        raise InvalidOption(f"{text!r} is no number from 0 on", where=parameter.text, fix="such as 2")
+        raise InvalidOption(f"{text!r} is not a number from 0 on", where=parameter.text, fix="such as 2")
     return number
 
 
@@ -302,4 +302,4 @@ def _kind(parameter: Parameter) -> None:
         known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
         raise InvalidOption(f"there is no parameter {parameter.name}", where="--vary", fix=f"parameters are {known}")
     if first in _NEEDS_TARGET and not parameter.target:
-        raise InvalidOption("it does not say of which workload", where=parameter.text, fix=_EXAMPLE)
+        raise InvalidOption("no workload given", where=parameter.text, fix=_EXAMPLE)
