@@ -89,6 +89,6 @@ class ContainerPort(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodSchedulingGate(Struct, frozen=True, gc=False):
-    """Keeps the scheduler's hands off a pod until somebody removes it."""
+    """Keeps a pod from being scheduled until it is removed."""
 
     name: str = ""
