@@ -70,7 +70,7 @@ def test_a_rate_counts_from_the_start_of_the_container_everything_else_from_that
         ("", "an amount is missing"),
         ("8Gi ower 2s", '"ower" is not expected'),
         ("8Gi over", "a duration is missing"),
-        ("8Gi over 2", '"2" is no duration'),
+        ("8Gi over 2", '"2" is not a duration'),
         ("8gi", '"8gi" is no amount'),
         ("-1Gi", "-1Gi is below zero"),
         ("0 per minute", "never grows"),

@@ -96,10 +96,10 @@ def test_a_parameter_changes_what_it_names(scenario, text, holds):
 
 
 BAD = {
-    "growth": "'growth' is no parameter with values",
-    "growth@web=": "is no parameter with values",
+    "growth": "'growth' is not a parameter with values",
+    "growth@web=": "is not a parameter with values",
     "speed=1,2": "there is no parameter speed",
-    "limits.memory=1Gi": "it does not say of which workload",
+    "limits.memory=1Gi": "no workload given",
     "growth@shop=2": "the scenario has no workload shop",
     "growth@web=fast": "'fast' is no number",
     "limits.memory@web:side=1Gi": "there is no container side",

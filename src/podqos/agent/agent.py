@@ -1,7 +1,7 @@
 """The node agent: ``(config, state, now, event) → (state, commands, journal entries)``.
 
-It does nothing itself. A world (``ports``) carries its commands out and tells it what came of them; the simulator and
-a real node run the very same agent. It admits pods and gives them their cgroups (``pods``), and it watches the node and
+It has no side effects. A world (``ports``) carries out its commands and reports the results; the simulator and a real
+node run the same agent. It admits pods and gives them their cgroups (``pods``), and it watches the node and
 evicts (``eviction_loop``), it restarts what ends (``containers``); this module only passes events on.
 """
 
@@ -33,7 +33,7 @@ from podqos.qos.cgroup import tier_cgroups
 
 
 def start(config: AgentConfig, now_us: int, first_pass_us: int | None = None) -> Step:
-    """Set a node up: its cgroups, and the first pass of the eviction loop, at once unless told otherwise."""
+    """Set up a node: its cgroups, and the first pass of the eviction loop, by default at once."""
     turn = Turn(config, AgentState(loop=Resting(now_us if first_pass_us is None else first_pass_us)), now_us)
     turn.ask(*map(CreateCgroup, tier_cgroups(turn.state.tiers, config.cgroups)))
     return turn.step()

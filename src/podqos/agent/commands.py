@@ -1,7 +1,7 @@
 """What the agent asks a world to do, in this order.
 
 Evictions and clean-ups are the eviction manager's own commands (``eviction.commands``), passed on as they are. A
-world carries a command out and reports what came of it as an event; no command waits for another.
+world carries out a command and reports the result as an event; no command waits for another.
 """
 
 from __future__ import annotations

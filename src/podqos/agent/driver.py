@@ -1,7 +1,7 @@
-"""The agent and a world, connected: events go in, commands come out and are carried out, the journal is written.
+"""Connects the agent and a world: events go in, commands are carried out, the journal is written.
 
-A driver knows no time. Whoever owns the clock (the simulator's queue, the real node's loop) delivers events as they
-happen, and ``Woken`` when ``wake_us`` has come.
+A driver has no clock. Its owner (the simulator's queue, the real node's loop) delivers events as they happen, and
+``Woken`` at ``wake_us``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Driver:
         self._write = write
 
     def start(self, now_us: int, first_pass_us: int | None = None) -> None:
-        """Set the node up; the agent wants to be woken for its first pass, at once unless told otherwise."""
+        """Set up the node; the agent is to be woken for its first pass, by default at once."""
         self._carry_on(now_us, start(self.config, now_us, first_pass_us))
 
     def skip_idle_passes(self, until_us: int) -> None:

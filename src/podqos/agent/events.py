@@ -1,6 +1,6 @@
-"""What a world tells the agent: wishes from outside, and what became of the agent's commands.
+"""Events that a world reports to the agent: requests from outside, and results of the agent's commands.
 
-An event says that something has happened; what to do about it is the agent's business.
+An event says that something has happened; the agent decides what to do about it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PodAdopted(Struct, frozen=True, gc=False):
 
 
 class PodDeleted(Struct, frozen=True, gc=False):
-    """Somebody wants a pod gone."""
+    """A pod is to be deleted."""
 
     uid: str
 
@@ -62,7 +62,7 @@ class ContainerStarted(Struct, frozen=True, gc=False):
 
 
 class ContainerExited(Struct, frozen=True, gc=False):
-    """A container of a pod that nobody told to stop has ended."""
+    """A container has ended that was not asked to stop."""
 
     uid: str
     container: str
@@ -73,7 +73,7 @@ class ContainerExited(Struct, frozen=True, gc=False):
 
 
 class PodStopped(Struct, frozen=True, gc=False):
-    """No container of a pod runs any more: it was told to stop, or came to its own end."""
+    """No container of a pod runs any more: it was stopped, or has ended."""
 
     uid: str
 

@@ -36,7 +36,7 @@ class Kind(StrEnum):
     RECLAIMED = "Reclaimed"
     EVICTED = "Evicted"
     WOULD_EVICT = "WouldEvict"
-    """The agent only shadows the node: this is whom it would have evicted."""
+    """The agent only shadows the node: it would have evicted this pod."""
     OOM_KILLED = "OOMKilled"
     THROTTLED = "Throttled"
     STOPPED = "Stopped"

@@ -1,12 +1,12 @@
-"""Memory that runs short: what that means, and when the agent wants to be told of it between two passes.
+"""Memory shortage: what it means, and when the agent is notified of it between two passes.
 
-The kernel can say that memory has crossed a level. Who listens differs:
+The kernel can notify that memory has crossed a level. Who listens differs:
 
 - a kubelet listens with ``kernelMemcgNotification``, on cgroup v1 only: on v2 its notifier is a stub that never fires.
   It sets one level per memory threshold, hard or soft, at a pass, at most every ten seconds; a crossing makes it look
   at once, and its regular passes come when they would have come anyway.
 - podqos' fast path listens on either version, for hard thresholds. It sets its levels anew after every look, stops the
-  growth of a victim before it is told to go (``HoldPod``), and looks again at once when the victim is gone.
+  growth of a victim before it is terminated (``HoldPod``), and looks again at once when the victim is gone.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/memory_threshold_notifier_others.go, threshold_notifier_linux.go
 (NewCgroupNotifier), eviction_manager.go (Start, synchronize).
@@ -54,14 +54,14 @@ def is_for_memory_now(eviction: EvictPod) -> bool:
 
 
 def kubelet_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
-    """Return what a kubelet listens for: every threshold of memory. What is crossed already is not told."""
+    """Return what a kubelet listens for: every memory threshold. Levels already crossed are not notified."""
     return WatchMemory(tuple(_levels(_of_memory(_thresholds(config, manager)), manager.last_signals)))
 
 
 def fast_path_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
     """Return what the fast path listens for: the first hard threshold of each signal.
 
-    One that is met without the agent having seen it is told at once.
+    One that is met without the agent having seen it is notified at once.
     """
     hard = [threshold for threshold in _of_memory(_thresholds(config, manager)) if threshold.is_hard]
     known = {threshold.signal for threshold in manager.first_observed_us if threshold.is_hard}

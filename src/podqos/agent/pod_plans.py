@@ -1,7 +1,7 @@
-"""What a pod gets on a node, worked out once per spec: replicas differ in their names only.
+"""What a pod gets on a node, computed once per spec: replicas differ in their names only.
 
-A memory of answers, no decision: the answers are those of ``qos`` and ``placement``. Whoever runs many pods or many
-equal nodes keeps one (``AgentConfig.plans``); without it everything is worked out every time.
+A cache without decisions: the answers come from ``qos`` and ``placement``. Worlds with many pods or many equal nodes
+share one (``AgentConfig.plans``); without it everything is computed every time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The life of a pod on a node: admitted or turned away, started in its cgroups, stopped, forgotten.
+"""The life of a pod on a node: admitted or rejected, started in its cgroups, stopped, removed.
 
 Whenever pods come or go, the cgroups of the classes are written again, because they hold sums over all pods. Upstream
 does so when a pod comes and once a minute; here also when one goes.
@@ -86,7 +86,7 @@ def finish(turn: Turn, uid: str, phase: Phase) -> None:
 
 
 def evicting(turn: Turn, uid: str) -> None:
-    """Note that a pod has been told to go."""
+    """Note that a pod is being evicted."""
     turn.put(replace(turn.state.pods[uid], stage=Stage.STOPPING))
 
 

@@ -1,4 +1,4 @@
-"""The seam between the agent and the world it runs in: a world can be looked at, and carries commands out.
+"""The interface between the agent and its world: a world provides figures and carries out commands.
 
 The simulator and the real node implement ``World``; that is all they share. ``tests/worlds`` holds every world to the
 same contract:
@@ -6,10 +6,10 @@ same contract:
 - what is asked for is done in order, and an outcome is reported once: either in the answer to the command, or later
   as an event of its own (``Driver.deliver``);
 - ``StartPod`` leads to ``PodStarted`` and ``StartContainer`` to ``ContainerStarted``; a container that ends without
-  having been told to leads to ``ContainerExited``, and the rest of its pod runs on;
+  being asked to leads to ``ContainerExited``, and the rest of its pod keeps running;
 - ``EvictPod`` and ``StopPod`` lead to ``PodStopped`` within the grace period, and after ``RemoveCgroup`` to
   ``PodCleanedUp``;
-- ``HoldPod`` has no answer of its own: a pod that grows all the same stops at once, one that does not runs on;
+- ``HoldPod`` has no answer of its own: a pod that still grows is stopped at once, others keep running;
 - ``WatchMemory`` leads to ``MemoryNotified`` when memory crosses one of the last levels asked for. A world that cannot
   tell leaves it at that;
 - ``CleanUpNode`` is done when ``carry_out`` returns, so that the next look shows what it gained;

@@ -1,7 +1,7 @@
-"""Why things happened, as a journal keeps it: one value per kind of reason, told apart by ``type``.
+"""Why things happened, as kept in a journal: one value per kind of reason, distinguished by ``type``.
 
 Amounts are plain numbers (bytes, inodes, processes; cpu in thousandths), so that a journal can be read without podqos.
-A world that decides something of its own, such as whom the kernel kills, adds its reason here and to ``Because``.
+A world with decisions of its own, such as kernel kills, adds its reasons here and to ``Because``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ThresholdFigures(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ThresholdsMet(Reason, frozen=True):
-    """The thresholds of which less is left than they ask for; none when the last has let go."""
+    """The thresholds that are met; none when the last has cleared."""
 
     met: tuple[ThresholdFigures, ...] = ()
 
@@ -70,9 +70,9 @@ class UnderPressure(Reason, frozen=True):
     candidates: int
     """How many pods could have been evicted."""
     spared: tuple[str, ...] = ()
-    """Who stood before it and must not be evicted."""
+    """Pods that rank before it and must not be evicted."""
     next_pod: str | None = None
-    """Who would have been next."""
+    """The next pod in the ranking."""
     before_next_by: RankKey | None = None
     grace_period_seconds: int = 0
     message: str = ""
@@ -90,7 +90,7 @@ class LocalStorageExceeded(Reason, frozen=True):
 
 
 class NotAdmitted(Reason, frozen=True):
-    """Why a pod was turned away under pressure."""
+    """Why a pod was rejected under pressure."""
 
     rule: AdmissionRule
     message: str
@@ -140,7 +140,7 @@ class OOMLevel(StrEnum):
 
 
 class WouldEvict(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Whom the kubelet would have evicted for memory at the moment of a kill, had it looked, and by which figures."""
+    """The pod that the kubelet would have evicted for memory at the moment of a kill, had it looked, and why."""
 
     pod: str
     usage: int
@@ -150,7 +150,7 @@ class WouldEvict(Struct, frozen=True, gc=False, rename="camel", omit_defaults=Tr
     next_pod: str | None = None
     before_next_by: RankKey | None = None
     threshold_met: bool = False
-    """Whether it would have evicted anybody at all: a memory threshold was met at that moment."""
+    """Whether it would have evicted at all: a memory threshold was met at that moment."""
 
 
 class OOMKill(Reason, frozen=True):
@@ -209,7 +209,7 @@ class PlacedOn(Reason, frozen=True):
 
 
 class PreemptedFor(Reason, frozen=True):
-    """For whom a pod had to go."""
+    """The pod that another was preempted for."""
 
     preemptor: str
     priority: int

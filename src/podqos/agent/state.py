@@ -1,4 +1,4 @@
-"""What an agent is told once (``AgentConfig``), what it remembers (``AgentState``), and what one event leads to.
+"""The agent's configuration (``AgentConfig``), its state (``AgentState``), and the result of one event (``Step``).
 
 The eviction loop is always in exactly one of these phases::
 
@@ -36,10 +36,10 @@ LONGEST_BACK_OFF_SECONDS = 300
 
 
 class MemoryNotification(StrEnum):
-    """Who is told by the kernel that memory runs short (``memory``)."""
+    """Who gets memory notifications from the kernel (``memory``)."""
 
     OFF = "off"
-    """Nobody: the loop looks every ten seconds."""
+    """No one: the loop looks every ten seconds."""
     KUBELET = "kubelet"
     """The kubelet, with ``kernelMemcgNotification`` on cgroup v1."""
     FAST_PATH = "fast path"
@@ -58,7 +58,7 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     longest_back_off_seconds: int = LONGEST_BACK_OFF_SECONDS
     """``crashLoopBackOff.maxContainerRestartPeriod``: the most that the restart of a container is put off."""
     shadow: bool = False
-    """Decide and write down whom to evict, but evict nobody."""
+    """Decide and journal evictions, but do not carry them out."""
     notification: MemoryNotification = MemoryNotification.OFF
     profile: Profile = LATEST
     plans: PodPlans | None = None
@@ -88,7 +88,7 @@ class Stage(StrEnum):
 
 
 class Phase(StrEnum):
-    """How a pod ended that nobody told to stop."""
+    """How a pod ended that was not asked to stop."""
 
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
@@ -179,7 +179,7 @@ class CleaningUp(Struct, frozen=True, gc=False):
 
 
 class Evicting(Struct, frozen=True, gc=False):
-    """A pod has been told to go; the next one follows when it has stopped, or when that takes too long."""
+    """A pod is being evicted; the next one follows when it has stopped, or when that takes too long."""
 
     current: EvictPod
     waiting: tuple[EvictPod, ...]
@@ -209,7 +209,7 @@ class Restart(Struct, frozen=True, gc=False, order=True):
 
 
 class AgentState(Struct, frozen=True, gc=False):
-    """What an agent remembers."""
+    """The state of an agent."""
 
     pods: Mapping[str, PodRecord] = {}
     """By uid, in the order of admission."""
@@ -235,7 +235,7 @@ class AgentState(Struct, frozen=True, gc=False):
 
     @property
     def active_pods(self) -> tuple[Pod, ...]:
-        """Whom the eviction manager may consider, in the order of admission."""
+        """The pods that the eviction manager considers, in the order of admission."""
         return tuple(record.pod for record in self.pods.values() if record.is_active)
 
 

@@ -31,7 +31,7 @@ class Reclaiming(Struct, frozen=True, gc=False):
 
 
 class CleanUpNode(Struct, frozen=True, gc=False):
-    """Throw away what nobody needs."""
+    """Delete what is unused."""
 
     what: CleanUp
     because: Reclaiming

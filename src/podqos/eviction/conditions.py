@@ -1,8 +1,8 @@
 """From thresholds and observations to node conditions: which thresholds are met, since when, and what the node reports.
 
-Pure leaves that take ``now``; the manager strings them together. Three memories keep a node from flapping: when a
+Pure functions that take ``now``; the manager combines them. Three pieces of state keep a node from flapping: when a
 threshold was first seen met (its grace period runs from there), when a condition was last seen (it is reported for the
-transition period after that), and that a threshold once met lets go only at its value plus the minimum reclaim.
+transition period after that), and that a threshold once met clears only at its value plus the minimum reclaim.
 
 Times are integer microseconds. Where upstream keeps unordered maps, the order here is that of the configuration.
 
@@ -27,7 +27,7 @@ def thresholds_met(
 ) -> tuple[Threshold, ...]:
     """Return the thresholds of which strictly less is left, whatever their grace period.
 
-    A signal that is not observed meets nothing. ``with_min_reclaim`` asks whether a threshold may let go yet.
+    A signal that is not observed meets nothing. ``with_min_reclaim`` asks whether a threshold may clear yet.
     """
     return tuple(
         threshold
@@ -38,12 +38,12 @@ def thresholds_met(
 
 
 def merge(met: tuple[Threshold, ...], unresolved: Iterable[Threshold]) -> tuple[Threshold, ...]:
-    """Add those that were met before and have not let go."""
+    """Add those that were met before and have not cleared."""
     return met + tuple(threshold for threshold in unresolved if threshold not in met)
 
 
 def first_observed(met: Iterable[Threshold], before: Mapping[Threshold, int], now_us: int) -> dict[Threshold, int]:
-    """Return since when each is met; one that was let go starts anew."""
+    """Return since when each is met; one that cleared starts anew."""
     return {threshold: before.get(threshold, now_us) for threshold in met}
 
 
@@ -59,7 +59,7 @@ def past_grace_period(first_observed_us: Mapping[Threshold, int], now_us: int) -
 def with_new_samples(
     thresholds: Iterable[Threshold], observed: Observations, before: Observations
 ) -> tuple[Threshold, ...]:
-    """Return the thresholds whose sample is newer than at the last pass: nobody is evicted twice for one figure.
+    """Return the thresholds whose sample is newer than at the last pass: no second eviction for one figure.
 
     A sample without a time always counts as new.
     """

@@ -1,7 +1,7 @@
-"""A kubelet's settings from a text, as far as the kubelet would start with them.
+"""A kubelet's settings from a text; settings with which the kubelet would not start are rejected.
 
-What can be told from the settings alone, a soft threshold without a grace period for one, is refused here with its
-place in the file; whether they fit a node is for ``placement.allocatable`` to say.
+What is wrong with the settings alone, such as a soft threshold without a grace period, is reported here with its
+position in the file; ``placement.allocatable`` checks whether they fit a node.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pods that exceed their own limits of local storage: evicted whatever the state of the node.
+"""Pods that exceed their own limits on local storage, which are evicted whatever the state of the node.
 
 Per pod the first of these counts: an emptyDir above its size limit (on any medium; zero is no limit), all ephemeral
 storage above the pod's effective limit (zero *is* a limit), a container's logs and writable layer above its own limit

@@ -2,26 +2,26 @@
 
 One call of ``synchronize`` is one pass of the kubelet's loop. A pass has one or two phases::
 
-    synchronize ──► commands: evict somebody, or nothing ──► done
+    synchronize ──► commands: evict a pod, or nothing ──► done
          │
          └────────► commands: clean the node up  (pass.awaiting is set)
                          │  carry them out, look at the node again
-                    after_clean_up ──► commands: evict somebody, or nothing ──► done
+                    after_clean_up ──► commands: evict a pod, or nothing ──► done
 
 The state is final after the first phase; cleaning up or not, it is what the next pass begins with. The order of things
 in a pass:
 
 1. which thresholds are met, which of them for as long as their grace period, and what the node reports
    (``conditions``);
-2. pods above their own local storage limits go, all of them, and the pass ends there (``local_storage``);
+2. all pods above their own local storage limits are evicted, and the pass ends there (``local_storage``);
 3. of the thresholds met with a new sample one acts, the node is cleaned up for it (``reclaim``);
-4. unless that relieved all thresholds, the first evictable pod in its ranking goes: one pod per pass.
+4. unless that cleared all thresholds, the first evictable pod in its ranking is evicted: one pod per pass.
 
 Where upstream leaves the choice of the acting threshold to chance (it ranges over a map, and only puts memory first),
 the order here is: the rows of the table of signals, memory first; of one signal the shorter grace period, hard before
 soft; then the order of the configuration.
 
-The containerfs thresholds that nobody configured are derived during the first pass and take effect from the second on.
+Derived containerfs thresholds are added during the first pass and take effect from the second on.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (synchronize).
 """
@@ -53,7 +53,7 @@ from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
 
 MONITORING_INTERVAL_SECONDS = 10
-"""Between two passes, if nobody was evicted."""
+"""Between two passes, if no pod was evicted."""
 POD_CLEAN_UP_TIMEOUT_SECONDS = 30
 """How long the loop waits, after an eviction, for the pod to be gone; then the next pass follows at once."""
 
@@ -81,7 +81,7 @@ class ManagerState(Struct, frozen=True, gc=False):
     conditions: tuple[NodeCondition, ...] = ()
     """What the node reports."""
     thresholds_met: tuple[Threshold, ...] = ()
-    """Met for at least their grace period, or not yet let go."""
+    """Met for at least their grace period, or not yet cleared."""
     first_observed_us: Mapping[Threshold, int] = {}
     last_observed_us: Mapping[NodeCondition, int] = {}
     last_signals: Mapping[Signal, SignalObservation] = {}
@@ -102,7 +102,7 @@ class Pass(Struct, frozen=True, gc=False):
     reclaiming: Reclaiming | None = None
     """The threshold that acts."""
     ranking: tuple[RankedPod, ...] = ()
-    """Everybody in the order of eviction, where it came to that."""
+    """All pods in the order of eviction, where they were ranked."""
     awaiting: Awaiting | None = None
     """Set while ``after_clean_up`` is still to come."""
 
@@ -148,7 +148,7 @@ def synchronize(
 def after_clean_up(config: ManagerConfig, first_phase: Pass, observation: Observation) -> Pass:
     """Finish a pass, given how the node looks after its clean-up.
 
-    Whom to evict is still decided by the figures from before: they are what the threshold was met by.
+    The pod to evict is still chosen by the figures from before, which met the threshold.
     """
     awaiting = first_phase.awaiting
     assert awaiting is not None

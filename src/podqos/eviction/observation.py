@@ -1,4 +1,4 @@
-"""What is left of everything, read from a kubelet summary: one observation per signal, and the pods' own figures.
+"""What is left of each resource, from a kubelet summary: one observation per signal, and the pods' own figures.
 
 ``memory.available`` counts the working set, which holds active file pages that the kernel could reclaim. That is how
 the kubelet sees a node, and why it may evict where the kernel would not kill.

@@ -1,7 +1,7 @@
-"""Node-level reclaim: what the node throws away before it evicts anybody, and whether that was enough.
+"""Node-level reclaim: what the node deletes before it evicts a pod, and whether that was enough.
 
-What is thrown away for which signal on which layout is in the table of ``signals``. Memory and process ids have nothing
-of the kind. The clean-up starts as soon as a threshold acts; the pressure transition period has nothing to do with it.
+What is deleted for which signal on which layout is in the table of ``signals``; for memory and process ids it is
+nothing. The clean-up starts as soon as a threshold acts; the pressure transition period has nothing to do with it.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/eviction_manager.go (reclaimNodeLevelResources).
 """

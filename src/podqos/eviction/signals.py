@@ -1,6 +1,6 @@
 """The eviction signals as one table: signal → resource → node condition → ranking keys → disk measured → clean-up.
 
-Everything that differs between signals stands in ``SIGNALS`` and nowhere else; documentation prints it from here. The
+Everything that differs between signals is in ``SIGNALS`` and nowhere else; documentation is generated from it. The
 order of the table is meaningful: where several thresholds are met at once, the kubelet takes memory first and leaves
 the rest to chance; podqos goes by the order of the rows (see ``manager``).
 
@@ -65,7 +65,7 @@ class DiskUse(StrEnum):
 
 
 class CleanUp(StrEnum):
-    """What the node can throw away before it evicts anybody."""
+    """What the node can delete before it evicts a pod."""
 
     CONTAINERS = "dead containers"
     IMAGES = "unused images"
@@ -151,7 +151,7 @@ def _clean_up(dedicated: tuple[CleanUp, ...], split: tuple[CleanUp, ...]) -> Map
 
 
 _NODEFS_USE = _disk_use(dedicated=_KUBELET_USE, split=_ALL_USE)
-# On a split layout nothing of a pod is on imagefs: everybody's usage is zero there and priority decides.
+# On a split layout nothing of a pod is on imagefs: usage is zero there and priority decides.
 _IMAGEFS_USE = _disk_use(dedicated=(DiskUse.ROOTFS,), split=())
 _CONTAINERFS_USE = _disk_use(dedicated=(DiskUse.ROOTFS,), split=_ALL_USE)
 _NO_USE = dict.fromkeys(Layout, ())

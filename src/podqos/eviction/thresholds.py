@@ -1,4 +1,4 @@
-"""Eviction thresholds: when the kubelet acts, worked out from its settings.
+"""Eviction thresholds: when the kubelet acts, by its settings.
 
 The numbers follow upstream's to the bit: a percentage is read as a 32-bit float, divided by 100 in 32 bits, multiplied
 with the capacity in 64 bits and truncated. Whether a threshold is met at a moment is in ``conditions``; what looks
@@ -51,7 +51,7 @@ class Threshold(Struct, frozen=True, gc=False):
     value: ThresholdValue
     grace_period_ns: int = 0
     min_reclaim: ThresholdValue | None = None
-    """How much more must be free again before the threshold lets go."""
+    """How much more must be free before the threshold clears."""
 
     @property
     def is_hard(self) -> bool:
@@ -59,7 +59,7 @@ class Threshold(Struct, frozen=True, gc=False):
         return self.grace_period_ns == 0
 
     def amount(self, capacity: int, *, with_min_reclaim: bool = False) -> Quantity:
-        """Return what must be left at a capacity, for the threshold not to be met (or to let go again)."""
+        """Return what must be left at a capacity for the threshold not to be met (or to clear)."""
         amount = self.value.at(capacity)
         if with_min_reclaim and self.min_reclaim is not None:
             return amount + self.min_reclaim.at(capacity)
@@ -72,13 +72,13 @@ class ContainerFsThresholds(Struct, frozen=True, gc=False):
     in_place: tuple[Threshold, ...]
     """The configured ones; those of containerfs replaced, or gone where there is nothing to derive them from."""
     added: tuple[Threshold, ...]
-    """Those that nobody configured."""
+    """Derived ones that were not configured."""
     ignored: tuple[Threshold, ...]
     """What was configured for containerfs and does not count."""
 
 
 def default_eviction_hard(profile: Profile = LATEST) -> dict[str, str]:
-    """Return the hard thresholds of a kubelet on Linux that is told nothing."""
+    """Return the default hard thresholds of a kubelet on Linux."""
     defaults = {
         Signal.MEMORY.value: "100Mi",
         Signal.NODEFS.value: "10%",

@@ -1,11 +1,11 @@
 """What an allocation leads to: room, reclaim, a delay, or an OOM somewhere up the tree.
 
-Every page needs a free page of the machine and room in each cgroup from its own up to the root. Whoever lacks room
-reclaims within its subtree; the first that gains too little runs out of memory. A whole amount is charged at once as
-if page by page: what fits before the first OOM is charged, the rest is the caller's to try again after the kill.
+Every page needs a free page of the machine and room in each cgroup from its own up to the root. A cgroup without room
+reclaims within its subtree; the first that gains too little is out of memory. A whole amount is charged at once as if
+page by page: what fits before the first OOM is charged, the caller retries the rest after the kill.
 
 Sources: Linux mm/memcontrol.c (try_charge_memcg, calculate_high_delay), mm/page_alloc.c (__alloc_pages_slowpath).
-kswapd and reclaim above ``memory.high`` are taken to be done at once.
+kswapd and reclaim above ``memory.high`` are assumed to take no time.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def _bound(node: _Node, parent: CpuShare | None) -> tuple[CpuBound | None, str |
 
 
 def _fill(parent: _Node) -> None:
-    """Share by weight: whoever wants less than its share gets what it wants, the rest divide what remains."""
+    """Share by weight: a group that wants less than its share gets what it wants, the rest divide what remains."""
     if parent.granted_nano >= parent.demand_nano:
         for node in parent.children:
             node.granted_nano = node.want_nano
@@ -182,7 +182,7 @@ def _throttle(parent: _Node) -> None:
     """Find how long each group stands still after it has used up its quota.
 
     Within a period all run at once, by weight, until the first has used its quota; then the others go faster. Groups
-    that get all they want run at their demand throughout. Nobody runs faster than its own demand.
+    that get all they want run at their demand throughout. No group runs faster than its own demand.
     """
     hungry = [node for node in parent.children if node.granted_nano < node.demand_nano]
     stopped = [node for node in hungry if node.granted_nano == node.quota_nano]

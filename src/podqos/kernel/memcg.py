@@ -47,7 +47,7 @@ class MemcgSettings(Struct, frozen=True, gc=False):
     oom_group: bool = False
     """v2 ``memory.oom.group``."""
     oom_kill_disable: bool = False
-    """v1 ``memory.oom_control``: whoever hits the limit sleeps instead."""
+    """v1 ``memory.oom_control``: a process that hits the limit sleeps instead."""
 
 
 class Memcg(Struct, eq=False):
@@ -139,7 +139,7 @@ class Memory:
         del self._memcgs[path]
 
     def put(self, path: str, kind: Kind, size_bytes: int) -> None:
-        """Add to what a cgroup holds (or take, below zero) without asking anybody; ``charge`` asks."""
+        """Add to (or, negative, take from) what a cgroup holds without checking limits; ``charge`` checks them."""
         memcg = self._memcgs[path]
         assert memcg.own[kind] + size_bytes >= 0, f"cgroup {path} has no {-size_bytes} bytes of {kind}"
         memcg.own[kind] += size_bytes

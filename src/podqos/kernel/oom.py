@@ -1,8 +1,8 @@
-"""The OOM killer: which process dies, by which numbers, and who dies with it.
+"""The OOM killer: which process it kills, by which numbers, and which die with it.
 
 Badness is per process: the pages it holds in memory, swap and page tables, and for each point of ``oom_score_adj`` a
-thousandth of all memory there was to have: RAM and swap of the machine, or the limit of the cgroup that ran out. The
-highest badness dies, whatever its size, and whoever asked for the last page; only −1000 is exempt.
+thousandth of the total: RAM and swap of the machine, or the limit of the cgroup that ran out. The highest badness dies,
+whatever its size and whichever process asked for the last page; only −1000 is exempt.
 
 Sources: Linux mm/oom_kill.c (oom_badness, oom_evaluate_task, oom_kill_process), mm/memcontrol.c
 (mem_cgroup_get_oom_group, mem_cgroup_get_max), fs/proc/base.c (proc_oom_score). Of equals the kernel takes the one it
@@ -56,7 +56,7 @@ class Candidate(Struct, frozen=True, gc=False):
 
 
 class Selection(Struct, frozen=True, gc=False):
-    """Whom the OOM killer chooses, and by how much."""
+    """The victim that the OOM killer chooses, and by what margin."""
 
     domain: str
     """The cgroup that ran out; the root for a global OOM."""
@@ -72,7 +72,7 @@ class Selection(Struct, frozen=True, gc=False):
 
 
 class Kill(Struct, frozen=True, gc=False):
-    """Everybody an OOM ends."""
+    """All processes that an OOM kills."""
 
     selection: Selection
     killed: tuple[Process, ...]
@@ -97,7 +97,7 @@ def candidate(process: Process, total_pages: int) -> Candidate:
 def select(processes: Iterable[Process], total_pages: int, domain: str = ROOT) -> Selection | None:
     """Choose the victim of an OOM in ``domain``, in one pass.
 
-    None where nobody can be killed: a whole machine then panics, a cgroup's allocation fails.
+    None where nothing can be killed: a whole machine then panics, a cgroup's allocation fails.
     """
     best: Candidate | None = None
     second: Candidate | None = None

@@ -1,7 +1,7 @@
 """How much of each cgroup ``memory.min`` and ``memory.low`` really protect.
 
 A setting is a claim against the parent: children that together claim and use more than the parent affords them share
-it by use, and what nobody claims is handed down by size (``memory_recursiveprot``). Direct children of the cgroup
+it by use, and unclaimed protection is passed down by size (``memory_recursiveprot``). Direct children of the cgroup
 that is being reclaimed have what they claim; that cgroup itself is not protected at all.
 
 Source: Linux mm/page_counter.c (effective_protection, page_counter_calculate_protection).

@@ -1,12 +1,11 @@
-"""Pressure stall information: how ``avg10``, ``avg60`` and ``avg300`` follow from the time that was lost.
+"""Pressure stall information: how ``avg10``, ``avg60`` and ``avg300`` follow from stalled time.
 
-Every two seconds the kernel takes the share of that time in which somebody (``some``) or everybody (``full``) was
-stalled, in whole percent, and lets it into three averages that forget at different speeds, in fixed point. The
-averages therefore lag: after ten seconds of full stall ``avg10`` shows 63, not 100.
+Every two seconds the kernel takes the share of that time in which some (``some``) or all tasks (``full``) were stalled,
+in whole percent, and adds it to three averages that decay at different rates, in fixed point. The averages therefore
+lag: after ten seconds of full stall ``avg10`` shows 63, not 100.
 
 Source: Linux kernel/sched/psi.c (update_averages, calc_avgs), include/linux/sched/loadavg.h and kernel/sched/loadavg.c
-(calc_load). Weighing the stalls of several CPUs into one is the caller's business: it gives the stalled time of the
-whole.
+(calc_load). The caller combines the stalls of several CPUs into one.
 """
 
 from __future__ import annotations

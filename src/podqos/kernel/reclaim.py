@@ -1,8 +1,8 @@
-"""What the kernel takes back under pressure, from whom, and in which order.
+"""What the kernel reclaims under pressure, from which cgroup, and in which order.
 
 File pages go before anything dies: inactive ones first, then active ones; anonymous memory only where there is swap.
-Every cgroup of the subtree under pressure gives in proportion to what it has to give, never below ``memory.min``, and
-below ``memory.low`` only when nothing else is left.
+Every cgroup of the subtree under pressure loses in proportion to what is reclaimable there, never below ``memory.min``,
+and below ``memory.low`` only when nothing else is left.
 
 Source: Linux mm/vmscan.c (shrink_node_memcgs, get_scan_count). Approximate where the kernel is statistical: it
 weighs file against anonymous pages by refaults and swappiness and works in small batches; the model takes all file

@@ -1,6 +1,6 @@
-"""What an answer rests on that nobody stated: the value taken, and how to state it.
+"""Assumptions behind an answer: what was not stated, the value taken, and how to state it.
 
-An assumption travels with the answer as data, as a reason does, and every command says all of them once, at the end.
+An assumption is part of the answer as data, like a reason, and every command prints all of them once, at the end.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def _check_identity(document: Mapping[str, object], where: str) -> None:
 
 
 def _check_values(config: KubeletConfiguration, where: str) -> None:
-    """Parse every amount and duration once, so that nobody meets a bad one later; refuse what the kubelet does."""
+    """Parse every amount and duration once, so that no invalid one surfaces later; reject what the kubelet rejects."""
     for name, reserved in (("kubeReserved", config.kube_reserved), ("systemReserved", config.system_reserved)):
         _check_reserved(reserved, _at(where, name))
     _check_durations(config, where)

@@ -152,7 +152,7 @@ class EmptyDir(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Volume(Struct, frozen=True, gc=False, rename="camel"):
-    """A volume. Only the sources are told apart that use the node's own disk."""
+    """A volume. Only sources on the node's own disk are distinguished."""
 
     name: str = ""
     empty_dir: EmptyDir | None = None

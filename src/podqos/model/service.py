@@ -10,7 +10,7 @@ from podqos.model.pod import ObjectMeta
 
 
 class ServiceSpec(Struct, frozen=True, gc=False):
-    """Whom a service sends traffic to."""
+    """Which pods a service sends traffic to."""
 
     selector: dict[str, str] = {}
     cluster_ip: str = field(default="", name="clusterIP")
@@ -24,7 +24,7 @@ class Service(Struct, frozen=True, gc=False):
     spec: ServiceSpec = ServiceSpec()
 
     def sends_traffic_to(self, namespace: str, labels: Mapping[str, str]) -> bool:
-        """Whether pods of a namespace with these labels get traffic. Without a selector nobody does."""
+        """Whether pods of a namespace with these labels get traffic. Without a selector none do."""
         selector = self.spec.selector
         if not selector or self.spec.cluster_ip == "None":
             return False

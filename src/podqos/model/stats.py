@@ -43,7 +43,7 @@ class SwapStats(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class FsStats(Struct, frozen=True, gc=False, rename="camel"):
-    """A filesystem, or what somebody uses of one."""
+    """A filesystem, or what is used of one."""
 
     time: datetime | None = None
     available_bytes: int | None = None

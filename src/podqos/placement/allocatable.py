@@ -1,11 +1,11 @@
-"""What of a node's capacity pods may request, and what is held back for whom.
+"""How much of a node's capacity pods may request, and what is reserved for what.
 
 Three amounts are easily confused. *Capacity* is the machine. *Allocatable*, which the scheduler fills, is capacity less
 what is reserved for the kubelet and the system and less the hard eviction thresholds. *Enforced* is the limit of the
 cgroup that holds all pods: it leaves the thresholds out, because eviction has to happen before the kernel steps in.
 
 Source: Kubernetes v1.36 pkg/kubelet/cm/node_container_manager_linux.go, pkg/kubelet/nodestatus/setters.go
-(MachineInfo). How a threshold is written is the business of ``eviction``; here only its amount counts.
+(MachineInfo). ``eviction`` parses thresholds; here only their amounts count.
 """
 
 from __future__ import annotations

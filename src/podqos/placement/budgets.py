@@ -65,7 +65,7 @@ class _Counted:
         return disruptions_allowed(self._budget, healthy=self.healthy, expected=self.expected)
 
     def covers(self, view: PodView) -> bool:
-        """Whether the pod counts; to the scheduler an empty selector covers nobody."""
+        """Whether the pod counts; to the scheduler an empty selector covers no pod."""
         selector = self._budget.spec.selector
         return (
             selector is not None

@@ -1,4 +1,4 @@
-"""Who picks the node for a pod: the readable way, one node after the other.
+"""Chooses the node for a pod: the readable way, one node after the other.
 
 ``columnar`` does the same for large clusters; a property test holds the two equal.
 """

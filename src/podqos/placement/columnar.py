@@ -115,8 +115,8 @@ class Columnar:
             lambda other: meets_all(view, other, self._namespaces),
         ).per_node
         topologies = [self._topology(term.topology_key) for term in view.affinity]
-        anybody = any(per_node[topology.labelled].any() for topology in topologies)
-        alone = not anybody and meets_all(view, view, self._namespaces)
+        others = any(per_node[topology.labelled].any() for topology in topologies)
+        alone = not others and meets_all(view, view, self._namespaces)
         mask = np.ones(len(self._states), dtype=np.bool_)
         for topology in topologies:
             mask &= topology.labelled if alone else topology.domains_with(per_node)

@@ -1,7 +1,7 @@
 """One pod against the nodes: every filter in the scheduler's order.
 
 The scheduler stops at the first filter that refuses a node; its messages and its choice of nodes for preemption go by
-that one. ``answers`` goes on and tells everything that stands in the way.
+that one. ``answers`` continues and returns all obstacles.
 """
 
 from __future__ import annotations

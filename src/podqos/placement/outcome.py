@@ -23,7 +23,7 @@ class Status(StrEnum):
     PLACED = "Placed"
     PENDING = "Pending"
     GATED = "Gated"
-    """It has scheduling gates; nobody looks for a node."""
+    """It has scheduling gates; the scheduler ignores it."""
     DISPLACED = "Displaced"
     """A pod of higher priority took its place, and no controller replaces it."""
     FINISHED = "Finished"
@@ -67,7 +67,7 @@ class Refusal(Struct, frozen=True):
 
 
 class Placement:
-    """The nodes with their pods, and what became of everybody."""
+    """The nodes with their pods, and the result for every pod."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Placement:
             answers = tuple(filter(None, filters.answers(state)))
             nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
         failure = Preemption(self.cluster, self._budgets).candidate(view)
-        assert isinstance(failure, PreemptionFailure), f"{view.key} could still displace somebody"
+        assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
         return Refusal(view.key, tuple(nodes), failure)
 
     def alike(self) -> list[list[PodView]]:

@@ -1,10 +1,10 @@
-"""How much more than it has a node has promised, as three ratios that must not be mixed up.
+"""How far a node is overcommitted, as three ratios that must not be confused.
 
 *limits / allocatable*: what pods may use at most against what the node has; the one a budget is set for, because above
-it the node cannot keep its word when everybody bursts. *limits / requests*: what pods may use against what they
+it the node cannot serve all pods when they burst. *limits / requests*: what pods may use against what they
 reserve. *others' limits / what Guaranteed pods leave*: the same question for those that share the rest.
 
-A pod without a limit may take whatever is there; it adds nothing to the sums and is named apart.
+A pod without a limit may use whatever is there; it adds nothing to the sums and is listed separately.
 """
 
 from __future__ import annotations

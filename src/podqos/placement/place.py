@@ -1,10 +1,10 @@
-"""A set of pods onto a set of nodes: who lands where, who is displaced, who waits.
+"""Places a set of pods on a set of nodes: which node each gets, which are preempted, which are pending.
 
 Pods are taken from a queue as the scheduler takes them: the higher priority first, then the earlier. A pod that fits
-nowhere may displace others (``preemption``); those whose controller replaces them join the queue again. Whoever found
-no place is tried again as long as something has changed that could help.
+nowhere may displace others (``preemption``); those whose controller replaces them join the queue again. A pod
+without a place is tried again whenever something has changed that could help.
 
-There is no time here: a displaced pod leaves at once, and the one it made room for takes its place.
+There is no time here: a preempted pod leaves at once, and the preempting one takes its place.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def place(
 ) -> Placement:
     """Place ``pods``, which are used as given: defaulted, with their priorities (see ``admission``).
 
-    ``bare`` are the keys of pods that nobody replaces when they are displaced. ``progress`` is told now and then how
+    ``bare`` are the keys of pods without a controller that replaces them. ``progress`` is called now and then with how
     many pods have had their turn.
     """
     profile = surroundings.profile
@@ -75,13 +75,13 @@ def place(
         (NodeState(node, profile) for node in surroundings.nodes), Namespaces(surroundings.namespaces), profile
     )
     views = Views(profile)
-    everybody = [views.of(pod) for pod in pods]
-    _check_names(cluster, everybody)
-    run = _Run(cluster, Budgets(surroundings.budgets, everybody), bare)
-    waiting = [view for view in everybody if run.receive(view)]
+    every = [views.of(pod) for pod in pods]
+    _check_names(cluster, every)
+    run = _Run(cluster, Budgets(surroundings.budgets, every), bare)
+    waiting = [view for view in every if run.receive(view)]
     run.chooser = chooser(cluster) if chooser is not None else best_chooser(len(waiting), cluster)
     run.place_all(_Queue(waiting, order), progress)
-    return run.result(everybody)
+    return run.result(every)
 
 
 def _check_names(cluster: Cluster, views: list[PodView]) -> None:
@@ -128,7 +128,7 @@ class _Run:
         return status is Status.PENDING
 
     def place_all(self, queue: _Queue, progress: Progress | None) -> None:
-        """Give everybody a turn, and further turns to those for whom things have changed."""
+        """Try to place every pod, and again those for which something has changed."""
         done = 0
         while queue:
             queue.extend(self._take_turn(queue.pop()))
@@ -138,13 +138,13 @@ class _Run:
             if not queue:
                 queue.extend(tried.view for tried in tuple(self._refused.values()) if self._may_help(tried))
 
-    def result(self, everybody: list[PodView]) -> Placement:
-        """Return what became of everybody."""
+    def result(self, every: list[PodView]) -> Placement:
+        """Return the result for every pod."""
         outcomes = (
             Outcome(view.key, self._status[view.key], self._where[view.key].name if view.key in self._where else None)
-            for view in everybody
+            for view in every
         )
-        pending = (view for view in everybody if self._status[view.key] is Status.PENDING)
+        pending = (view for view in every if self._status[view.key] is Status.PENDING)
         return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending)
 
     def _take_turn(self, view: PodView) -> list[PodView]:
@@ -161,7 +161,7 @@ class _Run:
                 self._bind(view, candidate.state)
                 return returning
         if not view.depends_on_pods:
-            # More pods never make room: until one leaves, nobody like this one has to ask again.
+            # More pods never make room: until one leaves, pods like this one need not be tried again.
             self._hopeless[view.likeness] = self._departures
         self._refused[view.key] = _Try(view, self._arrivals, self._departures)
         return []

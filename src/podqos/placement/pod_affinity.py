@@ -68,7 +68,7 @@ class Neighbours:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nobody is kept near or away: the pod asks for nothing, and no other pod speaks of it."""
+        """Whether no affinity applies: neither the pod nor any other pod states a term about it."""
         return not (self._view.affinity or self._view.anti_affinity or self._shunning)
 
     def count(self, state: NodeState, other: PodView, change: int) -> None:

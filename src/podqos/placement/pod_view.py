@@ -165,7 +165,7 @@ def _with_label_keys(term: PodAffinityTerm, labels: Mapping[str, str]) -> PodAff
 
 
 def _spread_selector(constraint: TopologySpreadConstraint, labels: Mapping[str, str]) -> LabelSelector | None:
-    """Return whom a constraint counts, with ``matchLabelKeys`` (KEP-3243)."""
+    """Return which pods a constraint counts, with ``matchLabelKeys`` (KEP-3243)."""
     selector = constraint.label_selector
     if selector is None or not constraint.match_label_keys:
         return selector

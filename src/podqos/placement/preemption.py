@@ -1,13 +1,12 @@
-"""Whom a pod that fits nowhere may displace.
+"""Which pods a pod that fits nowhere may preempt.
 
-On every node where removing pods could help, all pods of lower priority are taken away in thought; if the pod then
-fits, as many as possible are put back, the most important first and those whose disruption budget would be broken
-before the others. What is left are the victims. Of all such nodes the least harmful one is taken.
+On every node where removing pods could help, all pods of lower priority are removed tentatively; if the pod then fits,
+as many as possible are put back, the most important first and those whose disruption budget would be violated before
+the others. The rest are the victims. Of all such nodes the one with the least harm is chosen.
 
-Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
-(SelectVictimsOnNode, filterPodsWithPDBViolation) and pkg/scheduler/framework/preemption/preemption.go
-(pickOneNodeForPreemption). Upstream tries a random tenth of the nodes; podqos tries all and takes the first by name
-among equals.
+Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode,
+filterPodsWithPDBViolation) and pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption). Upstream
+tries a random tenth of the nodes; podqos tries all and takes the first by name among equals.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ def _on_node(view: PodView, state: NodeState, filters: Filters, budgets: Budgets
 
 
 def _spare(lower: list[PodView], trial: _Trial, budgets: Budgets) -> Candidate:
-    """Put back whom the pod leaves room for; the rest are the victims."""
+    """Put back the pods that still fit; the rest are the victims."""
     breaks = dict(zip((other.key for other in lower), budgets.violating(lower), strict=True))
     by_budget = sorted(lower, key=lambda other: not breaks[other.key])
     victims = [other for other in by_budget if not trial.fits_with(other)]
@@ -164,7 +163,7 @@ class _Trial:
         return True
 
     def restore(self) -> None:
-        """Put everybody back: the node is as it was."""
+        """Put all pods back: the node is as before."""
         for other in tuple(self._away.values()):
             self.put_back(other)
         self.state.version = self._version

@@ -1,7 +1,7 @@
 """Pods that wait for each other: required pod affinity that can never be met.
 
-To the scheduler such pods are merely pending, each with the same message on every node. Here it is told whom they wait
-for, whether anybody of that kind exists at all, and where the waiting goes round in a circle.
+To the scheduler such pods are merely pending, each with the same message on every node. This module finds what they
+wait for, whether such a pod exists at all, and where the waiting is circular.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class AffinityWait(Struct, frozen=True, gc=False):
 
     pod: str
     waits_for: tuple[str, ...]
-    """Pending pods that would do; nobody means that no such pod exists."""
+    """Pending pods that match; empty means that no such pod exists."""
     circle: tuple[str, ...] = ()
     """Pods of which each waits for the next and the last for the first; empty if the pod is in no such circle."""
 

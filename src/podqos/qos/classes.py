@@ -1,7 +1,7 @@
 """The QoS class of a pod, and the facts that decided it.
 
 The class follows from two facts: which cpu and memory limits are missing, and what requests and limits add up to over
-the pod. So the facts *are* the reasons; wording them is the business of ``report``.
+the pod. So the facts *are* the reasons; ``report`` words them.
 
 Source: Kubernetes v1.36 pkg/apis/core/v1/helper/qos/qos.go. A pod is used as given; the API server's defaulting
 (requests from limits) comes before and is in ``admission.defaulting``.
@@ -60,7 +60,7 @@ class Unequal(Struct, frozen=True, gc=False):
 
 
 class Classification(Struct, frozen=True, gc=False):
-    """The class of a pod with the facts that decided it; the facts are gathered only when somebody asks."""
+    """The class of a pod with the facts that decided it; the facts are computed on demand."""
 
     qos_class: QOSClass
     pod: Pod

@@ -52,7 +52,7 @@ class Note(StrEnum):
     CGROUP_VALUE = "CgroupValue"
     """The value, or its absence, is the cgroup plan's."""
     SOFT_LIMIT = "SoftLimit"
-    """Requests are for the scheduler and the oom score; the kernel is told of them only with MemoryQoS, as
+    """Requests are for the scheduler and the oom score; they reach the kernel only with MemoryQoS, as
     ``memory.low``."""
     SWAP_NEEDS_LIMIT = "SwapNeedsLimit"
     """Swap can be limited only together with memory; the engine lets a container without a limit swap freely."""

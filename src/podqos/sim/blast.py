@@ -1,9 +1,8 @@
-"""The blast radius of a pod: if it leaks, who else dies on its node, in what order, how soon, and by whose hand.
+"""The blast radius of a pod: if it leaks, which pods on its node die, in what order, how soon, and why.
 
-A node is brought to where it is now, everybody holding what they hold; then one container begins to grow, and the node
-is run until the one that grows is itself killed or evicted. Nobody is placed anew and nobody else grows: the question
-is what this pod can do to its neighbours, not what a cluster makes of it. The kubelet has just looked when the leak
-begins.
+The node starts in its current state, every pod holding what it holds now. Then one container grows until it is itself
+killed or evicted. No pod is rescheduled and no other pod grows: the question is what this pod can do to its
+neighbours, not how the cluster reacts. The kubelet has just looked when the leak begins.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _EXTRA_US = 15 * 60 * SECOND_US
 
 
 class Leak(Struct, frozen=True, gc=False):
-    """Who leaks, and how fast."""
+    """Which container leaks, and how fast."""
 
     pod: str
     """``namespace/name``."""
@@ -68,20 +67,20 @@ class Blast(Struct, frozen=True, gc=False, rename="camel"):
     priority: int
     rate_bytes_per_second: int
     others: tuple[Death, ...]
-    """In the order in which they die, until the one that leaks does."""
+    """In the order in which they die, until the leaking pod does."""
     takes_guaranteed: bool
     takes_critical: bool
     end: Death | None
-    """Of the one that leaks; null where nobody stops it."""
+    """Of the leaking pod; null where nothing stops it."""
 
     @property
     def pods_taken(self) -> int:
-        """How many other pods it takes."""
+        """How many other pods it takes down."""
         return len({death.pod for death in self.others})
 
     @property
     def danger(self) -> tuple[int, int, int, float]:
-        """What the list is sorted by: critical pods first, then Guaranteed ones, then how many, then how soon."""
+        """Sort key: critical pods first, then Guaranteed ones, then how many, then how soon."""
         critical = sum(death.is_critical for death in self.others)
         guaranteed = sum(death.qos_class is QOSClass.GUARANTEED for death in self.others)
         soonest = min((death.after_seconds for death in self.others), default=float("inf"))
@@ -103,14 +102,14 @@ class BlastRadius(Struct, frozen=True, rename="camel"):
 
 
 class NodePods(Struct, frozen=True):
-    """A node with what its containers hold now."""
+    """A node and what its containers hold now."""
 
     node: MachineSpec
     pods: tuple[tuple[Pod, tuple[ContainerUsage, ...]], ...]
 
 
 def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
-    """Return the nodes of a scenario at its beginning, with the pods that run there."""
+    """Return the nodes of a scenario at its start, with the pods that run there."""
     queue = EventQueue(0)
     cluster = SimCluster(scenario, queue)
     while queue.next is not None:
@@ -127,7 +126,7 @@ def nodes_now(scenario: Scenario) -> tuple[NodePods, ...]:
 
 
 def leaks(pods: NodePods, bytes_per_second: int) -> Iterator[Leak]:
-    """Yield the leak of every pod on a node: of the container that can grow furthest."""
+    """Yield one leak per pod on a node: of the container that can grow most."""
     for pod, containers in pods.pods:
         if containers:
             yield Leak(pod.key, max(containers, key=lambda usage: _room(pod, usage)).name, bytes_per_second)
@@ -140,12 +139,12 @@ def _room(pod: Pod, usage: ContainerUsage) -> tuple[bool, int]:
 
 
 class BlastNode:
-    """A node brought to where it is now, ready for one leak."""
+    """A node in its current state, ready for one leak."""
 
     def __init__(
         self, pods: NodePods, *, slowest: int, profile: Profile = LATEST, policy: Policy | None = None
     ) -> None:
-        """Set the node up; ``slowest`` is the lowest rate of growth that will be asked for."""
+        """Set up the node; ``slowest`` is the lowest growth rate that will be asked for."""
         self._pods = pods
         self._profile = profile
         until_us = _horizon_us(pods.node, slowest)
@@ -163,7 +162,7 @@ class BlastNode:
             self._queue.step()
 
     def unleash(self, leak: Leak) -> Blast:
-        """Let a container leak, and return what comes of it. Afterwards the node is not what it was."""
+        """Let a container leak and return the result. The node cannot be used again."""
         node = self._cluster.fleet.get(self._pods.node.name)
         assert node is not None
         pod = next(each for each in node.world.pods.values() if each.key == leak.pod)
@@ -193,7 +192,7 @@ class BlastNode:
         )
 
     def _deaths(self, until_us: int) -> Iterator[Death]:
-        """Go on, and yield who dies."""
+        """Continue the run and yield the deaths."""
         entries, queue = self._cluster.entries, self._queue
         pods = {pod.key: pod for pod, _ in self._pods.pods}
         read = len(entries)
@@ -208,7 +207,7 @@ class BlastNode:
 def radius_of(
     blasts: Iterable[Blast], *, slow: int, fast: int, assumptions: tuple[Assumption, ...] = ()
 ) -> BlastRadius:
-    """Put together what all leaks lead to."""
+    """Combine the results of all leaks."""
     leaks = sorted(blasts, key=lambda each: (each.danger, each.node, each.pod, each.rate_bytes_per_second))
     return BlastRadius(
         nodes=len({each.node for each in leaks}),
@@ -221,7 +220,7 @@ def radius_of(
 
 
 def _horizon_us(node: MachineSpec, bytes_per_second: int) -> int:
-    """Return how long it takes at most until the machine is full, and the kubelet has had its say."""
+    """Return an upper bound on the time until the machine is full and the kubelet has reacted."""
     return (node.memory_bytes + node.swap_bytes) * SECOND_US // bytes_per_second + _EXTRA_US
 
 
@@ -239,7 +238,7 @@ def _workload(pod: Pod, containers: Sequence[ContainerUsage], node: str) -> Scen
 
 
 def _still(usage: ContainerUsage) -> ContainerDemand:
-    """Return the demand of a container that goes on holding what it holds."""
+    """Return the demand of a container that keeps what it holds."""
     return ContainerDemand(
         anon_bytes=constant(usage.anon_bytes + usage.page_table_bytes),
         active_file_bytes=constant(usage.active_file_bytes),

@@ -1,6 +1,6 @@
-"""Run a scenario from beginning to end.
+"""Run a scenario from start to end.
 
-Same scenario, same bytes: nothing here depends on the machine, on the time of day or on the order of sets.
+The same scenario gives the same bytes: nothing depends on the machine, the time of day or the order of sets.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podqos.sim.node.recording import Recorder
 from podqos.sim.scenario.scenario import Scenario
 
 Progress = Callable[[int, int], None]
-"""Told now and then the time reached and how many things have happened."""
+"""Called now and then with the time reached and the number of events so far."""
 
 _PROGRESS_EVERY = 1024
 
@@ -38,7 +38,7 @@ class FinishedRun(Struct, frozen=True):
 
     scenario: Scenario
     entries: Sequence[Entry]
-    """The journal: in the order of time, of one time by name of the node. A long one is made while it is read."""
+    """The journal, by time, then by node name. A long one is generated while it is read."""
     end_us: int
     tallies: Tallies
 
@@ -50,12 +50,12 @@ def simulate(
     check: bool = False,
     progress: Progress | None = None,
 ) -> FinishedRun:
-    """Run a scenario. ``check`` holds the invariants after every event, at a price."""
+    """Run a scenario. ``check`` asserts the invariants after every event, which is slow."""
     return Simulation(scenario, recorder=recorder, check=check).finish(progress)
 
 
 class Simulation:
-    """A scenario brought to the end of its first moment: everything that is there from the beginning runs."""
+    """A scenario after its first moment: everything present at the start is running."""
 
     def __init__(self, scenario: Scenario, *, recorder: Recorder | None = None, check: bool = False) -> None:
         self._scenario = scenario
@@ -66,7 +66,7 @@ class Simulation:
             self._step()
 
     def finish(self, progress: Progress | None = None) -> FinishedRun:
-        """Go on to the end."""
+        """Run to the end."""
         queue, scenario = self._queue, self._scenario
         while queue.next is not None:
             self._step()
@@ -93,14 +93,14 @@ class Simulation:
 
 
 def _watched(recorder: Recorder | None, *, check: bool) -> Callable[[str], bool]:
-    """Return which nodes somebody wants to see, whatever happens there."""
+    """Return which nodes are watched, whether or not anything happens there."""
     if check:
         return lambda _: True
     return (lambda _: False) if recorder is None else recorder.records
 
 
 class _Watch:
-    """Looks at the nodes around every event, for those who want to know."""
+    """Shows the nodes to recorder and checkers before and after every event."""
 
     def __init__(self, cluster: SimCluster, recorder: Recorder | None, *, check: bool) -> None:
         self._cluster = cluster
@@ -108,7 +108,7 @@ class _Watch:
         self._check = check
 
     def step(self, queue: EventQueue, time_us: int, index: int) -> None:
-        """Let the next thing happen, and look at the node before and after."""
+        """Run the next event and look at the node before and after."""
         written = len(self._cluster.entries)
         nodes = self._cluster.fleet.numbered(index)
         if self._recorder is not None:
@@ -125,7 +125,7 @@ class _Watch:
                 self._recorder.after(node, time_us, self._cluster.entries[written:])
 
     def close(self, end_us: int) -> None:
-        """Look at all nodes once more at the end: what did not change until then is drawn until then."""
+        """Look at all nodes once more at the end, so that unchanged values are drawn until then."""
         if self._recorder is not None:
             for node in self._recorded(self._cluster.fleet.awake.values()):
                 self._recorder.before(node, end_us)

@@ -1,7 +1,7 @@
-"""A scenario in small: every amount of memory, of CPU, and if need be of time, times a factor of its own.
+"""Scale a scenario down: multiply every amount of memory, of CPU and, if needed, of time by a factor.
 
-Shares stay what they are: a request keeps its part of the node and with it its ``oom_score_adj``; growth keeps its
-time. That is what makes a scenario of 16 cores and 64Gi one that can be rehearsed on two cores in 2Gi.
+Proportions stay: a request keeps its share of the node and thus its ``oom_score_adj``; growth takes as long as before.
+So a scenario of 16 cores and 64Gi can be rehearsed on two cores in 2Gi.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ class Scale(Struct, frozen=True, gc=False):
     memory: Fraction
     cpu: Fraction = Fraction(1)
     time: Fraction = Fraction(1)
-    """Of what demands do when; the kubelet's own times stay as they are."""
+    """Applies to demands; the kubelet's own timing stays."""
 
     def moment(self, time_us: int) -> int:
-        """Return a time in small."""
+        """Return a scaled time."""
         return int(time_us * self.time)
 
     def size(self, amount_bytes: int) -> int:
-        """Return an amount of memory in small, in whole pages."""
+        """Return a scaled amount of memory, in whole pages."""
         return int(amount_bytes * self.memory) // PAGE_BYTES * PAGE_BYTES
 
     def part(self, amount_bytes: int) -> int:
-        """Return an amount of memory in small, to the byte."""
+        """Return a scaled amount of memory, to the byte."""
         return int(amount_bytes * self.memory)
 
     def milli(self, amount_milli: int) -> int:
-        """Return an amount of CPU in small; something stays something."""
+        """Return a scaled amount of CPU, never rounded to zero."""
         return max(1, int(amount_milli * self.cpu)) if amount_milli else 0
 
 
 def scaled(scenario: Scenario, scale: Scale) -> Scenario:
-    """Return the scenario in small. What the kernel keeps of a machine stays in proportion, too."""
+    """Return the scaled scenario. The kernel's watermarks are scaled, too."""
     return replace(
         scenario,
         duration_us=scale.moment(scenario.duration_us),
@@ -84,7 +84,7 @@ def _group(group: NodeGroup, scale: Scale) -> NodeGroup:
 
 
 def _config(config: KubeletConfiguration, scale: Scale) -> KubeletConfiguration:
-    """Scale reservations and thresholds; percentages are of what is scaled already."""
+    """Scale reservations and thresholds; percentages already follow the scaled capacity."""
 
     def reserved(amounts: Mapping[str, str]) -> dict[str, str]:
         return {name: str(_amount(name, Quantity.parse(value), scale)) for name, value in amounts.items()}

@@ -1,4 +1,4 @@
-"""A recorded node as columns of numbers, for pictures: what its pods use, what ran short, which conditions it reported.
+"""A recorded node as columns of numbers, for charts: what its pods use, what ran short, which conditions it reported.
 
 The numbers of a series belong to the node's moments, one each. Between two of them everything is linear. The shapes are
 part of what ``podqos simulate -o json`` prints: fields are added, never renamed or removed. A ``reason`` is in words,
@@ -41,7 +41,7 @@ class PodSeries(Struct, frozen=True, rename="camel"):
 
 
 class SignalSeries(Struct, frozen=True, rename="camel"):
-    """What is left of something else than memory: disk, inodes, process ids."""
+    """What is left of a resource other than memory: disk, inodes, process ids."""
 
     signal: Signal
     capacity: int
@@ -49,7 +49,7 @@ class SignalSeries(Struct, frozen=True, rename="camel"):
 
 
 class ConditionSpan(Struct, frozen=True, rename="camel"):
-    """While the node reported a condition; ``end_us`` is null where it still did at the end."""
+    """The time during which the node reported a condition; ``end_us`` is null where it still did at the end."""
 
     condition: NodeCondition
     start_us: int
@@ -129,7 +129,7 @@ _IMAGEFS = (Signal.IMAGEFS, Signal.IMAGEFS_INODES)
 
 
 def signal_series(record: NodeRecord) -> Iterator[SignalSeries]:
-    """Yield what is left of everything but memory, where that matters: it moves, and it comes near a threshold."""
+    """Yield what is left of everything but memory, where it changes noticeably or comes near a threshold."""
     imagefs = () if record.spec.imagefs is None else _IMAGEFS
     for signal in (Signal.NODEFS, Signal.NODEFS_INODES, *imagefs, Signal.PID) if record.moments else ():
         capacity = record.moments[0].left[signal].capacity

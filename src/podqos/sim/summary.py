@@ -17,18 +17,18 @@ from podqos.qos.classes import qos_class_of
 from podqos.sim.run import FinishedRun
 from podqos.sim.scenario.scenario import Scenario
 
-# So many evictions of what is the same pod to its owner are worth a line of their own.
+# From this many evictions of the same pod, under whatever name, a line of its own.
 _REPEATED = 3
 _ADDED_UP = ("pods", "untouched", "oom_kills", "evictions", "restarts", "rejections", "downtime_us")
-# What takes a pod, or a container of it, away against its will until something starts in its place.
+# What ends a pod, or a container of it, until a replacement starts.
 _TAKEN = (Kind.OOM_KILLED, Kind.EVICTED, Kind.PREEMPTED, Kind.REJECTED, Kind.LOST)
 
 
 class RepeatedEvictions(Struct, frozen=True, rename="camel"):
-    """A pod that was evicted again each time it came back."""
+    """A pod that was evicted again each time it was replaced."""
 
     pod: str
-    """As it was called first."""
+    """Its first name."""
     times: int
     first_us: int
     last_us: int
@@ -41,9 +41,9 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     pods: int
-    """How many of its pods ran during the run or were turned away, replacements included."""
+    """How many of its pods ran or were rejected, replacements included."""
     untouched: int
-    """Of those: neither killed nor evicted nor turned away."""
+    """Of those: neither killed nor evicted nor rejected."""
     oom_kills: int
     evictions: int
     restarts: int
@@ -107,7 +107,7 @@ def _owners(scenario: Scenario, entries: Iterable[Entry]) -> dict[str, Owner]:
 
 
 def workload_of(pod: str, workloads: Container[str]) -> str | None:
-    """Return whose pod it is by its name, which begins with that of its workload."""
+    """Return the workload of a pod by its name, which begins with the workload's."""
     name = pod
     while name not in workloads:
         name, dash, _ = name.rpartition("-")
@@ -143,7 +143,7 @@ def summarized(entries: Iterable[Entry], owners: Mapping[str, Owner], *, nodes: 
 
 
 def first_pods(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return for every pod that was made in place of another the one that was there first."""
+    """Return for every replacement the pod that was there first."""
     found: dict[str, str] = {}
     for entry in entries:
         if entry.pod is not None and isinstance(entry.because, ReplacementFor):
@@ -152,7 +152,7 @@ def first_pods(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
-    """Return the pods that were evicted again and again, under however many names."""
+    """Return the pods that were evicted repeatedly, under whatever names."""
     firsts = first_pods(entries)
     times: dict[str, list[int]] = {}
     for entry in entries:
@@ -163,7 +163,7 @@ def _repeated(entries: Sequence[Entry]) -> tuple[RepeatedEvictions, ...]:
 
 
 class _Tally:
-    """What is counted of one workload while its entries go by."""
+    """The running counts of one workload."""
 
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
@@ -171,9 +171,9 @@ class _Tally:
         self._touched: set[str] = set()
         self._kinds: Counter[Kind] = Counter()
         self._waits: dict[tuple[str, str | None], int] = {}
-        """Since when a pod, or a container of it, is missed."""
+        """Since when a pod, or a container of it, is missing."""
         self._stands_for: dict[str, str] = {}
-        """The pod that is still missed, by the one made for it."""
+        """The pod that is still missing, by its replacement."""
         self._downtime_us = 0
         self._short_since: dict[tuple[str, str | None], int] = {}
         self._throttled_us = 0
@@ -214,14 +214,14 @@ class _Tally:
         )
 
     def _taken(self, pod: str, container: str | None, time_us: int) -> None:
-        """Begin to count; a pod is missed once, whatever befalls it or its replacement before that runs."""
+        """Start counting; a pod is missed once, whatever happens to it or its replacement before that runs."""
         missed = self._stands_for.get(pod, pod)
         known = [each for each in self._waits if each[0] == missed]
         if not known or (container is not None and known[0][1] not in {None, container}):
             self._waits[missed, container] = time_us
 
     def _started(self, pod: str, container: str | None, time_us: int) -> None:
-        """End the wait for a container, or for all of a pod."""
+        """End the wait for a container, or for a whole pod."""
         missed = self._stands_for.pop(pod, pod)
         for key in [each for each in self._waits if each[0] == missed and container in {None, each[1]}]:
             self._downtime_us += time_us - self._waits.pop(key)

@@ -1,8 +1,7 @@
-"""A scenario under many values and seeds: the plan of all runs, what is kept of each, and what they say together.
+"""A scenario under many values and seeds: the plan of all runs, what is kept of each, and the statistics over all.
 
-Runs are independent of each other, so the plan can be carried out anywhere and in any order; each run is known by a key
-made of everything it depends on, so an interrupted sweep goes on where it was. Who starts the runs is
-``library``'s business.
+Runs are independent, so they can execute anywhere and in any order; each has a key made of everything it depends on, so
+that an interrupted sweep can resume. ``library`` starts the runs.
 """
 
 from __future__ import annotations
@@ -44,11 +43,11 @@ class WorkloadResult(Struct, frozen=True, gc=False, rename="camel"):
     restarts: int
     downtime_us: int
     never_ran: int = 0
-    """Pods for which there was no place, or which were turned away."""
+    """Pods that could not be placed, or were rejected."""
 
     @property
     def survived(self) -> bool:
-        """Whether all its pods ran and nothing befell any of them."""
+        """Whether all its pods ran unaffected."""
         return self.untouched == self.pods and not self.never_ran
 
 
@@ -62,7 +61,7 @@ class RunResult(Struct, frozen=True, rename="camel"):
     oom_kills: int
     evictions: int
     first_us: int | None = None
-    """When the first was killed or evicted."""
+    """When the first pod was killed or evicted."""
     first_workload: str | None = None
     first_by: str | None = None
 
@@ -82,7 +81,7 @@ class WorkloadSurvival(Struct, frozen=True, rename="camel"):
 
     workload: str
     survived: float
-    """The share of runs in which all its pods ran and nothing befell any of them."""
+    """The share of runs in which all its pods ran unaffected."""
     oom_kills: Distribution
     evictions: Distribution
     never_ran: Distribution
@@ -96,7 +95,7 @@ class Combination(Struct, frozen=True, rename="camel"):
     """In the order of the parameters."""
     runs: int
     kernel_first: float
-    """The share of runs in which the kernel was the first to act; the rest is the kubelet's, or nobody's."""
+    """The share of runs in which the kernel acted first; in the rest the kubelet did, or neither."""
     kubelet_first: float
     first_victims: dict[str, float]
     """The share of runs in which a workload lost the first pod."""
@@ -125,13 +124,13 @@ def plan(varied: Sequence[Varied], seeds: Sequence[int] = ()) -> Iterator[Point]
 
 
 def run_key(scenario: Scenario) -> str:
-    """Return what tells a run from others: everything it depends on, and the version of podqos."""
+    """Return the key of a run: a hash of everything it depends on, and the version of podqos."""
     data = msgspec.json.encode(scenario, enc_hook=_plain, order="deterministic")
     return sha256(__version__.encode() + b"\0" + data).hexdigest()[:32]
 
 
 def _plain(value: object) -> str | int:
-    """Return what the encoder does not know itself: amounts, and durations, which are whole numbers."""
+    """Encode what msgspec cannot: amounts, and durations, which are whole numbers."""
     if isinstance(value, int):
         return int(value)
     assert isinstance(value, Quantity), type(value)
@@ -139,7 +138,7 @@ def _plain(value: object) -> str | int:
 
 
 def combinations(results: Iterable[RunResult]) -> tuple[Combination, ...]:
-    """Put the runs with equal values together, in the order in which they first appear."""
+    """Group the runs by values, in the order in which these first appear."""
     groups: dict[tuple[str, ...], list[RunResult]] = {}
     for result in results:
         groups.setdefault(result.values, []).append(result)
@@ -176,7 +175,7 @@ def _survival(name: str, results: Sequence[WorkloadResult]) -> WorkloadSurvival:
 
 
 def distribution(figures: Sequence[float]) -> Distribution:
-    """Return how figures are distributed; a percentile is the figure that so many do not exceed."""
+    """Return how figures are distributed; a percentile is the figure that this share does not exceed."""
     ordered = sorted(figures)
 
     def percentile(percent: int) -> float:

@@ -1,8 +1,8 @@
-"""One scenario under other values: parameters by name, and what each changes where.
+"""One scenario with other values: parameters by name, and what each changes.
 
-A parameter is changed where a user would change it: a line of the scenario file before it is understood, an amount in a
-manifest before the API server sees it, a setting of the kubelet, the shape of a demand. So limits go through admission
-as always, and a value that makes no sense is refused where it always is.
+A parameter is changed where a user would change it: a line of the scenario file before it is parsed, an amount in a
+manifest before admission, a kubelet setting, the shape of a demand. So limits go through admission as usual, and an
+invalid value is reported where it always is.
 
 ====================================  ==============================================================================
 ``growth@WORKLOAD=0.5,1,2``           how much its memory grows, as a multiple of what the scenario says
@@ -48,16 +48,16 @@ _EXAMPLE = "for example limits.memory@analytics=1Gi,2Gi or kubelet.evictionHard.
 
 
 class Parameter(Struct, frozen=True):
-    """Something that can be set."""
+    """A parameter of a sweep."""
 
     name: str
     target: str = ""
-    """A workload; empty where it is about the whole."""
+    """A workload; empty where it applies to the whole scenario."""
     container: str = ""
 
     @property
     def text(self) -> str:
-        """As it was written."""
+        """As written."""
         where = f"@{self.target}" if self.target else ""
         return f"{self.name}{where}{f':{self.container}' if self.container else ''}"
 
@@ -77,7 +77,7 @@ def parse_varied(text: str) -> Varied:
     match = _PARAMETER.fullmatch(text)
     values = tuple(value.strip() for value in match["values"].split(",")) if match else ()
     if match is None or not all(values):
-        raise InvalidOption(f"{text!r} is no parameter with values", where="--vary", fix=_EXAMPLE)
+        raise InvalidOption(f"{text!r} is not a parameter with values", where="--vary", fix=_EXAMPLE)
     parameter = Parameter(match["name"].strip(), match["target"] or "", match["container"] or "")
     _kind(parameter)
     return Varied(parameter, values)
@@ -92,7 +92,7 @@ class Variation:
         self._applied: set[str] = set()
 
     def document(self, value: dict[str, Plain]) -> None:
-        """Change the scenario file's own lines."""
+        """Change lines of the scenario file."""
         if self._seed is not None:
             spec = value.get("spec")
             if isinstance(spec, dict):
@@ -103,7 +103,7 @@ class Variation:
                 self._applied.add(parameter.text)
 
     def workload(self, workload: Workload) -> Workload:
-        """Change what a manifest says."""
+        """Change a manifest."""
         for parameter, text in self._assignments:
             change = _OF_MANIFESTS.get(parameter.name.partition(".")[0])
             if change is not None and parameter.target in _names(workload.kind, workload.metadata):
@@ -112,7 +112,7 @@ class Variation:
         return workload
 
     def scenario(self, scenario: Scenario) -> Scenario:
-        """Change what is run, and see to it that every parameter was found."""
+        """Change the scenario, and check that every parameter was found."""
         for parameter, text in self._assignments:
             change = _OF_SCENARIOS.get(parameter.name.partition(".")[0])
             if change is not None:
@@ -150,7 +150,7 @@ def _set_line(document: dict[str, Plain], path: str, new: Plain) -> None:
 
 
 def _inner(value: Plain, step: str) -> Plain:
-    """Return a field of a mapping, or of a list the item of that number or name."""
+    """Return a field of a mapping, or the item of a list with that index or name."""
     if isinstance(value, dict):
         return value.get(step)
     if isinstance(value, list):
@@ -175,7 +175,7 @@ def _with_amount(pod: Pod, parameter: Parameter, text: str) -> Pod:
     try:
         amount = Quantity.parse(text)
     except InvalidQuantity as error:
-        raise InvalidOption(f"{text!r} is no amount", where=parameter.text, fix="such as 512Mi or 250m") from error
+        raise InvalidOption(f"{text!r} is not a quantity", where=parameter.text, fix="such as 512Mi or 250m") from error
 
     def changed(container: Container) -> Container:
         if parameter.container not in {"", container.name}:
@@ -208,7 +208,7 @@ def _each_target(
 
 
 def _with_growth(scenario: Scenario, parameter: Parameter, text: str) -> Scenario:
-    """Stretch what memory does beyond where it begins."""
+    """Scale memory growth beyond its starting amount."""
     factor = Fraction(_number(parameter, text, Fraction))
 
     def stretched(curve: Curve) -> Curve:
@@ -280,7 +280,7 @@ def _number(parameter: Parameter, text: str, kind: type[int | Fraction]) -> int 
     except (ValueError, ZeroDivisionError):
         number = kind(-1)
     if number < 0:
-        raise InvalidOption(f"{text!r} is no number from 0 on", where=parameter.text, fix="such as 2")
+        raise InvalidOption(f"{text!r} is not a number from 0 on", where=parameter.text, fix="such as 2")
     return number
 
 
@@ -296,10 +296,10 @@ _NEEDS_TARGET = ("limits", "requests", "replicas", "priority")
 
 
 def _kind(parameter: Parameter) -> None:
-    """Refuse a parameter that nothing knows."""
+    """Reject an unknown parameter."""
     first = parameter.name.partition(".")[0]
     if first not in {*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"}:
         known = ", ".join([*_OF_MANIFESTS, *_OF_SCENARIOS, "spec"])
         raise InvalidOption(f"there is no parameter {parameter.name}", where="--vary", fix=f"parameters are {known}")
     if first in _NEEDS_TARGET and not parameter.target:
-        raise InvalidOption("it does not say of which workload", where=parameter.text, fix=_EXAMPLE)
+        raise InvalidOption("no workload given", where=parameter.text, fix=_EXAMPLE)

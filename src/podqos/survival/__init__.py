@@ -1,1 +1,1 @@
-"""Pure. Who outlives whom: both kill orders side by side, the race in closed form, CPU when everyone bursts."""
+"""Pure. Which pods die first: both kill orders side by side, the race in closed form, CPU when all pods burst."""

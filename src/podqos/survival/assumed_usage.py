@@ -1,8 +1,7 @@
-"""What pods use where nobody measured it: an assumption, made the same way for both versions of a workload.
+"""Assumed usage of pods without measurements, the same for both versions of a workload.
 
-A container is taken to use what the older version requests; one that the older version does not have, what it requests
-itself. So a request that is lowered leaves its pod above it, and nothing else moves. A container that requests nothing
-uses a nominal amount: it cannot be within a request that it does not have.
+A container is assumed to use what the older version requests; a new container, what it requests itself. So a lowered
+request leaves its pod above it, and nothing else changes. A container without a request uses a nominal amount.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from podqos.survival.usage import pod_usage
 from podqos.survival.usage_file import UsageRow
 
 NOMINAL_BYTES = 64 << 20
-"""What a container is taken to use that requests no memory."""
+"""Assumed usage of a container that requests no memory."""
 
 
 def assumed_usage(pod: Pod, older: Pod | None = None, measured: Mapping[str, int] | None = None) -> PodUsage:
-    """Return a pod with memory it may well use; ``older`` is the version of it that says how much.
+    """Return a pod with assumed memory usage; ``older`` is the version that it is taken from.
 
-    ``measured`` are bytes by container, where somebody knows better.
+    ``measured`` are bytes by container, where known.
     """
     known: Mapping[str, Container] = {} if older is None else {each.name: each for each in older.running_containers}
     amounts = {container.name: _memory(known.get(container.name, container)) for container in pod.running_containers}

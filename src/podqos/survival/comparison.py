@@ -1,7 +1,7 @@
-"""Two journals of one scenario side by side: whether the same fall, in the same order, by the same hand.
+"""Compares two journals of one scenario: whether the same pods die, in the same order, killed by the same actor.
 
-It is how a prediction is checked against a machine. Victims are matched by pod, in order; what does not match gets an
-explanation as far as the journals hold one, and is flagged where they do not.
+This checks a prediction against a real machine. Victims are matched by pod, in order; a difference gets an explanation
+if the journals contain one, and is flagged otherwise.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Victim(Struct, frozen=True, gc=False, rename="camel"):
     by: By
     pod: str
     container: str | None = None
-    """What the kernel killed; an eviction takes the whole pod."""
+    """The container that the kernel killed; an eviction ends the whole pod."""
     cause: str | None = None
     """The level that ran out of memory, the signal, or the limit of the pod's own."""
     margin_bytes: int | None = None
@@ -34,11 +34,11 @@ class Victim(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Verdict(StrEnum):
-    """How a victim of the one journal stands in the other."""
+    """How a victim of one journal compares with the other."""
 
     SAME = "same"
     OTHER_HAND = "other hand"
-    """The same pod at the same place, but kernel and kubelet have changed roles."""
+    """The same pod at the same place, but killed by the other of kernel and kubelet."""
     MOVED = "moved"
     """It is in both, but not at the same place of the order."""
     ONLY_EXPECTED = "only expected"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 class Explanation(StrEnum):
-    """Why the two differ, as far as they tell."""
+    """Why the two differ, if the journals say."""
 
     CLOSE_CALL = "the kernel's choice hung on less memory than figures are exact to"
     CLOSE_IN_TIME = "two fell so close together that either can be first"
@@ -69,26 +69,26 @@ class ComparedVictim(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Tolerance(Struct, frozen=True, gc=False):
-    """How exact the figures are."""
+    """The precision of the figures."""
 
     margin_bytes: int = 8 << 20
     seconds: float = 0.5
 
 
 class Comparison(Struct, frozen=True, gc=False):
-    """The whole of it."""
+    """The whole comparison."""
 
     victims: tuple[ComparedVictim, ...]
     """In the order of what was predicted; what was not stands where it happened."""
 
     @property
     def same_victims(self) -> bool:
-        """Whether the same pods went, however often and in whatever order."""
+        """Whether the same pods died, however often and in whatever order."""
         return not any(each.predicted is None or each.real is None for each in self.victims)
 
     @property
     def same_order(self) -> bool:
-        """Whether they went one after the other as predicted."""
+        """Whether they died in the predicted order."""
         return all(each.verdict in {Verdict.SAME, Verdict.OTHER_HAND} for each in self.victims)
 
     @property
@@ -108,7 +108,7 @@ class Rehearsal(Struct, frozen=True, rename="camel"):
     """Differences that nothing explains."""
     victims: tuple[ComparedVictim, ...]
     left_out: tuple[str, ...]
-    """What of the scenario has no real counterpart here."""
+    """Parts of the scenario without a real counterpart."""
     notes: tuple[str, ...]
     """What the machine did not allow."""
     api_version: str = "podqos.dev/v1alpha1"
@@ -124,7 +124,7 @@ def compare(predicted: Iterable[Entry], real: Iterable[Entry], tolerance: Tolera
 
 
 def victims(entries: Iterable[Entry]) -> tuple[Victim, ...]:
-    """Return who was evicted or killed, in the order of the journal."""
+    """Return the evicted and killed, in the order of the journal."""
     return tuple(filter(None, map(_victim, entries)))
 
 

@@ -1,10 +1,9 @@
-"""What would have spared a pod: the moment it was taken, with one thing changed, decided again.
+"""What would have saved a pod: the decision that killed it, repeated with one change.
 
 A counterfactual is never a formula of its own. The pod is changed as its owner could change it, in its manifest: all
-pods that come from it on the node change together, the amounts are valid, and the node must still have room for what
-they request. Then whoever decided decides again on the same figures (``kubelet_counterfactual``,
-``kernel_counterfactual``). What follows is true for that moment alone: memory that goes on growing reaches every pod in
-the end.
+its pods on the node change together, the amounts are valid, and the node must still have room for the requests. Then
+kubelet or kernel decides again on the same figures (``kubelet_counterfactual``, ``kernel_counterfactual``). The result
+holds for that moment only: memory that keeps growing reaches every pod in the end.
 """
 
 from __future__ import annotations
@@ -40,16 +39,16 @@ class SecondDecision(Struct, frozen=True, gc=False):
     """What was decided with a change in place."""
 
     spared: bool
-    """Neither the pod nor, for a change of the manifest, another pod of that manifest is taken."""
+    """Neither the pod nor, for a change of the manifest, another pod of that manifest is killed."""
     place: int
-    """Among those who could be taken, first is 1."""
+    """Among the possible victims; 1 is first."""
     others: int
     instead: str | None = None
-    """Who is taken in its place, if any pod is; another pod of its manifest where that is not spared."""
+    """The pod that is killed instead, if any; another pod of its manifest where that is not spared."""
 
     @staticmethod
     def of(pod: str, own: frozenset[str], taken: Sequence[Pod], place: int, others: int) -> SecondDecision:
-        """Put together what was decided: ``taken`` are those that go, first to last; ``pod`` and ``own`` are uids."""
+        """Make a decision of the victims, ``taken``, first to last; ``pod`` and ``own`` are uids."""
         hit = [each for each in taken if each.metadata.uid in own]
         if any(each.metadata.uid == pod for each in hit):
             return SecondDecision(spared=False, place=place, others=others)
@@ -79,12 +78,12 @@ class Counterfactual(Struct, frozen=True, gc=False):
 
     @property
     def saves(self) -> bool:
-        """Whether it holds: decided again the pod is spared, its own limit would not kill it, and it has a place."""
+        """Whether it works: the pod is spared, its own limit would not kill it, and it fits on the node."""
         return self.decision.spared and self.over_limit_bytes is None and self.lacks is None
 
 
 class Surroundings(Struct, frozen=True, gc=False):
-    """What a change of a manifest has to respect."""
+    """Constraints on a change of a manifest."""
 
     allocatable: Mapping[str, int] | None = None
     """What pods may request together, in the scheduler's units; None where it is not known."""
@@ -97,7 +96,7 @@ Change = Callable[[Pod], Pod]
 
 
 class Trial(ABC):
-    """A decision, to be made again with a change to one of the pods it was about."""
+    """A decision, to be repeated with a change to one of its pods."""
 
     def __init__(self, pod: Pod, pods: Sequence[Pod], surroundings: Surroundings, profile: Profile) -> None:
         self.pod = pod
@@ -180,7 +179,7 @@ class Trial(ABC):
 
 
 def using_less(decide: Callable[[int], SecondDecision], usage: int, resource: str = MEMORY) -> Iterator[Counterfactual]:
-    """Yield by how much less it would have had to use; ``decide`` decides again with so much less."""
+    """Yield how much less it would have had to use; ``decide`` repeats the decision with that much less."""
     step = MIB if resource in {MEMORY, EPHEMERAL_STORAGE} else 1
     found = least(step, usage, step, lambda amount: decide(amount).spared)
     if found is not None:

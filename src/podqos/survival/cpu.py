@@ -1,9 +1,9 @@
-"""What everybody gets when everybody bursts at once: CPU by request between those who want it, and never above a limit.
+"""How CPU is divided when all pods burst at once: in proportion to requests, and never above a limit.
 
-Every container wants all that it may use: its limit, or all cores if it has none. Weights and quotas are those of the
-cgroup plan (``qos``), divided up as Linux does (``kernel.cpu``). CPU only makes slow; nobody is killed for it. What
-runs outside the pods' cgroup is left out: give the cores that are left for pods. Cores that a static CPU manager gives
-a container alone are its own, and all others divide the rest.
+Every container wants all that it may use: its limit, or all cores if it has none. Weights and quotas come from the
+cgroup plan (``qos``) and are divided as Linux does (``kernel.cpu``). No pod is killed for CPU; it only gets slower.
+What runs outside the pods' cgroup is left out: state the cores that are left for pods. Exclusive cores of a static CPU
+manager belong to their container, and all others divide the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podqos.qos.cpu import WeightConversion, weight_from_shares
 
 
 class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
-    """What one container wants and gets, in thousandths of a core."""
+    """What a container wants and gets, in thousandths of a core."""
 
     name: str
     request: Quantity | None
@@ -39,18 +39,18 @@ class ContainerCpu(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class PodCpu(Struct, frozen=True, gc=False, rename="camel"):
-    """What one pod wants and gets, in thousandths of a core."""
+    """What a pod wants and gets, in thousandths of a core."""
 
     pod: str
     qos_class: QOSClass
     weight: int
-    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only its relation to the others of the class counts."""
+    """``cpu.weight``, or ``cpu.shares`` on cgroup v1; only the ratio to others of the class counts."""
     wanted_milli: int
     granted_milli: int
     denied_percent: float
     """How much slower it is than it could be."""
     bound: CpuBound | None
-    """``contention`` where the cores are shared out, ``cpu.max`` where its own quota binds; null: it gets all."""
+    """``contention`` where cores are shared, ``cpu.max`` where its own quota binds; null: it gets everything."""
     containers: tuple[ContainerCpu, ...]
 
 
@@ -89,7 +89,7 @@ class PodDivision(Struct, frozen=True, gc=False):
         return self.wanted_nano - self.share.granted_nano
 
     def told(self) -> PodCpu:
-        """Return the same for people: thousandths of a core, and what stands in its way."""
+        """Return the same in thousandths of a core, with what binds it."""
         wanted, share = self.wanted_nano, self.share
         containers = zip(self.pod.running_containers, self.containers, strict=True)
         return PodCpu(
@@ -172,12 +172,12 @@ def burst(
 
 
 def _is_one_container(pod: Pod) -> bool:
-    """Whether what a pod may use is what its only container may use; most pods are so, and it saves time to know."""
+    """Whether the pod's limit is that of its only container; most pods are like that, and it saves time."""
     spec = pod.spec
     return len(spec.containers) == 1 and not spec.init_containers and not spec.overhead and spec.resources is None
 
 
-# The calculation's own paths: the model asks for a tree and does not care for names.
+# Paths of the calculation only: the model needs a tree, whatever its names.
 _PODS = "/pods"
 _TIERS = {
     QOSClass.GUARANTEED: _PODS,
@@ -258,7 +258,7 @@ def _division(plan: _Plan, shares: dict[str, CpuShare], *, per_qos: bool) -> Pod
 
 
 def _together(shares: Sequence[CpuShare]) -> CpuShare:
-    """Return what containers get that have no cgroup in common."""
+    """Return the sum of containers without a common cgroup."""
     return CpuShare(
         "",
         sum(share.demand_nano for share in shares),

@@ -1,6 +1,6 @@
-"""What is decided about one pod by itself: its class, and the oom scores of its containers on a node.
+"""The decisions about one pod: its class, and the oom scores of its containers on a node.
 
-Everything else that an explanation says follows from it; a list of a whole cluster needs only this.
+Everything else in an explanation follows from them; a list of a whole cluster needs only these.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ExplainSettings(Struct, frozen=True):
 
     @property
     def node_memory_bytes(self) -> int:
-        """The node's memory, which enters Burstable's oom score."""
+        """The node's memory, which Burstable's oom score depends on."""
         return self.cgroups.node_memory_bytes
 
     @property
@@ -40,13 +40,13 @@ class ExplainSettings(Struct, frozen=True):
 
 
 class Decision(Struct, frozen=True, gc=False):
-    """What was decided about one pod."""
+    """The decisions about one pod."""
 
     pod: Pod
     """The pod as the API server stores it, after defaulting."""
     classification: Classification
     qos_class: QOSClass
-    """The class the kubelet goes by: recorded in the status of a live pod, computed otherwise."""
+    """The class that the kubelet uses: recorded in the status of a live pod, computed otherwise."""
     oom_scores: tuple[OOMScore, ...]
 
 

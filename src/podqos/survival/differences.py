@@ -1,4 +1,4 @@
-"""What differs between two versions of a pod, as far as class and kill orders can tell.
+"""Differences between two versions of a pod that can affect its class or place in the kill orders.
 
 Amounts are those of the pods as stored, so a default that a LimitRange fills in counts like one that was written.
 """
@@ -24,8 +24,7 @@ class DifferenceKind(StrEnum):
     POD_AMOUNT = "PodAmount"
     """Of the pod as a whole (``spec.resources``)."""
     POD_RESOURCES = "PodResources"
-    """``spec.resources`` appeared or went, which takes the decision about the class from the containers or gives it
-    back."""
+    """``spec.resources`` appeared or disappeared, which decides whether it or the containers determine the class."""
     OVERHEAD = "Overhead"
     PRIORITY = "Priority"
     RESTART_POLICY = "RestartPolicy"

@@ -1,12 +1,11 @@
-"""What a change of manifests does to who outlives whom: classes, oom scores and both kill orders.
+"""What a change of manifests does to classes, oom scores and both kill orders.
 
-Both versions are judged on the same node and with the same use of memory, so that every difference comes from the
-manifests. A place by itself says little, since any new workload moves it; what counts is a pair of workloads of which
-the one used to outlive the other and now does not. What a pod is in both orders depends on itself alone, so such a
-pair has a change in one of the two, and it is said in which. Pods that are equal for a judge are ahead of nobody.
+Both versions are evaluated on the same node with the same memory usage, so that every difference comes from the
+manifests. A place alone says little, since any new workload shifts it; what counts is a pair of workloads whose order
+is reversed. A pod's key in either order depends on the pod alone, so that one of the two was changed, and the result
+says which. Pods that compare equal are not ordered.
 
-Nothing is decided here: ``orders`` ranks, ``qos`` classifies. How versions are read and what was injected into their
-pods is the caller's business.
+Nothing is decided here: ``orders`` ranks, ``qos`` classifies. The caller reads the versions and injects sidecars.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _PROTECTION = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTE
 
 
 class Identity(Struct, frozen=True, order=True):
-    """What makes two versions of a workload the same one."""
+    """What identifies a workload in both versions."""
 
     namespace: str
     kind: str
@@ -50,7 +49,7 @@ class VersionWorkload(Struct, frozen=True):
 
     identity: Identity
     pod: Pod
-    """As the API server stores it, with what was injected."""
+    """As the API server stores it, with injected containers."""
     uids: tuple[str, ...] = ()
     """Of its pods in the snapshot; none where it runs none."""
     injected: Mapping[str, str] = {}
@@ -93,29 +92,29 @@ class Standing(Struct, frozen=True, rename="camel"):
 
     @property
     def worst(self) -> ContainerScore:
-        """The container that the kernel likes least."""
+        """The container that the kernel kills first."""
         return max(self.scores, key=lambda score: score.oom_score_adj)
 
 
 class Overtaking(Struct, frozen=True, rename="camel"):
-    """Two workloads that turned round in an order: the one goes before the other, and did not before the change."""
+    """Two workloads whose order was reversed: the one is killed before the other, and was not before the change."""
 
     order: Order
     goes_first: str
     outlives: str
     key: str
-    """What puts the one before the other now: a ``RankKey`` of the kubelet's, or a ``KillKey`` of the kernel's."""
+    """What puts the one before the other now: a ``RankKey`` of the kubelet or a ``KillKey`` of the kernel."""
     spared: Spared | None
     """Why the kubelet never evicts the other."""
     first_changed: bool
     """Whether the one that goes first now was changed itself."""
     other_changed: bool
     text: str
-    """The same in words, from the side of the workload it is told of, which ``report`` adds."""
+    """The same in words, from the perspective of its workload, which ``report`` adds."""
 
 
 class DriftStatus(StrEnum):
-    """What became of a workload, by what weighs most."""
+    """What happened to a workload, by its most important change."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -125,9 +124,9 @@ class DriftStatus(StrEnum):
     """It moved ahead of another in a kill order."""
     UPGRADED = "upgraded"
     BACK = "back"
-    """Others moved ahead of it, and it ahead of nobody."""
+    """Others moved ahead of it, and it ahead of none."""
     CHANGED = "changed"
-    """Amounts or priority changed, and nothing followed from it."""
+    """Amounts or priority changed, without effect on class or order."""
     UNCHANGED = "unchanged"
 
 
@@ -141,7 +140,7 @@ class WorkloadDrift(Struct, frozen=True, rename="camel"):
     source: str
     status: DriftStatus
     fails: bool
-    """Whether it is worse off in a way that was not allowed."""
+    """Whether it is worse in a way that is not allowed."""
     before: Standing | None
     after: Standing | None
     differences: tuple[Difference, ...]
@@ -262,7 +261,7 @@ def drift(
 
 
 def _status(drift: WorkloadDrift) -> DriftStatus:
-    """Return what there is to say about a workload, in a word."""
+    """Return the status of a workload."""
     if drift.before is None:
         return DriftStatus.ADDED
     if drift.after is None:
@@ -285,7 +284,7 @@ def _fails(drift: WorkloadDrift, allowed: Allowed) -> bool:
 
 
 class _Judged:
-    """A version as both judges see it."""
+    """A version as kubelet and kernel rank it."""
 
     def __init__(self, version: Version, ranking: Ranking, settings: CgroupSettings) -> None:
         self.ranking = ranking
@@ -325,7 +324,7 @@ class _Judged:
         )
 
     def goes_first(self, order: Order, one: Identity, other: Identity) -> bool:
-        """Whether a judge takes the one before the other, for a reason."""
+        """Whether the one is killed before the other, and not only by a tie-break."""
         if order is Order.KERNEL:
             return self.killed[one].worst.points > self.killed[other].worst.points
         return self._keys[one] < self._keys[other]
@@ -338,7 +337,7 @@ class _Judged:
 
 
 def _key(ranked: RankedPod, ranking: Ranking) -> tuple[object, ...]:
-    """Return what the kubelet compares; whom it never evicts comes last, and is equal to all like it."""
+    """Return what the kubelet compares; pods it never evicts come last and compare equal."""
     return (True,) if ranked.spared is not None else (False, *eviction_key(ranked, ranking))
 
 
@@ -353,7 +352,7 @@ def _first_evicted(orders: Orders, owners: Mapping[str, Identity]) -> dict[Ident
 def _overtakings(
     before: _Judged, after: _Judged, changed: Mapping[Identity, tuple[Difference, ...]]
 ) -> Iterator[tuple[Identity, Identity, Overtaking]]:
-    """Yield every pair that turned round, the one that goes first now before the other.
+    """Yield every pair whose order was reversed, the one that is killed first now before the other.
 
     Only workloads count that run in both versions.
     """
@@ -379,7 +378,7 @@ def _overtakings(
 def _pairs(
     moved: Iterable[Identity], common: Iterable[Identity], changed: Mapping[Identity, tuple[Difference, ...]]
 ) -> Iterator[tuple[Identity, Identity]]:
-    """Yield the pairs of which one was changed, both ways round and each once."""
+    """Yield the pairs of which one was changed, in both orders, each once."""
     for one in moved:
         for other in common:
             if other != one:

@@ -1,8 +1,8 @@
-"""What happens as a node runs out of something: every threshold in amounts, and who acts in which order.
+"""What happens as a node runs out of a resource: every threshold as an amount, and what acts in which order.
 
-For memory the kernel is one of those who act: below its ``low`` mark it begins to reclaim, at its ``min`` mark it
-kills. A threshold not far above that mark leaves the kubelet little time, one below it none. How fast memory may grow
-for the kubelet to come first is worked out in ``race``, for memory that cannot be reclaimed.
+For memory the kernel acts, too: below its ``low`` watermark it reclaims, at its ``min`` watermark it kills. A threshold
+just above that mark leaves the kubelet little time, one below it none. ``race`` computes how fast memory may grow for
+the kubelet to act first, for memory that cannot be reclaimed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ORDER = {signal: place for place, signal in enumerate(SIGNALS)}
 
 
 class Actor(StrEnum):
-    """Who does something when so much is left."""
+    """What acts when this much is left."""
 
     SOFT_THRESHOLD = "soft threshold"
     HARD_THRESHOLD = "hard threshold"
@@ -57,14 +57,14 @@ class WatchedThreshold(Struct, frozen=True, gc=False, rename="camel"):
     amount: int | None
     """In bytes, inodes or process ids on this node; null where its capacity is not known."""
     lets_go_at: int | None
-    """What must be left for it to let go again: its amount and the minimum reclaim."""
+    """It clears when this much is left: its amount and the minimum reclaim."""
     grace_seconds: float
     condition: NodeCondition
     is_derived: bool
     """Whether it follows from another signal's: containerfs, allocatableMemory."""
     sure_growth_bytes_per_second: int | None
-    """Of memory: up to this growth the kubelet is sure to act before the kernel; null where it is not, or does not
-    apply."""
+    """Of memory: up to this growth rate the kubelet certainly acts before the kernel; null where it does not, or does
+    not apply."""
     min_reclaim: str | None = None
     """As configured; null where there is none."""
 
@@ -80,7 +80,7 @@ class WatchedThreshold(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class ExhaustionStep(Struct, frozen=True, gc=False, rename="camel"):
-    """What happens when so much is left."""
+    """What happens when this much is left."""
 
     signal: Signal
     left: int
@@ -102,18 +102,18 @@ class Exhaustion(Struct, frozen=True, gc=False):
     """A kubelet's thresholds on one node."""
 
     thresholds: tuple[WatchedThreshold, ...]
-    """By signal, in the order in which the kubelet acts when several are met; of one signal the first met first."""
+    """By signal, in the order in which the kubelet acts when several are met; within a signal the first met first."""
     steps: tuple[ExhaustionStep, ...]
     """By signal, then by what is left, most first. Only where amounts are known."""
     warnings: tuple[ThresholdWarning, ...]
     watermarks: Watermarks | None
     """The kernel's marks; None where the node's memory is not known."""
     divisions: tuple[Division, ...] = ()
-    """How what pods may request comes about; empty where that was not asked for."""
+    """How allocatable is computed; empty where that was not requested."""
     coverage: tuple[SoftCoverage, ...] = ()
     """Whether pods within their allocatable stay clear of the soft thresholds."""
     pressure_transition_period_ns: int = 0
-    """How long the node reports pressure after it has ended."""
+    """How long the node keeps reporting pressure after it has ended."""
     soft_grace: PodGrace = PodGrace()
     hard_grace: PodGrace = PodGrace()
     qos_reserved: QOSReserved | None = None
@@ -145,7 +145,7 @@ def exhaustion(
     allocatable: Allocatable | None = None,
     profile: Profile = LATEST,
 ) -> Exhaustion:
-    """Work out what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods."""
+    """Return what thresholds mean on a node with these capacities; ``allocatable`` is what it leaves to pods."""
     qos_reserved = None
     if allocatable is not None and MEMORY in allocatable.enforced:
         pods_bytes = allocatable.enforced[MEMORY].value

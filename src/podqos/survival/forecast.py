@@ -1,12 +1,12 @@
-"""The race between kernel and kubelet for one growing container: how likely each acts first, and who dies then.
+"""The race between kernel and kubelet for one growing container: how likely each acts first, and which pod dies.
 
-One container takes more and more memory at a steady rate; everybody else stays as they are. The kernel acts when the
-first limit on its way, or the machine, has nothing left. The kubelet acts at its first look at which a threshold is met
-(and has been for its grace period); where its loop is when the growth begins is chance. The interval of the loop is cut
-where anything changes with that phase: who is first, by which threshold, who stands first in the ranking. Each piece is
-an outcome, and its share of the interval is its probability, exactly.
+One container grows at a steady rate; all others stay constant. The kernel acts when the first limit on its way, or the
+machine, is exhausted. The kubelet acts at its first pass at which a threshold is met (and has been for its grace
+period); the phase of its loop when the growth begins is random. The interval of the loop is cut where the result
+changes with that phase: who is first, by which threshold, which pod ranks first. Each piece is an outcome, and its
+share of the interval is its exact probability.
 
-That somebody is evicted does not mean that the growth is over: the first in the ranking need not be the one that grows.
+An eviction does not necessarily end the growth: the first pod in the ranking need not be the growing one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from podqos.survival.race import Race, winning_grace_period_us, winning_threshol
 
 
 class Growth(Struct, frozen=True, gc=False):
-    """Who grows, and how fast. It is private memory, which can only be taken back by a kill."""
+    """Which container grows, and how fast. It is private memory, which only a kill frees."""
 
     uid: str
     container: str
@@ -55,17 +55,17 @@ class Watch(Struct, frozen=True, gc=False):
     exhaustion: Exhaustion
     """Its thresholds on this node."""
     allocatable_bytes: int | None = None
-    """What all pods may use together, where that is enforced: what allocatableMemory.available is counted from."""
+    """What all pods may use together, where that is enforced: the capacity of allocatableMemory.available."""
     interval_us: int = MONITORING_INTERVAL_SECONDS * SECOND_US
     statistics_age_us: int = 0
-    """How old the figures are that a look goes by."""
+    """How old the figures of a pass are."""
     reaction_us: int = 0
-    """From the decision to the moment memory is given back."""
+    """From the decision until memory is freed."""
     policy: Policy | None = None
 
 
 class Crossing(Struct, frozen=True, gc=False, rename="camel"):
-    """A threshold, as the growth goes by it."""
+    """A threshold, and when the growth crosses it."""
 
     signal: Signal
     type: str
@@ -74,22 +74,22 @@ class Crossing(Struct, frozen=True, gc=False, rename="camel"):
     amount: int
     crossed_after_seconds: Fraction
     window_seconds: Fraction
-    """From there to the kernel's kill, less all delays but the wait for a look; zero or less is too late."""
+    """From there to the kernel's kill, minus all delays but the wait for a pass; zero or less is too late."""
 
 
 class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
-    """One way it can go, whatever the exact moment."""
+    """One possible outcome."""
 
     by: By
     pod: str
     container: str | None
-    """Whom the kernel takes; an eviction takes the whole pod."""
+    """The container that the kernel kills; an eviction ends the whole pod."""
     probability: Fraction
     earliest_seconds: Fraction
-    """Counted from the beginning of the growth."""
+    """Since the growth began."""
     latest_seconds: Fraction
     ends_growth: bool
-    """Whether the one that grows is the one that goes."""
+    """Whether the growing container is the victim."""
     text: str
     """The same in words, which ``report`` adds."""
     signal: Signal | None = None
@@ -100,16 +100,16 @@ class ForecastOutcome(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Needed(Struct, frozen=True, gc=False, rename="camel"):
-    """Settings with which the kubelet is first as often as wanted."""
+    """Settings with which the kubelet acts first with the wanted probability."""
 
     probability: Fraction
     eviction_hard_bytes: int
     attainable: bool
     """False where the node would be under pressure before anything grows."""
     soft_threshold_bytes: int | None
-    """The soft threshold there is, if any."""
+    """The configured soft threshold, if any."""
     soft_grace_seconds: float | None
-    """The longest grace period of that threshold; null where even none is too long."""
+    """The longest grace period of that threshold; null where even zero is too long."""
     system_reserved_for_soft_bytes: int | None
     """So that pods within their requests never meet it."""
     text: str
@@ -117,7 +117,7 @@ class Needed(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Forecast(Struct, frozen=True, gc=False, rename="camel"):
-    """What becomes of one container at one rate."""
+    """The forecast for one container at one growth rate."""
 
     pod: str
     container: str
@@ -129,7 +129,7 @@ class Forecast(Struct, frozen=True, gc=False, rename="camel"):
     thresholds: tuple[Crossing, ...]
     kubelet_first: Fraction
     outcomes: tuple[ForecastOutcome, ...]
-    """By what happens first; the probabilities add up to one."""
+    """By time; the probabilities add up to one."""
     needed: Needed | None
     """Null where a limit of its own ends the growth."""
 
@@ -164,7 +164,7 @@ def forecast(
     wanted: Fraction = Fraction(99, 100),
     profile: Profile = LATEST,
 ) -> Forecast:
-    """Work out how a growth ends."""
+    """Return how a growth ends."""
     assert growth.bytes_per_second > 0
     grower = next(entry for entry in snapshot.pods if entry.pod.metadata.uid == growth.uid)
     qos_class = qos_class_of(grower.pod, profile)
@@ -192,7 +192,7 @@ def forecast(
 
 
 def grown(snapshot: Snapshot, growth: Growth, by_bytes: int) -> Snapshot:
-    """Return the snapshot with so much more private memory in the container that grows."""
+    """Return the snapshot with that much more private memory in the growing container."""
 
     def container(usage: ContainerUsage) -> ContainerUsage:
         more = usage.anon_bytes + by_bytes
@@ -229,7 +229,7 @@ class _Crossing(Struct, frozen=True, gc=False):
     """Of its signal, when the growth begins."""
     crossed_us: Fraction
     grace_us: int
-    """How long after the first look that saw it met it acts: whole intervals."""
+    """How long after the first pass that sees it met it acts: whole intervals."""
 
 
 def _crossings(field: _Field) -> Iterator[_Crossing]:
@@ -278,7 +278,7 @@ class _Field(Struct, frozen=True, gc=False):
         return int(max(Fraction(0), time_us) * self.growth.bytes_per_second / SECOND_US)
 
     def evicted(self, threshold: WatchedThreshold, time_us: Fraction) -> RankedPod | None:
-        """Return whom a look at this moment would evict; None where all are spared."""
+        """Return the pod that a pass at this moment would evict; None where all are spared."""
         seen_us = time_us - self.watch.statistics_age_us
         snapshot = grown(self.snapshot, self.growth, self.grown_bytes(seen_us))
         ranking = Ranking(threshold.signal, policy=self.watch.policy, hard=threshold.is_hard, profile=self.profile)
@@ -286,13 +286,13 @@ class _Field(Struct, frozen=True, gc=False):
         return next((each for each in ranked if each.spared is None), None)
 
     def killed(self) -> KilledContainer:
-        """Return whom the kernel takes."""
+        """Return the container that the kernel kills."""
         snapshot = grown(self.snapshot, self.growth, self.grown_bytes(self.oom_us))
         return kernel_order(container_processes(snapshot, self.settings, self.profile), self.domain)[0]
 
 
 class _Piece(Struct, frozen=True, gc=False):
-    """Phases in which one threshold acts first: a look at phase p acts at p + ``offset_us``."""
+    """Phases in which one threshold acts first: a pass at phase p acts at p + ``offset_us``."""
 
     from_us: Fraction
     until_us: Fraction
@@ -301,7 +301,7 @@ class _Piece(Struct, frozen=True, gc=False):
 
 
 def _outcomes(field: _Field, crossings: Sequence[_Crossing]) -> Iterator[ForecastOutcome]:
-    """Cut the interval where something changes, and give equal pieces back as one outcome each."""
+    """Cut the interval where the result changes, and merge equal pieces into one outcome each."""
     interval = Fraction(field.watch.interval_us)
     found: dict[tuple[str, str, str], ForecastOutcome] = {}
     lost = interval
@@ -357,7 +357,7 @@ def _pieces(crossings: Sequence[_Crossing], watch: Watch) -> Iterator[_Piece]:
 
 
 def _victims(field: _Field, piece: _Piece, end: Fraction) -> Iterator[tuple[Fraction, Fraction, RankedPod]]:
-    """Yield who is evicted from which phase to which.
+    """Yield which pod is evicted from which phase to which.
 
     Only the growing pod moves in the ranking, and only forwards: there is at most one change, found by halving.
     """

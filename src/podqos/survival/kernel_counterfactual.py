@@ -1,8 +1,9 @@
-"""What would have kept the kernel from killing a container: its choice, made again with one thing changed.
+"""What would have kept the kernel from killing a container: its choice, repeated with one change.
 
-An OOM goes on killing until enough is free. So a container is spared only if those with a higher badness free what is
-lacking; each is counted with its worst process alone, and of those as close as the kernel's own counting the container
-itself is taken first, because that is chance. Between two kills it takes what it was waiting for, and counts with that.
+The OOM killer continues until enough is free. So a container is spared only if those with a higher badness free what is
+missing; each counts with its worst process alone, and within the precision of the kernel's counters the container
+itself is assumed to be killed first, because that is chance. Between two kills it gets what it was waiting for, and
+counts with that.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from podqos.survival.pod_changes import MIB, holder_of, resources_of
 from podqos.survival.processes import ContainerProcesses, container_processes
 
 _CLOSE_PAGES = MIB // 4 // PAGE_BYTES
-"""The kernel counts memory in batches per CPU: of two processes closer than that either may be chosen."""
+"""The kernel counts memory in batches per CPU: of two processes closer than this either may be chosen."""
 
 
 class KernelMoment(Struct, frozen=True, gc=False):
@@ -44,7 +45,7 @@ class KernelMoment(Struct, frozen=True, gc=False):
     domain: OOMDomain
     profile: Profile = LATEST
     lacking_bytes: int = 0
-    """What has to become free before the killing ends."""
+    """What has to be freed before the OOM killer stops."""
     withheld_bytes: Mapping[tuple[str, str], int] = {}
     """By uid and container: what it wants at once and has not got yet."""
     now_us: int = 0
@@ -120,7 +121,7 @@ class _Trial(Trial):
         return self.decision({**self.containers, self.victim: lighter}, frozenset({self.uid}))
 
     def decision(self, containers: Mapping[_Key, ContainerProcesses], own: frozenset[str]) -> SecondDecision:
-        """Decide, and say where the container stands."""
+        """Decide, and return the place of the container."""
         killed = kernel_order(tuple(containers.values()), self.moment.domain)
         order = sorted(killed, key=lambda each: -self._points(each, own, grown=False))
         if order and _freed_bytes(order[0]) >= self.moment.lacking_bytes:

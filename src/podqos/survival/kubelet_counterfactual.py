@@ -1,7 +1,7 @@
-"""What would have kept the kubelet from evicting a pod: its pass, run again with one thing changed.
+"""What would have kept the kubelet from evicting a pod: its pass, repeated with one change.
 
-A pass is kept with everything it decided on. ``synchronize`` itself decides again, so limits of local storage, the
-clean-up, the ranking of every signal and its policy all have their say.
+A pass is kept with all its input. ``synchronize`` itself decides again, so that local storage limits, the clean-up, the
+ranking of every signal and the policy are all taken into account.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from podqos.survival.pod_changes import MIB, holder_of, resources_of, with_limit
 
 
 class KubeletMoment(Struct, frozen=True, gc=False):
-    """One pass of the eviction manager, with all it decided on."""
+    """One pass of the eviction manager, with all its input."""
 
     config: ManagerConfig
     state: ManagerState
@@ -109,7 +109,7 @@ class _Trial(Trial):
         return self._verdict(replace(self.moment, observation=observation), frozenset({self.uid}))
 
     def _verdict(self, moment: KubeletMoment, own: frozenset[str]) -> SecondDecision:
-        # Of equals the first in the node's list goes first, which is chance: a counterfactual must not hang on it.
+        # Of equals the first in the node's list is evicted, which is chance: a counterfactual must not depend on it.
         pods = tuple(sorted(moment.pods, key=lambda pod: pod.metadata.uid not in own))
         done = replace(moment, pods=pods).decide()
         evicted = [each.pod for each in _evictions(done)]
@@ -140,7 +140,7 @@ def _under_pressure(trial: _Trial, row: SignalRow, ranked: RankedPod) -> Iterato
 
 
 def _request(trial: _Trial, row: SignalRow) -> Iterator[Counterfactual]:
-    """Yield the smallest request with which another goes first; one without room only where no other has any."""
+    """Yield the smallest request with which another pod goes first; one that does not fit only if none fits."""
     holders = [holder_of(trial.pod, each, row.resource, trial.profile) for each in _hungriest(trial, row)]
     most = trial.moment.observation.signals[row.signal].capacity
     found = [each for name in dict.fromkeys(holders) for each in trial.requesting(name, row.resource, most)]
@@ -187,7 +187,7 @@ def _priority(trial: _Trial, ranked: RankedPod) -> Iterator[Counterfactual]:
 
 
 def _within_limits(trial: _Trial, excess: LocalStorageExcess) -> Iterator[Counterfactual]:
-    """Yield the smallest limit that the pod would have been within, if that is enough, and the use that would be."""
+    """Yield the smallest limit that the pod would not have exceeded, and how much less it would have had to use."""
     assert trial.stats is not None
     stats, kind, pod = trial.stats, excess.kind, trial.pod
     if kind is LocalStorageLimit.EMPTY_DIR:

@@ -1,6 +1,6 @@
 """A snapshot as the kernel's memory: the planned cgroups with their limits, and what each container holds in them.
 
-The limits are read back from the files of the cgroup plan, so that model and machine are told the same thing.
+The limits are read back from the files of the cgroup plan, so that model and machine get the same values.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Both kill orders of a node's pods side by side: the kubelet's evictions and the kernel's kills.
 
-The two look at the same pods and often disagree. The kubelet asks who uses more than he requested and how important he
-is; the kernel knows no requests and no priorities, only pages and ``oom_score_adj``. Each place comes with the numbers
-that decided it and with what put it before the next. Nothing is decided here: ``eviction.ranking`` and ``kernel.oom``
-do that.
+The two often disagree about the same pods. The kubelet compares usage over request and priority; the kernel knows
+neither requests nor priorities, only pages and ``oom_score_adj``. Each place comes with the numbers that decided it and
+with what puts it before the next. Nothing is decided here: ``eviction.ranking`` and ``kernel.oom`` do that.
 
-Both orders are those of this moment. After the first eviction or kill the figures are others.
+Both orders are of this moment. After the first eviction or kill the figures differ.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from podqos.survival.processes import ContainerProcesses, container_processes
 
 
 class KillKey(StrEnum):
-    """Why the kernel takes one process before another."""
+    """Why the kernel kills one process before another."""
 
     MEMORY = "more memory"
     """It outweighs an adjustment that is equal or lower."""
@@ -44,10 +43,10 @@ class KillKey(StrEnum):
 
 
 class OOMDomain(Struct, frozen=True, gc=False):
-    """Where memory ran out."""
+    """The cgroup, or machine, that is out of memory."""
 
     total_bytes: int
-    """What thousandths of ``oom_score_adj`` are of."""
+    """What ``oom_score_adj`` is in thousandths of."""
     path: str = ROOT
     """The cgroup whose limit was hit; the root when the machine has nothing left."""
 
@@ -62,7 +61,7 @@ class KilledContainer(Struct, frozen=True, gc=False):
     worst: Candidate
     before_next_by: KillKey | None = None
     margin_bytes: int | None = None
-    """How much more the next one would have to hold to be taken first; None for the last."""
+    """How much more the next one would have to hold to be killed first; None for the last."""
 
     def shown_score(self, machine_bytes: int) -> int:
         """Return what ``/proc/PID/oom_score`` shows for that process.
@@ -74,10 +73,10 @@ class KilledContainer(Struct, frozen=True, gc=False):
 
 
 class Disagreement(Struct, frozen=True, gc=False, rename="camel"):
-    """Two pods whom the kubelet and the kernel take in opposite orders, neither of them for want of a difference.
+    """Two pods that kubelet and kernel kill in opposite orders, neither of them by a tie-break.
 
-    They are neighbours in the kubelet's order, once pods between which it sees no difference stand in the kernel's, and
-    those it never evicts at the end.
+    They are neighbours in the kubelet's order, with pods that it cannot distinguish in the kernel's order, and those it
+    never evicts at the end.
     """
 
     evicted_first: str
@@ -102,7 +101,7 @@ class Orders(Struct, frozen=True, gc=False):
     disagreements: tuple[Disagreement, ...]
     """Empty exactly if nothing is reversed."""
     reversed_pairs: int
-    """How many pairs of pods, neighbours or not, stand the other way round."""
+    """How many pairs of pods, neighbours or not, are reversed."""
 
 
 _FirstKilled = dict[str, KilledContainer]
@@ -112,7 +111,7 @@ _FirstKilled = dict[str, KilledContainer]
 def both_orders(
     snapshot: Snapshot, ranking: Ranking, settings: CgroupSettings, domain: OOMDomain | None = None
 ) -> Orders:
-    """Rank a node's pods twice. Without a ``domain`` it is the whole machine that runs out of memory."""
+    """Rank a node's pods in both orders. Without a ``domain`` the whole machine runs out of memory."""
     if domain is None:
         domain = OOMDomain(snapshot.node.memory_bytes + snapshot.node.swap_bytes)
     eviction = rank([entry.pod for entry in snapshot.pods], snapshot.stats, ranking)
@@ -134,7 +133,7 @@ def both_orders(
 
 
 def kernel_order(containers: Sequence[ContainerProcesses], domain: OOMDomain) -> tuple[KilledContainer, ...]:
-    """Return the containers in the order in which the kernel would take them, each by its worst process."""
+    """Return the containers in the order in which the kernel would kill them, each by its worst process."""
     total_pages = domain.total_bytes // PAGE_BYTES
     owners = {process.pid: index for index, container in enumerate(containers) for process in container.processes}
     worst: dict[int, Candidate] = {}
@@ -162,7 +161,7 @@ def _before(one: KilledContainer, other: KilledContainer) -> KilledContainer:
 
 
 def killed_by(one: Candidate, other: Candidate) -> KillKey:
-    """Return why the kernel takes the one, of at least the same badness, before the other."""
+    """Return why the kernel kills the one, of at least the same badness, before the other."""
     assert one.points >= other.points
     if one.points == other.points:
         return KillKey.SCANNED_LATER
@@ -177,7 +176,7 @@ class _Compared(Struct, frozen=True, gc=False):
     ranked: RankedPod
     killed: KilledContainer
     after_last_by: RankKey | None
-    """What puts the last that the kubelet tells from it before it; None for the first, and for those it spares."""
+    """What puts the last distinguishable pod before it; None for the first, and for spared pods."""
 
 
 # What decides where nothing else does.
@@ -185,7 +184,7 @@ _NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 
 def _compared(orders_by: Sequence[RankKey], eviction: Sequence[RankedPod], first: _FirstKilled) -> list[_Compared]:
-    """Return the pods as the kubelet takes them: those it cannot tell apart in the kernel's order, the spared last."""
+    """Return the pods in the kubelet's order: indistinguishable ones in the kernel's order, spared ones last."""
     in_order = (*orders_by, RankKey.INPUT_ORDER)
     groups: list[tuple[RankKey | None, list[RankedPod]]] = [(None, [])]
     differs_by = len(in_order) - 1

@@ -1,8 +1,8 @@
-"""How much memory a node has left, as its two judges count it.
+"""How much memory a node has left, as kubelet and kernel count it.
 
-The kubelet subtracts working sets, which hold page cache in use. The kernel takes that cache back before it kills, but
-keeps its last pages to itself, and asks twice: the machine, and the cgroup of all pods where that has a limit. So a
-node can be under pressure for the one and fine for the other, either way round.
+The kubelet subtracts working sets, which include active page cache. The kernel reclaims that cache before it kills, but
+keeps a reserve, and has two limits: the machine, and the cgroup of all pods where that has one. So a node can be under
+pressure for one of the two and fine for the other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Outlook(Struct, frozen=True, gc=False):
     available_bytes: int
     """``memory.available``, the kubelet's figure."""
     machine: Room
-    """What the kernel can still hand out before a global OOM."""
+    """What the kernel can still allocate before a global OOM."""
     pods: Room | None
     """The same for all pods together; None where their cgroup has no limit."""
     domain: OOMDomain
@@ -40,7 +40,7 @@ class Outlook(Struct, frozen=True, gc=False):
 
 
 def outlook(snapshot: Snapshot, settings: CgroupSettings, profile: Profile = LATEST) -> Outlook:
-    """Count what is left."""
+    """Return what is left."""
     node = snapshot.node
     memory = memory_tree(snapshot, settings, profile)
     working_set_bytes = sum(usage.working_set_bytes for entry in snapshot.pods for usage in entry.containers)

@@ -1,4 +1,4 @@
-"""Both orders as other programs read them: a line per pod and per container, with every number that decided.
+"""Both orders as output: a row per pod and per container, with every number that decided.
 
 The shapes are stable: fields are added, never renamed or removed. ``reason`` is for words, which ``report`` adds.
 """
@@ -20,7 +20,7 @@ from podqos.survival.outlook import Outlook
 
 
 class NodeSummary(Struct, frozen=True, rename="camel"):
-    """The node, and how much memory it has left for whom."""
+    """The node, and how much memory is left for kubelet and kernel."""
 
     name: str
     memory_bytes: int
@@ -28,7 +28,7 @@ class NodeSummary(Struct, frozen=True, rename="camel"):
     available_bytes: int
     """``memory.available``, as the kubelet counts."""
     kernel_left_bytes: int
-    """What the kernel can still hand out before it kills, with page cache reclaimed; below zero where that is past."""
+    """What the kernel can still allocate before it kills, with page cache reclaimed; negative where it is past that."""
     oom_cgroup: str
     """Where memory runs out first: ``/`` for the whole machine."""
     oom_total_bytes: int
@@ -49,7 +49,7 @@ class EvictionPlace(Struct, frozen=True, rename="camel"):
     """usage − request."""
     over_request: bool
     spared: str | None
-    """Why it is passed over: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
+    """Why it is skipped: ``critical``, or ``guaranteed`` under qos-tiers and a soft threshold."""
     kernel_place: int
     before_next_by: RankKey | None
     reason: str

@@ -1,7 +1,7 @@
-"""A pod as its owner could have written it: with another request, limit or priority, or Guaranteed.
+"""Changes to a pod that its owner could make: another request, limit or priority, or Guaranteed.
 
-Nothing is decided here. Whether a change would have helped is for those who decide to say (``kubelet_counterfactual``,
-``kernel_counterfactual``).
+Nothing is decided here: ``kubelet_counterfactual`` and ``kernel_counterfactual`` try whether a change would have
+helped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOME_CPU = Quantity.parse("100m")
 
 
 def holder_of(pod: Pod, container: str, resource: str, profile: Profile) -> str | None:
-    """Return whose request counts: the container's, or None for the pod's own, which stands alone once it is set."""
+    """Return whose request counts: the container's, or None for the pod's own, which overrides it once set."""
     alone = profile.pod_level_resources and pod_level_is_set(pod) and is_pod_level(resource)
     return None if alone else container
 
@@ -34,8 +34,8 @@ def resources_of(pod: Pod, container: str | None) -> ResourceRequirements:
     if container is None:
         assert spec.resources is not None
         return spec.resources
-    everybody = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
-    return next(each.resources for each in everybody if each.name == container)
+    every = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+    return next(each.resources for each in every if each.name == container)
 
 
 def with_request(pod: Pod, container: str | None, resource: str, amount: int) -> Pod:

@@ -1,4 +1,4 @@
-"""Pods that are taken to be on one node, added up: what the cgroups above them depend on."""
+"""Totals of pods assumed to be on one node, which the cgroups above them depend on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podqos.survival.pods import ENDED
 
 
 class PodSet(Struct, frozen=True):
-    """Pods that are taken to be on one node."""
+    """Pods assumed to be on one node."""
 
     pods: int = 0
     requests: TierRequests = TierRequests()
@@ -27,7 +27,7 @@ class PodSet(Struct, frozen=True):
 
 
 class PodSets(Struct, frozen=True):
-    """The pods of some files, told apart by where they come from."""
+    """The pods of some files, by origin."""
 
     written: PodSet = PodSet()
     """One pod of each manifest."""

@@ -1,7 +1,7 @@
 """From workloads to the pods one node runs.
 
-How many and what they are called is what the user knows best: names that a usage file mentions count before replicas.
-Unlike in ``placement``, nobody asks whether a pod would land here: whoever gives a manifest says that it does.
+Names in a usage file take precedence over replicas for how many pods there are and what they are called. Unlike in
+``placement``, all given workloads are assumed to run on the node.
 """
 
 from __future__ import annotations

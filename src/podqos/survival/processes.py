@@ -1,9 +1,9 @@
 """The processes behind a snapshot, as the kernel's OOM killer sees them.
 
-Statistics know containers, the kernel kills processes. A container's memory is taken to be spread evenly over as many
-processes as the snapshot says; where it says nothing it is one, which makes that process look as bad as it can. Mapped
-files count for the kernel and are in no statistics; they are left out. So are the sandboxes: at −998 they die last, and
-with next to no memory.
+Statistics are per container, the kernel kills processes. A container's memory is assumed to be spread evenly over the
+number of processes in the snapshot; without one it is a single process, which is the worst case. Mapped files count for
+the kernel but are in no statistics; they are left out. So are the sandboxes: at −998 they die last, and use almost no
+memory.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ def _measured(name: str, stats: ContainerStats | None) -> ContainerUsage:
     if stats is None or memory is None or memory.working_set_bytes is None:
         return ContainerUsage(name, is_measured=False)
     working_set_bytes = memory.working_set_bytes
-    # Page tables are part of the working set and not told apart; what is not private is page cache.
+    # Page tables are part of the working set and not listed separately; what is not private is page cache.
     anon_bytes = working_set_bytes if memory.rss_bytes is None else min(memory.rss_bytes, working_set_bytes)
     return ContainerUsage(
         name=name,

@@ -1,7 +1,7 @@
-"""Rows of a usage file given to the pods they are about.
+"""Assigns the rows of a usage file to pods.
 
-Nothing is guessed: a row that fits no pod, or several, is an error. A pod without rows is one of which the kubelet has
-no statistics.
+Nothing is guessed: a row that matches no pod, or is ambiguous, is an error. A pod without rows is one without kubelet
+statistics.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Directory:
             found = names.get(row.pod, [])
             different = sorted({entry.pod.key if names is self._pods else entry.workload for entry in found})
             if len(different) > 1:
-                raise InputError(f"{row.pod} can be several", where=row.where, fix=f"write {' or '.join(different)}")
+                raise InputError(f"{row.pod} is ambiguous", where=row.where, fix=f"write {' or '.join(different)}")
             if found:
                 return found
         close = get_close_matches(row.pod, [*self._pods, *self._workloads], 1)
@@ -59,7 +59,7 @@ class _Directory:
 
 
 def _container(row: UsageRow, pod: Pod) -> str:
-    """Return the container a row is about; it may be left out where there is but one."""
+    """Return the container of a row, which may be left out where there is only one."""
     names = [container.name for container in pod.running_containers]
     if not row.container and len(names) == 1:
         return names[0]
@@ -96,7 +96,7 @@ def _from_row(name: str, row: UsageRow) -> ContainerUsage:
 
 
 def _stats(pod: Pod, containers: Iterable[ContainerUsage], rows: Mapping[str, UsageRow]) -> PodStats:
-    """Return the figures as the kubelet would give them."""
+    """Return the figures as the kubelet would report them."""
     measured = [usage for usage in containers if usage.name in rows]
     in_memory = [usage.working_set_bytes for usage in measured if usage.is_measured]
     return PodStats(

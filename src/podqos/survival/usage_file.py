@@ -1,9 +1,9 @@
-"""What pods use, as people can write it down: a table of rows, in CSV or YAML.
+"""Usage files: a table of what pods use, in CSV or YAML.
 
 One row per container (or per pod of one container); amounts as in manifests. ``pod`` is ``namespace/name`` or a name;
 it may be the name of a Deployment, which then stands for each of its pods. The columns::
 
-    pod, container          whose figures these are
+    pod, container          what the figures belong to
     memory                  the working set, which is what `kubectl top` shows
     anon                    private memory, of that (default: all of it)
     inactiveFile            page cache on top of the working set
@@ -11,7 +11,7 @@ it may be the name of a Deployment, which then stands for each of its pods. The 
     processes               how many processes share the memory evenly (default: 1)
     disk, inodes            of its writable layer and logs
 
-What nobody measured is left out or empty. Here texts become rows; whose they are is for ``usage`` to find out.
+What was not measured is left out or empty. This module parses rows; ``usage`` assigns them to pods.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMNS = tuple(name for name in UsageRow.__struct_encode_fields__ if name != "w
 _COUNTS = ("processes", "inodes")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Each becomes a process of the model. No container comes near; a slip of the keyboard does.
+# Each becomes a process of the model. No container comes near; a typo does.
 _MOST_PROCESSES = 100_000
 
 
@@ -66,7 +66,7 @@ def read_usage(source: str, data: bytes) -> tuple[UsageRow, ...]:
 
 
 def usage_row(fields: object, where: str) -> UsageRow:
-    """Make a row of a mapping, or say what is wrong with it."""
+    """Make a row of a mapping; raises ``InputError``."""
     if not isinstance(fields, dict):
         raise InputError("a row must be a mapping", where=where, fix="write {pod: a, memory: 100Mi}")
     for name in fields:
@@ -89,7 +89,7 @@ def _check(row: UsageRow) -> None:
     if row.processes > _MOST_PROCESSES:
         raise InputError(f"{row.processes} processes", where=row.where, fix=f"at most {_MOST_PROCESSES}")
     if not row.pod:
-        raise InputError("the row says no pod", where=row.where, fix="write pod: namespace/name")
+        raise InputError("the row has no pod", where=row.where, fix="write pod: namespace/name")
     if row.memory is not None and row.anon is not None and row.anon > row.memory:
         what = f"anon ({row.anon}) is part of memory ({row.memory}) and cannot be more"
         raise InputError(what, where=row.where, fix="memory is the working set: anon and page cache in use")

@@ -1,8 +1,8 @@
-"""A simulated cluster: pods arrive and are deleted, controllers replace what is lost, nodes come and go.
+"""A simulated cluster: pods arrive and are deleted, controllers replace lost pods, nodes come and go.
 
-Controllers here keep a number of pods running and know nothing else: a pod that was evicted, failed, was turned away,
-displaced or lost with its node is replaced after a delay, by a pod with a name of its own and the same demand. A
-DaemonSet waits longer each time one fails on the same node (``daemon_backoff``).
+Controllers only keep a number of pods running: a pod that was evicted, failed, was rejected, preempted or lost with its
+node is replaced after a delay by one with another name and the same demand. A DaemonSet waits longer each time a pod
+fails on the same node (``daemon_backoff``).
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from podqos.sim.scenario.scenario import NodeLost, Scenario, ScenarioWorkload
 
 NOTICED_AFTER_US = 50 * SECOND_US
 """How long the node controller waits for a silent node (node-monitor-grace-period since 1.32)."""
-# Whose object is gone; others leave a failed pod behind, for a controller to remove.
+# Reasons for which the pod object is gone; otherwise a failed pod stays until its controller removes it.
 _DELETED = ("NodeLost", "Preempted")
 
 
 class SimCluster:
-    """All nodes of a scenario, and everything that is not a node's own business."""
+    """All nodes of a scenario, and everything above them."""
 
     def __init__(
         self, scenario: Scenario, queue: EventQueue, *, is_watched: Callable[[str], bool] = lambda _: True
     ) -> None:
-        """Set the cluster up. Nodes that are not watched, by name, are left out if provably nothing happens there."""
+        """Set up the cluster. Unwatched nodes are left out if provably nothing happens there."""
         self.scenario = scenario
         self.queue = queue
         self.entries: list[Entry] = []
@@ -58,9 +58,9 @@ class SimCluster:
         """By uid: the pods that are there, and their nodes. Those on idle nodes are not among them."""
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
-        """By uid: why a pod that is told to go has to."""
+        """By uid: why a pod is being removed."""
         self._later = 0
-        """How many pods came to be after the beginning."""
+        """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
@@ -73,7 +73,7 @@ class SimCluster:
             self.plan(happening.at_us, partial(act, happening.node))
 
     def plan(self, time_us: int, action: Action) -> None:
-        """Let something happen that concerns no node in particular."""
+        """Plan an event that concerns no particular node."""
         self.queue.plan(time_us, CLUSTER, EventPriority.LIFE, action)
 
     def write(self, entry: Entry) -> None:
@@ -81,7 +81,7 @@ class SimCluster:
         self.entries.append(entry)
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
-        """Write down what somebody did about a pod, after everything that its node has to say before."""
+        """Write a journal entry about a pod, after the earlier ones of its node."""
         if node is not None:
             self.fleet.get(node)
         self.entries.append(Entry(self.queue.now_us, node or "", kind, pod.key, None, by, because))
@@ -112,7 +112,7 @@ class SimCluster:
         return len(self.scenario.workloads), self._later
 
     def _bind(self, pod: Pod, name: str, replica: Replica) -> None:
-        """Put a pod on a node without asking the scheduler."""
+        """Bind a pod to a node without the scheduler."""
         node = self.fleet.get(name)
         self.know(pod, name, replica)
         self.control_plane.bound(pod, name)
@@ -124,7 +124,7 @@ class SimCluster:
         self.pods[pod.metadata.uid] = pod, name
 
     def in_order(self) -> list[tuple[str, Replica]]:
-        """Return the pods in the order in which they came to be, by uid; without those on idle nodes."""
+        """Return the pods in the order of creation, by uid; without those on idle nodes."""
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
@@ -132,13 +132,13 @@ class SimCluster:
         self.control_plane.wait(pod)
 
     def placed(self, pod: Pod, name: str) -> None:
-        """Hear from the scheduler where a pod goes."""
+        """Take the scheduler's decision where a pod runs."""
         node = self.fleet.get(name)
         self.pods[pod.metadata.uid] = pod, name
         self._let_know(node, pod)
 
     def _let_know(self, node: SimNode | None, pod: Pod) -> None:
-        """Let a node know of a pod that is bound to it; on one that is gone the pod never starts."""
+        """Tell a node of a pod bound to it; on a lost node the pod never starts."""
         if node is not None:
             node.report(PodBound(pod))
         else:
@@ -153,7 +153,7 @@ class SimCluster:
                 self.remove(uid, "Deleted")
 
     def remove(self, uid: str, why: str) -> None:
-        """Tell a pod to go; one that waits is gone at once."""
+        """Remove a pod; a pending one is gone at once."""
         self._why[uid] = why
         pod, name = self.pods[uid]
         if name is None:
@@ -171,7 +171,7 @@ class SimCluster:
         return self._replicas.pop(uid)
 
     def _replace(self, pod: Pod, why: str) -> None:
-        """Let a pod's controller make another, if it has one that does."""
+        """Let the pod's controller, if any, create a replacement."""
         _, node = self.pods[pod.metadata.uid]
         replica = self._forget(pod)
         workload = replica.workload
@@ -192,7 +192,7 @@ class SimCluster:
         self.plan(self.queue.now_us + wait_us + self.scenario.options.recreate_us, make)
 
     def _wait_us(self, workload: ScenarioWorkload, node: str | None, why: str) -> int:
-        """Return how long a controller leaves a pod that has failed alone before it replaces it."""
+        """Return how long a controller waits before it replaces a failed pod."""
         backs_off = workload.kind == DAEMON_SET and self.scenario.profile.daemon_set_backoff
         if not backs_off or node is None or why in _DELETED:
             return 0
@@ -206,14 +206,14 @@ class SimCluster:
         return partial(replica.workload.demand_of, replica.number)
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
-        """Let a controller know that a pod does not run any more."""
+        """Tell the controller that a pod no longer runs."""
         uid = pod.metadata.uid
         record = node.state.pods.get(uid)
         phase = None if record is None else record.phase
         self._replace(pod, self._why.get(uid) or ("Rejected" if rejected else phase or "Evicted"))
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
-        """Let the control plane know of a condition with the node's next status."""
+        """Report a condition to the control plane with the node's next status."""
         self.control_plane.condition(node, condition.value, holds=holds)
 
     # ---- nodes come and go ---------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class SimCluster:
         self.control_plane.joined(name)
 
     def lost(self, node: SimNode) -> None:
-        """Let the control plane find out that a node is gone, and evict its pods when they have waited long enough."""
+        """Let the control plane notice that a node is lost, and evict its pods after their toleration time."""
         self.fleet.drop(node.name)
         noticed_us = self.queue.now_us + NOTICED_AFTER_US
         self.plan(noticed_us, partial(self.control_plane.lost, node.name))

@@ -1,6 +1,6 @@
-"""The control plane of a simulated cluster: what it knows of the nodes, and the scheduler's turns.
+"""The control plane of a simulated cluster: what it knows of the nodes, and when the scheduler runs.
 
-There is a scheduler only once somebody has to be placed: pods that are bound beforehand need none.
+The scheduler is created when the first pod has to be placed: pods with a fixed node need none.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from podqos.sim.scenario.scenario import Scenario
 
 
 class ClusterPods(Protocol):
-    """The pods of a cluster, and what is done about them."""
+    """The pods of a cluster, and the actions on them."""
 
     @property
     def pods(self) -> Mapping[str, tuple[Pod, str | None]]:
         """By uid: the pods that are there, and their nodes."""
 
     def in_order(self) -> Sequence[tuple[str, Replica]]:
-        """Return the pods in the order in which they came to be, by uid."""
+        """Return the pods in the order of creation, by uid."""
 
     def note(self, kind: Kind, pod: Pod, node: str | None, by: By, because: Because | None = None) -> None:
-        """Write into the journal what was done about a pod."""
+        """Write a journal entry about a pod."""
 
     def placed(self, pod: Pod, name: str) -> None:
-        """Hear from the scheduler where a pod goes."""
+        """Take the scheduler's decision where a pod runs."""
 
     def remove(self, uid: str, why: str) -> None:
-        """Tell a pod to go."""
+        """Remove a pod."""
 
 
 class ControlPlane:
-    """What is decided above the nodes."""
+    """Decisions above the nodes."""
 
     def __init__(self, scenario: Scenario, queue: EventQueue, fleet: Fleet, cluster: ClusterPods) -> None:
         self._scenario = scenario
@@ -56,7 +56,7 @@ class ControlPlane:
         self._is_placing = False
 
     def api_node(self, name: str) -> Node:
-        """Return a node as the API server knows it."""
+        """Return a node as the API server has it."""
         settings = self._fleet.settings[name]
         spec = settings.spec
         return Node(
@@ -68,17 +68,17 @@ class ControlPlane:
     # ---- pods ----------------------------------------------------------------------------------------------------
 
     def wait(self, pod: Pod) -> None:
-        """Let a pod wait for a node."""
+        """Add a pending pod."""
         self._the_scheduler().wait(pod)
         self._place_soon()
 
     def bound(self, pod: Pod, name: str) -> None:
-        """Count a pod in that was bound without asking."""
+        """Add a pod that was bound without the scheduler."""
         if self._scheduler is not None:
             self._scheduler.bound(pod, name)
 
     def left(self, pod: Pod) -> None:
-        """Count a pod out that has gone."""
+        """Remove a pod that is gone."""
         self._pending.discard(pod.metadata.uid)
         if self._scheduler is not None:
             self._scheduler.left(pod)
@@ -87,7 +87,7 @@ class ControlPlane:
     # ---- nodes ---------------------------------------------------------------------------------------------------
 
     def condition(self, node: SimNode, condition: str, *, holds: bool) -> None:
-        """Hear of a condition of a node, when it next reports."""
+        """Take a condition of a node, with its next status."""
         held = self._conditions.setdefault(node.name, set())
         (held.add if holds else held.discard)(condition)
         period_us = self._scenario.options.status_update_us
@@ -104,7 +104,7 @@ class ControlPlane:
             self._place_soon()
 
     def joined(self, name: str) -> None:
-        """Hear of a node that takes pods from now on."""
+        """Add a node that takes pods from now on."""
         self._reported.pop(name, None)
         self._conditions.pop(name, None)
         if self._scheduler is not None:
@@ -112,7 +112,7 @@ class ControlPlane:
             self._place_soon()
 
     def lost(self, name: str, _: int) -> None:
-        """Notice that a node is gone."""
+        """Notice that a node is lost."""
         if self._scheduler is not None and not self._fleet.is_present(name):
             self._scheduler.remove_node(name)
 
@@ -132,7 +132,7 @@ class ControlPlane:
         return self._scheduler
 
     def _bound(self) -> Iterator[tuple[tuple[int, int], Pod, str]]:
-        """Yield all pods that have a node, with their place in the order in which they came to be."""
+        """Yield all pods that have a node, with their place in the order of creation."""
         for uid, replica in self._cluster.in_order():
             pod, name = self._cluster.pods[uid]
             if name is not None:

@@ -31,7 +31,7 @@ class DaemonBackoff:
         self._last: dict[tuple[str, str], _Last] = {}
 
     def wait_us(self, workload: str, node: str, failed_us: int) -> int:
-        """Return how long a pod that has failed stays in the way, and count it.
+        """Return how long a failed pod stays before it is removed, and count it.
 
         The first failures are removed as they are seen. One that comes within the back-off of the last removal is
         looked at again when a whole back-off more has passed.

@@ -1,8 +1,7 @@
-"""The nodes of a simulated cluster: those that are set up, and idle ones, which are not, because nothing happens there.
+"""The nodes of a simulated cluster: those that are set up, and idle ones, on which nothing happens.
 
-A node stays idle as long as it is proven that nothing happens there by itself (``initial_state``) and nothing is asked
-of it. Then it is set up as at the beginning; its own events are run up to now, by themselves, and from there on with
-those of all other nodes.
+A node stays idle while nothing provably happens there (``initial_state``) and nothing is asked of it. Otherwise it is
+set up as at the start, its own events are run up to now, and from there on it runs with all other nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from podqos.sim.scenario.scenario import NodeAdded, NodeLost, Scenario, Scenario
 
 
 class FleetOwner(Outside, Protocol):
-    """What of the cluster a fleet knows."""
+    """What a fleet knows of the cluster."""
 
     scenario: Scenario
     queue: EventQueue
@@ -59,7 +58,7 @@ class Fleet:
         self._set_up(is_watched)
 
     def _learn(self) -> None:
-        """Learn which nodes there are."""
+        """List the nodes of the scenario."""
         scenario = self._cluster.scenario
         for group in scenario.nodes:
             settings = node_settings(group.spec, scenario.profile, scenario.policy)
@@ -69,7 +68,7 @@ class Fleet:
                 self._identities[name] = NodeIdentity(len(self._identities), name, group.loop_phase_us(number))
 
     def _set_up(self, is_watched: Callable[[str], bool]) -> None:
-        """Leave those out that are idle and that nobody watches; set up the others."""
+        """Set up the nodes, except idle ones that are not watched."""
         scenario = self._cluster.scenario
         kept_back = {each.node for each in scenario.happenings if isinstance(each, NodeAdded)}
         kept_back -= {each.node for each in scenario.happenings if isinstance(each, NodeLost)}
@@ -89,7 +88,7 @@ class Fleet:
     # ---- who is there --------------------------------------------------------------------------------------------
 
     def is_present(self, name: str) -> bool:
-        """Whether a node is there, awake or not."""
+        """Whether a node is present, awake or idle."""
         return name in self.awake or name in self.idle
 
     def numbered(self, index: int) -> tuple[SimNode, ...]:
@@ -107,17 +106,17 @@ class Fleet:
             yield from ((first + turn, places[turn]) for turn in turns if first + turn < workload.replicas)
 
     def get(self, name: str) -> SimNode | None:
-        """Return a node, woken if need be; None if it is away."""
+        """Return a node, woken if necessary; None if it is away."""
         if name in self.idle:
             self._wake(name)
         return self.awake.get(name)
 
     def add(self, name: str) -> None:
-        """Set a node up that is empty."""
+        """Set up an empty node."""
         self.awake[name] = self._new(name, self._cluster.queue)
 
     def drop(self, name: str) -> None:
-        """Forget a node that is gone."""
+        """Remove a lost node."""
         self.awake.pop(name, None)
 
     def _new(self, name: str, queue: EventQueue) -> SimNode:
@@ -139,7 +138,7 @@ class Fleet:
             yield from ((pod, node.name, replica) for pod, replica in self._pods(node))
 
     def _wake(self, name: str) -> None:
-        """Run a node's own events up to now, by themselves, and let the rest happen with everybody else's."""
+        """Run a node's own events up to now, and add the rest to the common queue."""
         idle = self.idle.pop(name)
         queue = self._cluster.queue
         own = EventQueue(queue.until_us)
@@ -155,12 +154,12 @@ class Fleet:
             yield pod_of(replica.workload, replica.number), replica
 
     def journal_of(self, node: IdleNode) -> Iterator[Entry]:
-        """Yield what an idle node has to say."""
+        """Yield the journal of an idle node."""
         return node.initial.entries(node.name, self._initial_states.keys(node.parts))
 
 
 def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[WorkloadPods]]:
-    """Return which pods each node begins with, in the order in which they are bound."""
+    """Return which pods each node starts with, in the order in which they are bound."""
     found: dict[str, list[WorkloadPods]] = {}
     for index, workload in enumerate(scenario.workloads):
         if is_there_first(workload):
@@ -170,7 +169,7 @@ def _first_parts(scenario: Scenario, names: Sequence[str]) -> dict[str, list[Wor
 
 
 def _busy(scenario: Scenario, names: Sequence[str]) -> set[str]:
-    """Return the nodes to which something is done at the very beginning."""
+    """Return the nodes that something happens to at time 0."""
     found: set[str] = set()
     for workload in scenario.workloads:
         if is_bound(workload) and workload.arrives_us == 0 and not is_there_first(workload):

@@ -1,6 +1,6 @@
-"""The journal of a run with many nodes on which nothing happened: made while it is read, instead of kept.
+"""The journal of a run with many idle nodes, generated while it is read instead of stored.
 
-A million pods that start and run make two million entries which say nothing new. Small journals are plain lists.
+A million pods that start and run make two million entries without news. Small journals are plain lists.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _MOST_KEPT = 100_000
 
 
 def whole_journal(written: list[Entry], fleet: Fleet) -> Sequence[Entry]:
-    """Return the journal of all nodes; ``written`` is that of those that were simulated, in order."""
+    """Return the journal of all nodes; ``written`` is that of the simulated ones, in order."""
     made = LongJournal(written, fleet)
     return list(made) if len(made) <= _MOST_KEPT else made
 
 
 class LongJournal(Sequence[Entry]):
-    """A journal that can be read as often as one likes, from its beginning."""
+    """A journal that can be read repeatedly from its start."""
 
     def __init__(self, written: list[Entry], fleet: Fleet) -> None:
         self._written = written

@@ -1,7 +1,7 @@
-"""The scheduler of a simulated cluster: who waits, who is placed where, who has to make room.
+"""The scheduler of a simulated cluster: which pods are pending, placed and preempted.
 
-All decisions are ``placement``'s; here they get a time. A pod that others have to leave for is tried again when they
-have gone. What the scheduler knows of a node's conditions is as old as the node's last status.
+``placement`` decides; this module adds time. A pod that preempts others is tried again when they are gone. The
+scheduler knows a node's conditions as of its last status.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Scheduler:
         self._preemption = Preemption(self._cluster, Budgets())
 
     def bound(self, pod: Pod, node: str) -> None:
-        """Count a pod in that is on a node."""
+        """Add a pod that is bound to a node."""
         if pod.key in self._where:
             return  # it was there before its node was set up
         view = self._views.of(pod)
@@ -58,7 +58,7 @@ class Scheduler:
         return self._where[pod.key][1].name
 
     def left(self, pod: Pod) -> None:
-        """Count a pod out that has gone, or waits no longer."""
+        """Remove a pod that is gone or no longer pending."""
         self._leaving.discard(pod.key)
         self.waiting.pop(pod.key, None)
         found = self._where.pop(pod.key, None)
@@ -67,7 +67,7 @@ class Scheduler:
             state.remove(view)
 
     def wait(self, pod: Pod) -> None:
-        """Let a pod wait for a node."""
+        """Add a pending pod."""
         self.waiting[pod.key] = self._views.of(pod)
 
     def report(self, node: str, conditions: Iterable[str]) -> None:
@@ -79,7 +79,7 @@ class Scheduler:
         state.version += 1
 
     def no_place(self, view: PodView) -> NoPlace:
-        """Say why a pod waits."""
+        """Return why a pod is pending."""
         filters = Filters(view, self._cluster)
         reasons = (reason for state in self._cluster.states for reason in filters.first_reasons(state)[:1])
         counted = Counter((type(reason).__name__, _about(reason)) for reason in reasons)
@@ -88,22 +88,21 @@ class Scheduler:
         return NoPlace(nodes=len(self._cluster.states), refusing=refusing)
 
     def remove_node(self, name: str) -> None:
-        """Place nobody on a node any more."""
+        """Place no more pods on a node."""
         if name in self._states:
             self._away[name] = self._states.pop(name)
             self._rebuild()
 
     def add_node(self, name: str) -> None:
-        """Let a node that was away take pods again; it is empty."""
+        """Let a node that was away take pods again, empty."""
         if name in self._away:
             self._states[name] = NodeState(self._away.pop(name).node, self._profile)
             self._rebuild()
 
     def place(self) -> list[tuple[Pod, str | None, tuple[Pod, ...]]]:
-        """Give everybody who waits a turn, the higher priority first.
+        """Try to place all pending pods, the higher priority first.
 
-        Returns, for those for whom something came of it: the pod, its node, and whom it displaces. A pod that displaces
-        others has no node yet.
+        Returns pod, node and preempted pods where there was a result. A pod that preempts others has no node yet.
         """
         placed: list[tuple[Pod, str | None, tuple[Pod, ...]]] = []
         for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
@@ -115,7 +114,7 @@ class Scheduler:
                 placed.append((view.pod, state.name, ()))
                 continue
             if self._leaving:
-                continue  # somebody is making room already
+                continue  # another preemption is under way
             candidate = self._preemption.candidate(view)
             if isinstance(candidate, Candidate):
                 self._leaving |= {victim.key for victim in candidate.victims}

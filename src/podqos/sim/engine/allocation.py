@@ -1,8 +1,8 @@
-"""One curve of one container, fed into the sums that it is part of.
+"""One curve of one container, added to the sums that it is part of.
 
-An ``Allocation`` follows its curve from bend to bend. What the kernel takes back (page cache, or memory that goes to
-swap) is kept as a debt: the container holds what it wants less that. Page cache that was taken does not come back by
-itself; it does as the curve falls and rises again.
+An ``Allocation`` follows its curve from bend to bend. What the kernel reclaims (page cache, or memory that goes to
+swap) is kept as a debt: the container holds what it wants minus that. Reclaimed page cache does not return by itself,
+only as the curve falls and rises again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from podqos.sim.engine.gauge import FRACTION_BITS, Flow, Gauge, Planner
 
 
 class Allocation(Flow):
-    """What is held of one thing."""
+    """What is held of one resource."""
 
     __slots__ = (
         "_gauges",
@@ -37,7 +37,7 @@ class Allocation(Flow):
         super().__init__()
         self.curve = curve
         self.debt = 0
-        """What was taken of it, in 2⁻⁴⁰ units."""
+        """What was reclaimed, in 2⁻⁴⁰ units."""
         self.is_capped = False
         """Whether it was refused more and stays as it is."""
         self._gauges = tuple(gauges)
@@ -77,7 +77,7 @@ class Allocation(Flow):
         self._set(time_us, self.fine(time_us), 0)
 
     def cap(self, time_us: int, excess: int) -> None:
-        """Stay at what is held now, because there is no more to be had: not even ``excess`` of what was just added."""
+        """Stay at the current amount, because no more is available: not even ``excess`` of what was just added."""
         self.is_capped = True
         added = (self._step if self._stepped_us == time_us else 0) + max(0, self.slope)
         less = min(excess << FRACTION_BITS, added, self.fine(time_us))
@@ -88,7 +88,7 @@ class Allocation(Flow):
         self._set(time_us, self.fine(time_us) - less, 0)
 
     def end(self, time_us: int) -> None:
-        """Hold nothing any more."""
+        """Release everything."""
         self._version += 1
         self.debt = 0
         self._set(time_us, 0, 0)
@@ -100,7 +100,7 @@ class Allocation(Flow):
         self._follow(time_us)
 
     def pause(self, time_us: int, pause_us: int) -> None:
-        """Do not rise for a while, at most up to the next bend: what the curve adds until then is taken as it comes."""
+        """Do not rise for a while, at most until the next bend: what the curve adds until then is reclaimed at once."""
         end_us = self.curve.piece(time_us - self._offset_us).end_us
         if self.slope <= 0 or end_us is None:
             return
@@ -129,7 +129,7 @@ class Allocation(Flow):
         return self._step >> FRACTION_BITS if self._stepped_us == time_us else 0
 
     def _resume(self, time_us: int) -> None:
-        """Owe what the curve has added in a pause."""
+        """Add what the curve gained during a pause to the debt."""
         if self._is_paused:
             self._is_paused = False
             local_us = time_us - self._offset_us
@@ -165,7 +165,7 @@ class Allocation(Flow):
         self._planner(time_us, EventPriority.DEMAND, knot)
 
     def _plan_empty(self, time_us: int, amount: int, slope: int) -> None:
-        """Stay at nothing when what is held has fallen to nothing before the curve has."""
+        """Stay at zero when the amount reaches zero before the curve does."""
         version = self._version
 
         def empty(now_us: int) -> None:

@@ -1,10 +1,10 @@
 """Amounts over time: piecewise linear functions from whole microseconds to whole numbers.
 
-What a container wants of memory, CPU or disk is a curve. A curve is data, so that ten thousand pods can share one, and
+A container's demand for memory, CPU or disk is a curve. A curve is data, so that ten thousand pods can share one, and
 piecewise linear, so that the moment at which a sum of curves reaches a threshold can be computed instead of searched
 for in small steps. All arithmetic is exact.
 
-Where curves come from (ramps, leaks, samples) is the business of ``shapes``; whose they are, of ``demand``.
+``scenario_format.shapes`` makes curves (ramps, leaks, samples); ``demand`` assigns them to containers.
 """
 
 from __future__ import annotations

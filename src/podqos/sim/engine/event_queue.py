@@ -1,8 +1,8 @@
-"""The virtual clock: one queue of what happens next, on all nodes.
+"""The virtual clock: one queue of events for all nodes.
 
-Things are done in the order of time; at one time node after node; on one node first demands change, then the kernel
-acts, then containers start and stop, then the kubelet looks. What is equal in all that is done in the order in which it
-was planned. So a run is the same every time.
+Events run in the order of time, then of nodes; on one node demands change first, then the kernel acts, then containers
+start and stop, then the kubelet looks. Equal events run in the order in which they were planned, so that every run is
+the same.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from enum import IntEnum
 from heapq import heappop, heappush
 
 CLUSTER = -1
-"""Stands for the number of a node where something concerns all of them."""
+"""The node number of events that concern the whole cluster."""
 
 NEVER_US = 1 << 62
 
 MOST_AT_ONCE = 50_000_000
 MOST_ON_A_NODE = 200_000
-"""So many things at one time, in all or on one node after the other, are a mistake in the simulation."""
+"""More events at one time, in total or in a row on one node, are a bug in the simulator."""
 
 Action = Callable[[int], None]
-"""Told the time."""
+"""Called with the time."""
 
 
 class EventPriority(IntEnum):
-    """What comes first at one time on one node."""
+    """The order of events at one time on one node."""
 
     DEMAND = 0
     KERNEL = 1
@@ -34,7 +34,7 @@ class EventPriority(IntEnum):
 
 
 class EventQueue:
-    """What happens next."""
+    """The events to come."""
 
     __slots__ = ("_at_once", "_began", "_heap", "_sequence", "_where", "done", "now_us", "reached", "until_us")
 
@@ -42,16 +42,16 @@ class EventQueue:
         self.now_us = 0
         self.until_us = until_us
         self.done = 0
-        """How many things have happened."""
+        """How many events have run."""
         self.reached = CLUSTER
-        """The highest number of a node on which something has happened at the present time."""
+        """The highest number of a node that had an event at the current time."""
         self._heap: list[tuple[int, int, int, int, Action]] = []
         self._sequence = 0
         self._at_once = self._began = 0
         self._where = 0, CLUSTER
 
     def plan(self, time_us: int, node: int, priority: EventPriority, action: Action) -> None:
-        """Let something happen at a time, unless that is after the end."""
+        """Plan an event, unless it is after the end."""
         if time_us > self.until_us:
             return
         assert time_us >= self.now_us, "nothing happens in the past"
@@ -60,11 +60,11 @@ class EventQueue:
 
     @property
     def next(self) -> tuple[int, int] | None:
-        """When something happens next, and on which node."""
+        """Time and node of the next event."""
         return self._heap[0][:2] if self._heap else None
 
     def step(self) -> None:
-        """Do what is next."""
+        """Run the next event."""
         time_us, node, _, _, action = heappop(self._heap)
         if time_us != self.now_us:
             self.now_us, self.reached, self._at_once = time_us, node, 0
@@ -80,7 +80,7 @@ class EventQueue:
         action(time_us)
 
     def take_over(self, other: EventQueue) -> None:
-        """Let what has been planned elsewhere happen here: what would have happened by now at once, the rest later."""
+        """Take over the events of another queue: run those that are due by now, and plan the rest here."""
         while other.next is not None and other.next <= (self.now_us, self.reached):
             other.step()
         self.done += other.done

@@ -1,7 +1,7 @@
-"""Amounts that rise and fall steadily, and the exact moment at which one passes a mark.
+"""Amounts that change linearly, and the exact moment at which one crosses a mark.
 
 Between two events everything in a simulated node is linear. A ``Flow`` is one amount; a ``Gauge`` is a sum of many (the
-usage of a cgroup, of a disk) that plans an event for the first microsecond at which it passes one of its ``Mark``s.
+usage of a cgroup, of a disk) that plans an event for the first microsecond at which it crosses one of its ``Mark``s.
 Changing one part of a sum costs the same whether the sum has ten parts or ten thousand.
 
 Amounts are whole numbers of 2⁻⁴⁰ units, slopes the same per microsecond: sums of them stay exact, in whatever order
@@ -18,11 +18,11 @@ FRACTION_BITS = 40
 ONE = 1 << FRACTION_BITS
 
 Planner = Callable[[int, EventPriority, Action], None]
-"""Lets something happen on a node: when, with which priority, what."""
+"""Plans an event on a node: when, with which priority, what."""
 
 
 class Flow:
-    """An amount that changes steadily."""
+    """An amount that changes linearly."""
 
     __slots__ = ("base", "since_us", "slope")
 
@@ -42,7 +42,7 @@ class Flow:
 
 
 class Gauge(Flow):
-    """A sum of flows that knows when it passes its marks."""
+    """A sum of flows that knows when it crosses its marks."""
 
     __slots__ = ("marks",)
 
@@ -64,7 +64,7 @@ class Gauge(Flow):
 
 
 class Mark:
-    """A level of a gauge. When the gauge gets there the action is done, once, until the mark is armed again."""
+    """A level of a gauge. When the gauge reaches it the action runs, once, until the mark is armed again."""
 
     __slots__ = ("_action", "_gauge", "_planner", "_queued_us", "is_armed", "is_rising", "level")
 
@@ -79,17 +79,17 @@ class Mark:
         gauge.marks.append(self)
 
     def above(self, limit: int, now_us: int) -> None:
-        """Wait for the gauge to hold more than ``limit`` whole units; if it does already, that is now."""
+        """Arm at more than ``limit`` whole units; if the gauge is there already, the action runs now."""
         self.level = (limit + 1) << FRACTION_BITS
         self.arm(now_us)
 
     def arm(self, now_us: int) -> None:
-        """Wait for the gauge to get to the level; if it is there already, that is now."""
+        """Wait for the gauge to reach the level; if it is there already, the action runs now."""
         self.is_armed = True
         self._gauge.change(now_us, 0, 0)
 
     def remove(self) -> None:
-        """Wait no more, for good."""
+        """Remove the mark."""
         self.is_armed = False
         self._gauge.marks.remove(self)
 
@@ -115,7 +115,7 @@ class Mark:
         return amount >= self.level if self.is_rising else amount < self.level
 
     def plan(self) -> None:
-        """Plan the event for when the gauge gets there, unless an earlier one will look after it anyway."""
+        """Plan the event for when the gauge gets there, unless an earlier one will check anyway."""
         gauge = self._gauge
         slope = gauge.slope
         if self.is_rising:

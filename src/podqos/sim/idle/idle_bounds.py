@@ -1,12 +1,12 @@
-"""Whether anything can happen on a node at all: a bound that needs no simulation.
+"""Proves, without simulating, that nothing happens on a node.
 
-On a node things happen when a sum passes a mark: a cgroup or the machine its limit, a filesystem or the process ids
-what there is, the kubelet's figures a threshold, CPU a quota or the machine. What the sums are, what feeds them and
-where their marks lie is read off a real ``SimNode``, so there is no second description of a node here. If the peaks of
-all that feeds a sum do not add up to its lowest mark, or the peak of the sum does not reach it, then that sum is idle;
-if all are, so is the node.
+Things happen on a node when a sum crosses a mark: memory of a cgroup or the machine its limit, a filesystem or the
+process ids their capacity, the kubelet's figures a threshold, CPU a quota or the capacity. The sums, their parts and
+their marks are read off a real ``SimNode``, so that a node is described only once. If the peaks of all parts of a sum
+add up to less than its lowest mark, or the peak of the sum stays below it, that sum is idle; if all are, so is the
+node.
 
-The bound may be too careful and never too bold: a node that is not known to be idle is simulated.
+The bound is conservative: a node that is not proven idle is simulated.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class IdleBounds:
             name: gauge.fine(0) - sum(curve.at(0) << FRACTION_BITS for curve in system.curves.get(name, ()))
             for name, gauge in _shared(world).items()
         }
-        """What is in use without being anybody's, such as images on the disk."""
+        """What is in use by neither pods nor the system, such as images on the disk."""
 
     def load(self, pod: Pod, demands: Demands) -> Load | None:
-        """Return what a pod adds to the node; None where something can happen to it by itself."""
+        """Return what a pod adds to the node; None where something can happen to it on its own."""
         inits = [each.name for each in pod.spec.init_containers if not each.is_sidecar]
         if not self._is_usable or any(demand.exits_after_us is not None for demand in demands.values()):
             return None
@@ -72,7 +72,7 @@ class IdleBounds:
         return load if load is None or not inits else self._with_pids(load, len(inits))
 
     def _with_pids(self, load: Load, count: int) -> Load:
-        """Return a load with the process ids of init containers, which have been there for a moment."""
+        """Return a load with the process ids of init containers, which existed for a moment."""
         curves = {name: (*own, constant(count)) if name.startswith(_PIDS) else own for name, own in load.curves.items()}
         return self._load(curves)
 

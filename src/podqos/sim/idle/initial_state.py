@@ -1,8 +1,8 @@
-"""The initial state of nodes on which nothing happens: decided once for all that are alike.
+"""The initial state of nodes on which nothing happens, computed once for all equal ones.
 
-What the kubelet decides at the beginning (whom it admits, with which scores they start) depends on the machine and on
-the pods' specs, not on names or demands. So it is decided by the agent on one node; the journal of all others is that
-of this one under other names. Whether a node is one of them is for ``idle_bounds`` to prove.
+What the kubelet decides at the start (which pods it admits, with which scores) depends on the machine and on the pods'
+specs, not on names or demands. So the agent decides on one node, and the journal of all others is the same under other
+names. ``idle_bounds`` proves that a node is one of them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class InitialStates:
         self._answers: dict[tuple[int, tuple[tuple[int, ...], ...]], bool] = {}
 
     def of_idle(self, settings: SimNodeSettings, parts: Sequence[WorkloadPods]) -> InitialState | None:
-        """Return how a node begins on which nothing else happens until the end; None if something could."""
+        """Return the initial state of a node on which nothing else happens until the end; None if something could."""
         key = id(settings), tuple((part.workload, len(part.numbers)) for part in parts)
         if key not in self._states:
             self._states[key] = self._probed(settings, parts)
@@ -88,7 +88,7 @@ class InitialStates:
                 yield Replica(workload, number, (part.workload, number))
 
     def _kinds(self, part: WorkloadPods) -> tuple[int, ...]:
-        """Return which of their workload's demands pods have; those that all have the same say so once."""
+        """Return which of their workload's demands pods have; once, if all have the same."""
         count = len(self._workloads[part.workload].demands)
         return (0,) if count == 1 else tuple(number % count for number in part.numbers)
 

@@ -1,4 +1,4 @@
-"""How high curves get, one by one and together: bounds that are never too low.
+"""Peaks of curves and of their sums: upper bounds.
 
 A sum of piecewise linear functions is highest where one of them bends, so its peak is found by walking over all bends
 once. Amounts are in the units of ``gauge``; where those are too coarse for a slope it is rounded up.

@@ -1,6 +1,6 @@
-"""A node outside of time, to try pods on: how it begins with them, and what they add to its sums.
+"""A node to try pods on: its initial state with them, and what they add to its sums.
 
-It is a ``SimNode`` like any other, but it lives at 0 and talks to nobody.
+It is an ordinary ``SimNode``, but its time stays at 0 and it is not part of a cluster.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Demands = Mapping[str, ContainerDemand]
 """What a pod wants, by container."""
 
 _BEGINNING = frozenset({Kind.ADMITTED, Kind.STARTED, Kind.EXITED})
-"""What the journal says of a pod that is taken in and runs; its init containers end."""
+"""The journal entries of a pod that is admitted and runs; its init containers end."""
 
 _FIRST_PASS_US = 10 * SECOND_US - 1
 """When the eviction loop would run first: not at 0."""
@@ -43,18 +43,18 @@ class Probe:
         self.node = SimNode(identity, settings, Options(), self._queue, self)
 
     def bind(self, pod: Pod, demands: Demands) -> None:
-        """Let a pod run, as it does at the beginning."""
+        """Run a pod, as at the start of a scenario."""
         self._demands[pod.metadata.uid] = demands
         self.node.report(PodBound(pod))
 
     def settle(self) -> bool:
-        """Let everything happen that happens at 0; return whether nothing was heard but of pods that run."""
+        """Run all events at time 0; return whether pods only started."""
         while self._queue.next is not None:
             self._queue.step()
         return not self._is_disturbed and all(entry.kind in _BEGINNING for entry in self.written)
 
     def remove(self, pod: Pod) -> None:
-        """Be as before a pod came."""
+        """Remove a pod and all traces of it."""
         self.node.report(PodDeleted(pod.metadata.uid))
         self.settle()
         self.written.clear()
@@ -72,13 +72,13 @@ class Probe:
         return lambda container: demands.get(container, IDLE)
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:  # noqa: ARG002 - that it was said is enough
-        """Hear that a pod does not run."""
+        """Take note that a pod does not run."""
         self._is_disturbed = True
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:  # noqa: ARG002 - as above
-        """Hear of a condition."""
+        """Take note of a condition."""
         self._is_disturbed = True
 
     def lost(self, node: SimNode) -> None:  # noqa: ARG002 - as above
-        """Hear that the machine has died."""
+        """Take note that the machine has died."""
         self._is_disturbed = True

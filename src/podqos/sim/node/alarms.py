@@ -1,7 +1,7 @@
-"""What would make an eviction pass see something: every threshold as a mark on the gauge of its signal.
+"""When an eviction pass could see something: every threshold as a mark on the gauge of its signal.
 
-An alarm is raised from the moment a threshold is passed until a pass finds it let go. While none is raised, passes that
-remember nothing need not be run.
+An alarm is raised from the moment a threshold is met until a pass finds it cleared. While none is raised, passes
+without state need not run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Alarms:
                 self._marks.append(mark)
 
     def look(self, now_us: int) -> None:
-        """Lower the alarm after a pass, if nothing is passed any more."""
+        """Clear the alarm after a pass if no threshold is met any more."""
         if any(mark.is_reached(now_us) for mark in self._marks):
             self._raised_us = now_us
         self.are_raised = now_us - self._raised_us <= self._node.settings.spec.statistics_age_us
@@ -39,6 +39,6 @@ class Alarms:
                 mark.arm(now_us)
 
     def raise_all(self, now_us: int) -> None:
-        """Say that a pass could see something from now on."""
+        """Note that a pass could see something from now on."""
         self.are_raised = True
         self._raised_us = now_us

@@ -1,4 +1,4 @@
-"""What the files of a cgroup mean to the simulated kernel. Cgroups with the same files are read once."""
+"""The settings in a cgroup's files, for the simulated kernel. Cgroups with the same files are parsed once."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What must be true of a simulated node after every event, whatever happened.
+"""Invariants of a simulated node that hold after every event.
 
-These are no tests of a story but of the simulation itself: they are run in tests after each event, and may be by users.
+They check the simulator itself: tests run them after each event, users with ``podqos simulate --check``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from podqos.sim.node.node import SimNode
 
 
 def check_node(node: SimNode, now_us: int, *, settled: bool = True) -> None:
-    """Hold the invariants of one node. ``settled`` is False while other things of this moment are still to happen."""
+    """Assert the invariants of one node. ``settled`` is False while other events of this moment are still to come."""
     _memory_is_conserved(node, now_us)
     _nothing_is_negative(node, now_us)
     _bookkeeping_is_right(node)

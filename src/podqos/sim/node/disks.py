@@ -1,4 +1,4 @@
-"""The filesystems of a simulated node: what is used of them, and what cleaning up gains."""
+"""The filesystems of a simulated node: what is in use, and what a clean-up frees."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Disks:
         self.imagefs = self.nodefs if spec.imagefs is None else supplies("imagefs", spec.imagefs)
         self.containerfs = self.imagefs if spec.containerfs is None else supplies("containerfs", spec.containerfs)
         self.filesystems = {"nodefs": self.nodefs, "imagefs": self.imagefs, "containerfs": self.containerfs}
-        """By name; one that is not apart is that which it is part of."""
+        """By name; without a filesystem of its own it is the one that holds it."""
         self._left = {CleanUp.CONTAINERS: spec.dead_container_bytes, CleanUp.IMAGES: spec.unused_image_bytes}
         for what, size_bytes in self._left.items():
             self._of(what).gauge.change(0, size_bytes << FRACTION_BITS, 0)
 
     def clean_up(self, what: CleanUp, time_us: int) -> int:
-        """Throw away what nobody needs, once; return how many bytes that was."""
+        """Delete what is unused, once; return how many bytes that freed."""
         size_bytes, self._left[what] = self._left[what], 0
         supply = self._of(what)
         supply.gauge.change(time_us, -(size_bytes << FRACTION_BITS), 0)

@@ -1,6 +1,6 @@
-"""When a pod passes a limit of local storage of its own: what makes the eviction loop look.
+"""When a pod exceeds one of its own limits on local storage, which makes the eviction loop look.
 
-Whether it then has to go is for the eviction manager to say (``eviction.local_storage``); here is only the moment.
+The eviction manager (``eviction.local_storage``) decides whether it is evicted; this module only finds the moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from podqos.sim.engine.gauge import Gauge, Mark, Planner
 def local_limits(
     pod: Pod, layout: Layout, planner: Planner, alarm: Action, now_us: int
 ) -> dict[tuple[str, str], tuple[Gauge, ...]]:
-    """Return, by container and part of its storage, the sums that are limited. ``alarm`` is told when one is passed."""
+    """Return, by container and part of its storage, the limited sums. ``alarm`` is called when one is exceeded."""
     found: dict[tuple[str, str], list[Gauge]] = {}
     containers = (*pod.spec.containers, *pod.spec.init_containers)
 

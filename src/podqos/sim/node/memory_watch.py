@@ -1,8 +1,8 @@
-"""The kernel's word that memory has crossed a level, on a simulated node.
+"""Memory notifications from the kernel of a simulated node.
 
-The kernel counts usage, the agent asks by what is available, which leaves inactive page cache out. As on a real node a
-level is therefore put where usage would be if all that may still grow did, by the figures of the moment at which it is
-asked for: page cache that comes and goes later makes the word come too early or too late. It takes no time to arrive.
+The kernel counts usage; the agent's levels are in available memory, which excludes inactive page cache. As on a real
+node a level is therefore converted to usage with the figures of the moment at which it is set: page cache that comes
+and goes later makes the notification early or late. Delivery takes no time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from podqos.sim.engine.gauge import Gauge, Mark, Planner
 
 
 class MemoryWatch:
-    """What the agent of one node has asked for."""
+    """The levels that the agent of one node watches."""
 
     def __init__(self, planner: Planner, crossed: Action, *, tells_of_falls: bool) -> None:
-        """``tells_of_falls``: cgroup v1 tells of both directions, ``memory.high`` of v2 of one."""
+        """``tells_of_falls``: cgroup v1 notifies in both directions, ``memory.high`` of v2 in one."""
         self._planner = planner
         self._crossed = crossed
         self._fell = crossed if tells_of_falls else lambda _: None

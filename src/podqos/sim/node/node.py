@@ -1,8 +1,8 @@
-"""A simulated node: the agent, its world, and when the kubelet looks at what.
+"""A simulated node: the agent, its world, and when the kubelet looks.
 
-The eviction loop's passes are run only where they could see something: as long as nothing is met or remembered, and
-no gauge has passed what a threshold asks for, a pass changes nothing and is skipped (``Driver.skip_idle_passes``). A
-gauge that passes raises the alarm; the loop then goes on at the next of its own times.
+Passes of the eviction loop run only where they could see something: while no threshold is met or remembered and no
+gauge has crossed one, a pass changes nothing and is skipped (``Driver.skip_idle_passes``). A gauge that crosses raises
+the alarm; the loop then continues at its next regular time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from podqos.sim.scenario.scenario import Options
 
 
 class Outside(Protocol):
-    """What of the cluster a node knows."""
+    """What a node knows of the cluster."""
 
     requests: MemoryRequests
 
@@ -47,17 +47,17 @@ class Outside(Protocol):
         """Return what a pod wants."""
 
     def left(self, node: SimNode, pod: Pod, *, rejected: bool) -> None:
-        """Hear that a pod does not run any more."""
+        """Take note that a pod no longer runs."""
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
-        """Hear of a condition of a node."""
+        """Take note of a node condition."""
 
     def lost(self, node: SimNode) -> None:
-        """Hear that a machine has died."""
+        """Take note that a machine has died."""
 
 
 class NodeIdentity(Struct, frozen=True, gc=False):
-    """What tells a node from those that are equal to it."""
+    """What distinguishes a node from equal ones."""
 
     index: int
     name: str
@@ -89,7 +89,7 @@ class SimNode:
         self._sampled_us = -1
         self._is_fresh = False
         self.looks: list[Summary] = []
-        """What the kubelet saw in its last pass: the node, and after a clean-up the node again."""
+        """What the kubelet saw in its last pass: the node, and the node again after a clean-up."""
         self._ended: list[ContainerExited] = []
         self._wake_us = NEVER_US
         self.world = NodeWorld(name, settings, options, self)
@@ -110,7 +110,7 @@ class SimNode:
         return self.looks[-1]
 
     def carry_out(self, command: Command) -> tuple[Event, ...]:
-        """Do what is asked."""
+        """Carry out a command."""
         if isinstance(command, CleanUpNode):
             self._is_fresh = True
         return tuple(self.world.carry_out(command))
@@ -128,7 +128,7 @@ class SimNode:
         return self.driver.state
 
     def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
-        """Let something happen on this node, unless the machine is gone by then."""
+        """Plan an action on this node, unless the machine is gone by then."""
 
         def happen(now_us: int) -> None:
             if not self.is_lost:
@@ -137,13 +137,13 @@ class SimNode:
         self.queue.plan(time_us, self.index, priority, happen)
 
     def report(self, event: Event) -> None:
-        """Let the agent hear of something."""
+        """Deliver an event to the agent."""
         if not self.is_lost:
             self.driver.deliver(self.now_us, event)
             self._plan_wake()
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Let the kubelet find out that a container has ended, when it next looks for that."""
+        """Let the kubelet find out at its next relist that a container has ended."""
         now_us = self.now_us
         if not self._ended:
             # Init containers of pods that are there from the beginning have ended before it.
@@ -161,7 +161,7 @@ class SimNode:
             self.report(event)
 
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
-        """Write down what the kernel did."""
+        """Write what the kernel did into the journal."""
         self._write(Entry(self.now_us, self.name, kind, pod, container, By.KERNEL, because))
 
     def demand_of(self, pod: Pod) -> DemandOf:
@@ -169,26 +169,26 @@ class SimNode:
         return self._outside.demand_of(pod)
 
     def memory_request(self, pod: Pod) -> Quantity:
-        """Return the memory that usage is held against when pods are ranked."""
+        """Return the request that usage is compared with when pods are ranked."""
         return self._outside.requests.of(pod)
 
     def left(self, pod: Pod, *, rejected: bool = False) -> None:
-        """Hear that a pod does not run any more, or never did."""
+        """Take note that a pod no longer runs, or never did."""
         self._outside.left(self, pod, rejected=rejected)
 
     def condition(self, condition: NodeCondition, *, holds: bool) -> None:
-        """Hear of a condition of the node."""
+        """Take note of a node condition."""
         self._outside.condition(self, condition, holds=holds)
 
     def lost(self, now_us: int) -> None:
-        """Let the machine be gone."""
+        """Lose the machine."""
         if not self.is_lost:
             self.is_lost = True
             self._write(Entry(now_us, self.name, Kind.LOST))
             self._outside.lost(self)
 
     def would_evict(self) -> WouldEvict | None:
-        """Say whom the kubelet would evict for memory if it looked now."""
+        """Return which pod the kubelet would evict for memory if it looked now."""
         now_us = self.now_us
         eviction = self.settings.agent.eviction
         ranking = Ranking(Signal.MEMORY, eviction.layout, eviction.policy, profile=eviction.profile)
@@ -199,13 +199,13 @@ class SimNode:
     # ---- when the agent is woken -------------------------------------------------------------------------------------
 
     def alarm(self, now_us: int) -> None:
-        """Say that the eviction loop might see something from now on."""
+        """Note that the eviction loop might see something from now on."""
         self.alarms.raise_all(now_us)
         self.driver.skip_idle_passes(now_us + self._age_us)
         self._plan_wake()
 
     def notified(self, now_us: int) -> None:
-        """Let the agent hear that memory has crossed a level, after everything else of this moment."""
+        """Tell the agent that memory has crossed a level, after all other events of this moment."""
         self.plan(now_us, EventPriority.KUBELET, self._notified)
 
     def _notified(self, now_us: int) -> None:
@@ -213,7 +213,7 @@ class SimNode:
         self._deliver(MemoryNotified(), is_pass=isinstance(self.driver.state.loop, Resting))
 
     def _may_skip(self) -> bool:
-        """Whether passes are left out. Levels that page cache shifts have to be set again with every pass."""
+        """Whether passes are skipped. Levels that page cache shifts have to be set again at every pass."""
         world, state = self.world, self.driver.state
         if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised:
             return False

@@ -1,10 +1,10 @@
-"""The memory of a simulated machine: its tree of cgroups, and what happens when one of them is full.
+"""The memory of a simulated machine: its cgroup tree, and what happens when a cgroup is full.
 
-Every cgroup with a limit is a gauge; so is the machine. When one passes its limit the kernel first takes page cache
-back, then swaps where it may, and kills only when that does not help. What it takes, and from whom, is the kernel
-model's decision (``kernel.reclaim``); for that the tree is laid out as it is at the moment. Reclaim goes in larger
+Every cgroup with a limit is a gauge; so is the machine. When one exceeds its limit the kernel first reclaims page
+cache, then swaps where allowed, and kills only when that is not enough. The kernel model (``kernel.reclaim``) decides
+what is reclaimed from which cgroup; for that the tree is laid out as it is at the moment. Reclaim works in larger
 batches than Linux's 64 pages, so that a full cache costs tens of events and not thousands; the moment at which nothing
-is left to take, and somebody dies, is exact all the same.
+is left and a container is killed is still exact.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from podqos.sim.node.memory_layout import laid_out
 from podqos.sim.node.pods import SimContainer
 
 LEAST_BATCH_BYTES = 1 << 20
-"""A cgroup at its limit gives back at least so much at a time, if it has it, or a sixteenth of all it can give."""
+"""A cgroup at its limit reclaims at least this much at a time, if it can, or a sixteenth of all that is reclaimable."""
 
 _THRASHING_BYTES = 1 << 16
-"""Page cache of which less than this is all that could be taken has no room: it is dropped as fast as it is read."""
+"""If less page cache than this can be reclaimed, the cache is thrashing: it is dropped as fast as it is read."""
 _THRASHING_US = SECOND_US
-"""How long such a cache is left at nothing before it may try again; each byte of it would be an event otherwise."""
+"""How long such a cache stays empty before it grows again; otherwise each byte would be an event."""
 
 RETRY_US = 60 * SECOND_US
 """How often the kubelet writes the cgroups of the classes again (periodicQOSCgroupUpdateInterval)."""
 
 OutOfMemory = Callable[[MemoryGroup, int], None]
-"""Kills until a cgroup is within its limit again; told the cgroup and the time."""
+"""Called with a cgroup and the time; kills until the cgroup is within its limit."""
 
 
 class NodeMemory:
@@ -52,7 +52,7 @@ class NodeMemory:
         self.system: dict[Kind, Allocation] = {}
         """What runs outside of pods."""
         self.reclaimable = 0
-        """How many there are that hold page cache or could be swapped out; if none, nobody has to be asked."""
+        """How many hold page cache or could be swapped out; with none there is nothing to reclaim."""
         self._passed: list[MemoryGroup] = []
         self._planner = planner
         self._out_of_memory = out_of_memory
@@ -79,7 +79,7 @@ class NodeMemory:
         return group
 
     def _accepted(self, group: MemoryGroup, limit_bytes: int, now_us: int) -> int:
-        """Return the limit that version 1 takes: it refuses one below what is in use and cannot be taken back.
+        """Return the limit that cgroup v1 accepts: it refuses one below what is in use and cannot be reclaimed.
 
         The kubelet then sets the limit to what is in use, and tries again every minute. Version 2 takes every limit,
         and kills.
@@ -167,20 +167,20 @@ class NodeMemory:
     # ---- what is full --------------------------------------------------------------------------------------------
 
     def _full(self, group: MemoryGroup, time_us: int) -> None:
-        """Note a cgroup that has passed its limit; which of several comes first is seen when all are known."""
+        """Note a cgroup that has exceeded its limit; the order of several is decided when all are known."""
         if not self._passed:
             self._planner(time_us, EventPriority.KERNEL, self._make_room)
         self._passed.append(group)
 
     def _make_room(self, time_us: int) -> None:
-        """Make room where it lacks most: there the last page was asked for first. Of equals, in the machine first."""
+        """Make room where most is missing: there the limit was hit first. Of equals, the machine comes first."""
         passed, self._passed = self._passed, []
         passed.sort(key=lambda group: (-group.excess_bytes(time_us), group.parent is not None, -len(group.path)))
         for group in passed:
             self._short(group, time_us)
 
     def _short(self, group: MemoryGroup, time_us: int) -> None:
-        """Make room in a cgroup that is over its limit: take back what can be, and kill if that is too little."""
+        """Make room in a cgroup that is over its limit: reclaim, and kill if that is not enough."""
         lacking = group.excess_bytes(time_us)
         if lacking > 0 and self._can_gain(time_us):
             lacking -= self._reclaim(group, time_us, lacking)
@@ -197,7 +197,7 @@ class NodeMemory:
         return self._take(reclaim(memory, group.path, lacking_bytes + batch), time_us)
 
     def _kswapd(self, time_us: int) -> None:
-        """Take page cache back in the background: from below ``low`` up to ``high``, as far as there is any."""
+        """Reclaim page cache in the background: from below ``low`` up to ``high``, as far as there is any."""
         if not self._can_gain(time_us):
             return
         marks = self.machine.watermarks
@@ -211,7 +211,7 @@ class NodeMemory:
         return laid_out(self.machine, self.system, self.running.values(), time_us)
 
     def _can_gain(self, time_us: int) -> bool:
-        """Whether there is anything to take back at all: a quick look, before the tree is laid out."""
+        """Whether anything can be reclaimed at all: a fast check before the tree is laid out."""
         if not self.reclaimable:
             return False
         if self.machine.swap_bytes > self.swap_used_bytes():
@@ -223,7 +223,7 @@ class NodeMemory:
         return any(want is not None and want.at(time_us) > 0 for want in (*files, *held))
 
     def _take(self, taken: Iterable[Taken], time_us: int) -> int:
-        """Take memory back, and let page cache pause of which hardly any is left; return how many bytes that gains."""
+        """Reclaim memory, and pause page cache that is thrashing; return how many bytes were gained."""
         found = [(each, want) for each in taken if (want := self._want(each)) is not None]
         for each, want in found:
             want.take(time_us, each.size_bytes)

@@ -1,7 +1,7 @@
-"""The OOM killer at work on a simulated node: who dies when a cgroup or the machine is out of memory, and why.
+"""The OOM killer of a simulated node: which container it kills when a cgroup or the machine is out of memory, and why.
 
-The choice is the kernel model's (``kernel.oom``); here its numbers become a journal entry. The model is asked about the
-two containers with the worst processes only: a quick look at all of them tells which those are.
+The kernel model (``kernel.oom``) decides; this module turns its numbers into a journal entry. Only the two containers
+with the worst processes are passed to the model; a fast scan finds them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Killed(Struct, frozen=True):
 
 
 def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict: WouldEvict | None) -> Killed | None:
-    """Say whom the kernel kills to make room in ``group``; None where there is nobody it could kill."""
+    """Return what the kernel kills to make room in ``group``; None where nothing can be killed."""
     total_pages = oom_total_pages(memory.machine, group.settings)
     members = memory.members(group)
     lacking = cuts(members, group, time_us)
@@ -68,7 +68,7 @@ def next_kill(memory: NodeMemory, group: MemoryGroup, time_us: int, would_evict:
 
 
 def _with_runner_up(because: OOMKill, selection: Selection, others: dict[SimContainer, tuple[Process, ...]]) -> OOMKill:
-    """Return the reasons with who would have died if not this container."""
+    """Return the reasons, with the container that would have been killed otherwise."""
     second = select((each for own in others.values() for each in own), selection.total_pages, selection.domain)
     if second is None:
         return because
@@ -115,7 +115,7 @@ def _finalists(
 
 
 def cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) -> dict[str, int]:
-    """Return what those did not get whose demand steps up now: of a step beyond the limit only the first part fits."""
+    """Return what containers whose demand steps up now do not get: only the first part of a step fits."""
     lacking = group.excess_bytes(time_us)
     assert group.gauge is not None
     if lacking <= (group.gauge.slope >> FRACTION_BITS) + 1:

@@ -1,4 +1,4 @@
-"""What a node's world needs of the node it belongs to: a clock, answers, and somebody who hears of things."""
+"""What a node's world needs from its node: a clock, answers to questions, and a receiver of events."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from podqos.sim.node.pods import DemandOf, SimContainer
 
 
 class Owner(Protocol):
-    """Whom a node's world asks and tells."""
+    """The node that a world belongs to."""
 
     @property
     def now_us(self) -> int:
         """The time."""
 
     def plan(self, time_us: int, priority: EventPriority, action: Action) -> None:
-        """Let something happen later."""
+        """Plan an action."""
 
     def demand_of(self, pod: Pod) -> DemandOf:
         """Return what a pod wants."""
 
     def memory_request(self, pod: Pod) -> Quantity:
-        """Return the memory that usage is held against when pods are ranked."""
+        """Return the request that usage is compared with when pods are ranked."""
 
     def would_evict(self) -> WouldEvict | None:
-        """Say whom the kubelet would evict now."""
+        """Return which pod the kubelet would evict now."""
 
     def report(self, event: Event) -> None:
-        """Hear of what came of a command later on."""
+        """Take an event that a command led to later."""
 
     def note(self, kind: Kind, because: Because | None, pod: str | None, container: str | None) -> None:
-        """Hear of what the kernel did."""
+        """Take note of what the kernel did."""
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Hear that a container has ended by itself, or was killed."""
+        """Take note that a container exited or was killed."""
 
     def alarm(self, now_us: int) -> None:
-        """Hear that the eviction loop might see something."""
+        """Take note that the eviction loop might see something."""
 
     def notified(self, now_us: int) -> None:
-        """Hear that memory has crossed a level that the agent asked for."""
+        """Take note that memory has crossed a level that the agent watches."""
 
     def left(self, pod: Pod, *, rejected: bool = False) -> None:
-        """Hear that a pod does not run any more, or never did."""
+        """Take note that a pod no longer runs, or never did."""
 
     def condition(self, condition: NodeCondition, *, holds: bool) -> None:
-        """Hear of a condition of the node."""
+        """Take note of a node condition."""
 
     def lost(self, now_us: int) -> None:
-        """Hear that the machine has died."""
+        """Take note that the machine has died."""

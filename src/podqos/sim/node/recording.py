@@ -1,9 +1,9 @@
-"""What a picture of a run needs: how every node looked at the moments at which something happened.
+"""Records a run for charts: the state of every node at the moments at which something happened.
 
-Between two moments of a node everything is linear. At the moment of an event there are two: before it and after it, so
-that a kill is a step. Of evictions and kills by the kernel it is also kept what was decided on, so that they can be
-decided again. Where moments become too many, every second one goes, except those at which the journal grew, and
-new ones keep a distance.
+Between two moments of a node everything is linear. An event has two, before and after it, so that a kill is a step. For
+evictions and kernel kills the input of the decision is kept as well, so that it can be repeated with changes. Where
+there are too many moments, every second one is dropped, except those with a journal entry, and new ones keep a
+distance.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from podqos.survival.orders import OOMDomain
 _DERIVED = (Signal.CONTAINERFS, Signal.CONTAINERFS_INODES)
 """What is configured for these does not count: they follow other filesystems."""
 MOST_DECISIONS = 200
-"""Of a node's evictions, and of its kills, so many are kept with what was decided on."""
+"""For this many evictions, and kills, of a node the input of the decision is kept."""
 
 
 class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
@@ -47,7 +47,7 @@ class ThresholdLine(Struct, frozen=True, gc=False, rename="camel"):
     signal: Signal
     hard: bool
     amount: int
-    """What must be left for it not to be met: bytes, inodes or processes."""
+    """It is met when less than this is left: bytes, inodes or processes."""
     grace_period_seconds: int
     statement: str
     """As configured: ``memory.available < 100Mi``. Reports fill it in."""
@@ -99,16 +99,16 @@ class NodeRecord(Struct):
 
 
 class Recorder:
-    """Watches a run. ``most_moments`` bounds what is kept per node; ``only`` names nodes where not all are watched."""
+    """Records a run. ``most_moments`` bounds what is kept per node; ``only`` names the nodes to record, if not all."""
 
     def __init__(self, most_moments: int = 2000, only: Iterable[str] | None = None) -> None:
         self._only = None if only is None else frozenset(only)
         self._records: dict[str, NodeRecord] = {}
         self._most = most_moments
         self._changed: dict[str, tuple[SimNode, int]] = {}
-        """Nodes to which something has happened, and when: how they look since then is taken down before the next."""
+        """Nodes that have changed, and when: their new state is recorded before the next event."""
         self._states: dict[str, AgentState] = {}
-        """By node: what its agent remembered before what is happening now."""
+        """By node: the state of its agent before the current event."""
 
     @property
     def nodes(self) -> dict[str, NodeRecord]:
@@ -118,7 +118,7 @@ class Recorder:
         return self._records
 
     def records(self, node: str) -> bool:
-        """Whether a node is to be watched, by its name; nodes on which nothing happens are simulated only for that."""
+        """Whether a node is recorded; nodes on which nothing happens are simulated only for that."""
         return self._only is None or node in self._only
 
     def before(self, node: SimNode, now_us: int) -> None:
@@ -196,7 +196,7 @@ class Recorder:
 
 
 def _add_pods(record: NodeRecord, pods: Iterable[Pod]) -> None:
-    """Remember pods; one can come and be killed between two moments."""
+    """Keep pods; one can start and be killed between two moments."""
     for pod in pods:
         record.pods.setdefault(pod.key, pod)
 

@@ -1,4 +1,4 @@
-"""From demand to what is held: a container begins to run, loses a process, ends.
+"""From demand to usage: a container starts, loses a process, ends.
 
 Every curve that is not zero for all time becomes an ``Allocation`` that feeds the sums it is part of: memory its
 cgroups and the machine, disk its filesystem, process ids the limits on them.
@@ -20,7 +20,7 @@ from podqos.sim.scenario.demand import SystemDemand
 
 
 def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """Let a container run, for the first time or again."""
+    """Start a container, for the first time or again."""
     demand = container.demand
     container.is_running = True
     container.started_us = now_us
@@ -47,7 +47,7 @@ def begin(world: NodeResources, container: SimContainer, now_us: int) -> None:
 
 
 def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """Let a container end: its memory is free at once, what it wrote stays."""
+    """End a container: its memory is free at once, what it wrote stays."""
     container.is_running = False
     del world.memory.running[container.path]
     for want in container.memory:
@@ -69,13 +69,13 @@ def finish(world: NodeResources, container: SimContainer, now_us: int) -> None:
 
 
 def exited(world: NodeResources, container: SimContainer, exit_code: int, *, oom_killed: bool = False) -> None:
-    """Let a container end that nobody told to."""
+    """End a container that was not asked to stop."""
     finish(world, container, world.owner.now_us)
     world.owner.ended(container, exit_code, oom_killed=oom_killed)
 
 
 def lose_process(container: SimContainer, now_us: int) -> None:
-    """Let one process of a container be gone, with its part of the private memory."""
+    """Remove one process of a container, with its share of the private memory."""
     parts = container.process_count(now_us) + container.lost_processes
     container.lost_processes += 1
     if container.fixed_processes is not None:
@@ -85,7 +85,7 @@ def lose_process(container: SimContainer, now_us: int) -> None:
 
 
 def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
-    """Let a running container's private memory follow another curve from now on; a restart follows its demand again."""
+    """Make a running container's private memory follow another curve; after a restart it follows its demand again."""
     if container.anon is None:
         counted = [*_limited(container), world.working_set, world.pods_working_set]
         container.anon = Allocation(curve, counted, world.owner.plan, now_us)
@@ -100,7 +100,7 @@ def remove_traces(world: NodeResources, pod: SimPod, now_us: int) -> None:
 
 
 def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> None:
-    """Let everything outside of pods run."""
+    """Start everything outside of pods."""
     plan, memory = world.owner.plan, world.memory
     for kind, curve in (
         (Kind.ANON, system.anon_bytes),
@@ -191,7 +191,7 @@ def _drop_disk(world: NodeResources, container: SimContainer, now_us: int) -> No
 
 
 def _plan_exit(world: NodeResources, container: SimContainer, now_us: int) -> None:
-    """Let a container end when its demand says so; an init container of which nothing is said ends at once."""
+    """End a container when its demand says so; an init container without an exit time ends at once."""
     after_us = container.demand.exits_after_us
     if after_us is None and _is_init(container):
         after_us = 0

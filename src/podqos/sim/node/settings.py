@@ -1,4 +1,4 @@
-"""What a node's spec means to its parts: the kubelet's settings for the agent, the machine for the kernel."""
+"""From a node's spec to the settings of its parts: the agent's configuration, the kernel's machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from podqos.sim.scenario.scenario import MachineSpec
 
 
 class SimNodeSettings(Struct, frozen=True):
-    """A node's spec, worked out; equal nodes share one."""
+    """The settings derived from a node's spec; equal nodes share one."""
 
     spec: MachineSpec
     agent: AgentConfig
@@ -41,7 +41,7 @@ class SimNodeSettings(Struct, frozen=True):
 
 
 def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) -> SimNodeSettings:
-    """Work out a node."""
+    """Derive the settings of a node."""
     config = spec.config
     allocatable = node_allocatable(capacity_of(spec), config)
     layout = layout_of(dedicated_image_fs=spec.imagefs is not None, split_container_fs=spec.containerfs is not None)
@@ -63,7 +63,7 @@ def node_settings(spec: MachineSpec, profile: Profile, policy: Policy | None) ->
 
 
 def capacity_of(spec: MachineSpec) -> ResourceList:
-    """Return what the machine has, in the words of the API."""
+    """Return the capacity of the machine as the API states it."""
     return {
         CPU: Quantity.of_milli(spec.cpu_milli),
         MEMORY: Quantity.of_units(spec.memory_bytes, "BinarySI"),
@@ -88,7 +88,7 @@ def _cgroups(spec: MachineSpec, profile: Profile) -> CgroupSettings:
     return replace(
         settings,
         cgroup_driver=CgroupDriver(spec.config.cgroup_driver or CgroupDriver.CGROUPFS),
-        # The model of the CPU pins nobody to a core: quotas have to stay.
+        # The CPU model pins no container to a core, so quotas stay.
         static_cpu_manager=False,
         swap_controller=spec.swap_bytes > 0,
     )

@@ -1,6 +1,6 @@
-"""Something of which a simulated node has only so much, besides memory and CPU, and what happens when it is used up.
+"""A limited resource of a simulated node besides memory and CPU, and what happens when it is used up.
 
-No container is killed for want of it. Who wants more is refused, and stays at what it has until something is freed.
+No container is killed for it. A container that wants more is refused, and keeps what it has until something is freed.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.gauge import FRACTION_BITS, Gauge, Mark, Planner
 
 Taker = tuple[str, str]
-"""Who takes of a supply: the key of a pod and the name of a container."""
+"""A user of a supply: the key of a pod and the name of a container."""
 
 Refused = Callable[["Supply", Allocation, Taker | None, int], None]
-"""Told of a container, or of the system (None), that does not get what it wants, for the first time."""
+"""Called the first time a container, or the system (None), does not get what it wants."""
 
 BYTES, INODES, PIDS = "bytes", "inodes", "pids"
 
 
 class Supply:
-    """Something of which there is only so much: bytes or inodes of a filesystem, process ids of a pod or node."""
+    """A limited resource: bytes or inodes of a filesystem, process ids of a pod or node."""
 
     __slots__ = ("_refused", "_takers", "_was_full", "gauge", "limit", "mark", "resource")
 
@@ -31,22 +31,22 @@ class Supply:
         self._takers: dict[Allocation, Taker | None] = {}
         self._refused = refused
         self._was_full = False
-        """Whether anybody may have been refused who could go on."""
+        """Whether a refused user may be able to continue."""
         self.mark = Mark(self.gauge, planner, self._full)
         self.mark.level = (limit + 1) << FRACTION_BITS
         self.mark.is_armed = True
 
     def add(self, want: Allocation, taker: Taker | None) -> None:
-        """Let a container, or the system, take of it."""
+        """Add a container, or the system, as a user."""
         self._takers[want] = taker
 
     def drop(self, want: Allocation) -> None:
-        """Forget somebody who takes no more of it."""
+        """Remove a user."""
         del self._takers[want]
 
     @property
     def takers(self) -> Mapping[Allocation, Taker | None]:
-        """Who takes of it; None stands for the system."""
+        """The users; None stands for the system."""
         return self._takers
 
     def used(self, time_us: int) -> int:
@@ -54,7 +54,7 @@ class Supply:
         return min(self.limit, self.gauge.at(time_us))
 
     def eased(self, time_us: int) -> None:
-        """Let those go on who were refused, after something was freed: in turn, as long as there is enough."""
+        """Let refused users continue after something was freed: in turn, as long as there is enough."""
         if not self._was_full:
             return
         for want in self._takers:
@@ -64,7 +64,7 @@ class Supply:
         self._was_full = any(want.is_capped for want in self._takers)
 
     def _full(self, time_us: int) -> None:
-        """Stop everybody who takes more."""
+        """Stop all users that take more."""
         self._was_full = True
         for want, taker in self._takers.items():
             excess = self.gauge.at(time_us) - self.limit

@@ -1,7 +1,7 @@
-"""CPU on a simulated node: who gets how much of what they want, and when somebody begins or ceases to be slowed.
+"""CPU on a simulated node: how much each container gets, and when throttling begins or ends.
 
-The division is the kernel model's (``kernel.cpu``). It is made anew only when it can have changed: a demand bends, a
-container passes its quota, all together pass what the machine has.
+The kernel model (``kernel.cpu``) divides the CPU. It is asked again only when the result can have changed: a demand
+bends, a container crosses its quota, or all together cross the capacity of the machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from podqos.sim.node.pods import SimContainer
 
 _SYSTEM = "/system.slice"
 _SYSTEM_WEIGHT = {1: 1024, 2: 100}
-"""What systemd's slice has unless told otherwise: ``cpu.shares`` or ``cpu.weight``."""
+"""The default weight of a systemd slice: ``cpu.shares`` or ``cpu.weight``."""
 
 _BY = {
     None: ThrottledBy.NOTHING,
@@ -37,7 +37,7 @@ class NodeCpu:
         self.system: Allocation | None = None
         self.wanted = Gauge()
         self.running: dict[str, SimContainer] = {}
-        """Those that want any, by path."""
+        """The containers that want CPU, by path."""
         self._system_weight = _SYSTEM_WEIGHT[cgroup_version]
         self._settings: dict[str, CpuSettings] = {}
         self._planner = planner
@@ -49,7 +49,7 @@ class NodeCpu:
     # ---- cgroups and containers ----------------------------------------------------------------------------------
 
     def write(self, path: str, settings: CpuSettings) -> None:
-        """Take over what a cgroup's files say."""
+        """Apply the files of a cgroup."""
         self._settings[path] = settings
 
     def remove(self, path: str) -> None:
@@ -63,7 +63,7 @@ class NodeCpu:
         return None if setting is None else setting.quota_milli
 
     def start(self, container: SimContainer, now_us: int) -> None:
-        """Give a container that starts what it wants, as far as there is."""
+        """Add a container that starts."""
         gauges = [self.wanted]
         setting = self._settings[container.path]
         if setting.quota_milli is not None:
@@ -76,7 +76,7 @@ class NodeCpu:
         self.look(now_us)
 
     def end(self, container: SimContainer, now_us: int) -> None:
-        """Take a container's part away."""
+        """Remove a container."""
         if container.cpu is None:
             return
         container.cpu.end(now_us)
@@ -102,13 +102,13 @@ class NodeCpu:
     # ---- who gets how much ---------------------------------------------------------------------------------------
 
     def look(self, now_us: int) -> None:
-        """Look, after everything else of this moment, whether anybody begins or ceases to be slowed."""
+        """Check, after all other events of this moment, whether throttling begins or ends for a container."""
         if self._looks_at_us != now_us:
             self._looks_at_us = now_us
             self._planner(now_us, EventPriority.KERNEL, self._look)
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
-        """Divide what the machine has; by path, in thousandths of the model's units."""
+        """Divide the CPU; by path, in thousandths of the model's units."""
         return cpu_shares(self._groups(time_us), self.cpu_milli)
 
     def _groups(self, time_us: int) -> Iterator[CpuGroup]:

@@ -1,8 +1,8 @@
-"""A simulated node as the agent sees it: carries commands out, shows figures, reports what happens.
+"""A simulated node as the agent sees it: carries out commands, provides figures, reports events.
 
-What the machine has is in ``resources``, how demands become memory, disk, process ids and CPU in ``running``; what the
-kernel does about them in ``node_memory``, ``oom_kill``, ``supply`` and ``throttling``. When the kubelet hears of things
-is ``node``'s business.
+``resources`` holds the state of the machine; ``running`` turns demands into memory, disk, process ids and CPU;
+``node_memory``, ``oom_kill``, ``supply`` and ``throttling`` are the kernel's part. ``node`` decides when the kubelet
+learns of things.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ class NodeWorld(NodeResources):
         self.memory_watch = MemoryWatch(owner.plan, owner.notified, tells_of_falls=settings.spec.cgroup_version == 1)
         self._options = options
         self.before_kill: Callable[[MemoryGroup, int], None] | None = None
-        """Told before each kill which group is out of memory, and when: for a record of what the kernel saw."""
+        """Called before each kill with the group that is out of memory and the time, to record what the kernel saw."""
         begin_system(self, settings.spec.system, owner.now_us)
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
     def summary(self, *, is_urgent: bool = False) -> Summary:  # noqa: ARG002 - no figure takes time
-        """Take the figures as they are now."""
+        """Return the current figures."""
         return summary(self, self.owner.now_us)
 
     def carry_out(self, command: Command) -> Sequence[Event]:
-        """Do what is asked."""
+        """Carry out a command."""
         match command:
             case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
                 self._write(cgroup)
@@ -163,13 +163,13 @@ class NodeWorld(NodeResources):
 
     def _stopped(self, pod: SimPod) -> Sequence[Event]:
         if pod.is_gone:
-            # It was told twice, and the shorter time counts: deleted, and then evicted.
+            # It was stopped twice (deleted, then evicted), and the shorter time counts.
             return ()
         self._kill(pod)
         pod.is_gone = True
         self.owner.left(pod.pod)
         stopped = PodStopped(pod.uid)
-        # Without a cgroup of its own nothing else will be asked for it.
+        # Without a cgroup of its own there is no further command for it.
         return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
 
     def _kill(self, pod: SimPod) -> None:
@@ -177,7 +177,7 @@ class NodeWorld(NodeResources):
             finish(self, container, self.owner.now_us)
 
     def _hold(self, pod: SimPod) -> None:
-        """Kill a pod as soon as it grows: its memory is free at once, the agent hears that it has stopped."""
+        """Kill a pod as soon as it grows: its memory is free at once, and the agent is told that it has stopped."""
 
         def grew(now_us: int) -> None:
             self._kill(pod)
@@ -201,7 +201,7 @@ class NodeWorld(NodeResources):
         return (PodCleanedUp(pod.uid),)
 
     def _later(self, delay_us: int, act: Callable[[], Sequence[Event]]) -> Sequence[Event]:
-        """Do something now and return what came of it, or do it later and report."""
+        """Act now and return the resulting events, or act later and report them."""
         if not delay_us:
             return act()
 

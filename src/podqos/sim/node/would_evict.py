@@ -1,4 +1,4 @@
-"""Whom the kubelet would evict for memory right now: asked at every kernel kill, so it has to be quick.
+"""Which pod the kubelet would evict for memory right now: asked at every kernel kill, so it must be fast.
 
 The ranking is ``eviction.ranking``'s. For the kubelet's own policy the first places are found in one pass over cached
 requests and priorities instead; a property test holds the two equal.
@@ -22,14 +22,14 @@ from podqos.sim.node.pods import SimPod
 
 
 class MemoryRequests:
-    """The memory requests that ranking holds usage against, in nano-units, worked out once per pod spec."""
+    """The memory requests that ranking compares usage with, computed once per pod spec."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._known: dict[int, tuple[Pod, Quantity]] = {}
 
     def of(self, pod: Pod) -> Quantity:
-        """Return the request that usage is held against."""
+        """Return the request that usage is compared with."""
         known = self._known.get(id(pod.spec))
         if known is None:
             known = self._known[id(pod.spec)] = pod, request_of(pod, MEMORY, self._profile)
@@ -41,7 +41,7 @@ def would_evict(pods: Collection[SimPod], time_us: int, ranking: Ranking, *, thr
     policy = ranking.policy or Policy(ranking.profile.eviction_ranking)
     if policy is not Policy.KUBELET:
         return _by_ranking([pod for pod in pods if not pod.is_gone], time_us, ranking, threshold_met=threshold_met)
-    # Whoever is over its request comes first: if there are two of them the others need no look.
+    # Pods over their request come first: if there are two of them, the others need not be considered.
     over = [
         pod
         for pod in pods
@@ -72,7 +72,7 @@ _Key = tuple[bool, int, int, int, SimPod]
 
 
 def _first(pods: Iterable[SimPod], time_us: int) -> tuple[_Key, _Key | None] | None:
-    """Return the first that may be evicted, and who comes next; None if there is nobody."""
+    """Return the first pod that may be evicted, and the next one; None if there is none."""
     keyed: list[_Key] = []
     for index, pod in enumerate(pods):
         held = pod.working_set

@@ -1,7 +1,7 @@
-"""What containers, and everything beside them, want of a machine over time.
+"""What containers, and everything beside them, want to use over time.
 
-A demand says what somebody would use if the machine let them. What they get, and what becomes of those who get too
-little, is for the simulation to find out.
+A demand is what would be used without limits. The simulation finds out how much of it is granted, and what happens
+otherwise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ContainerDemand(Struct, frozen=True, gc=False, kw_only=True):
     anon_bytes: Curve = ZERO
     """Private memory, spread evenly over ``processes``."""
     active_file_bytes: Curve = ZERO
-    """Page cache in use: counted by the kubelet, and yet the kernel can take it back."""
+    """Page cache in use: counted by the kubelet, though the kernel can reclaim it."""
     inactive_file_bytes: Curve = ZERO
     """Page cache out of use."""
     processes: Curve = ONE
@@ -61,7 +61,7 @@ class SystemDemand(Struct, frozen=True, gc=False, kw_only=True):
     """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel. Its clock is SCENARIO."""
 
     anon_bytes: Curve = ZERO
-    """Memory that cannot be taken back. Its processes have the scores of system daemons and are never chosen first."""
+    """Memory that cannot be reclaimed. Its processes have the scores of system daemons and are never chosen first."""
     active_file_bytes: Curve = ZERO
     inactive_file_bytes: Curve = ZERO
     cpu_milli: Curve = ZERO

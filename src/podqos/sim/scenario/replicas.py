@@ -23,9 +23,9 @@ class Replica(Struct, frozen=True, gc=False):
     workload: ScenarioWorkload
     number: int
     order: tuple[int, int]
-    """Its place among all pods that ever were: those of the beginning by workload and number, then as they came."""
+    """Its place among all pods: those present at the start by workload and number, then in the order of creation."""
     generation: int = 0
-    """How many there were before it."""
+    """How many pods it replaces, one after the other."""
 
 
 def is_bound(workload: ScenarioWorkload) -> bool:
@@ -34,7 +34,7 @@ def is_bound(workload: ScenarioWorkload) -> bool:
 
 
 def is_there_first(workload: ScenarioWorkload) -> bool:
-    """Whether its pods are on their nodes from the beginning, and longer than that."""
+    """Whether its pods are on their nodes from the start, and not deleted at once."""
     return is_bound(workload) and workload.arrives_us == 0 and workload.deleted_us != 0
 
 
@@ -44,7 +44,7 @@ def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
 
 
 def name_of(workload: ScenarioWorkload, number: int) -> str:
-    """Return what such a pod is called; one that stands for itself has its own name."""
+    """Return the name of such a pod; a single pod keeps its own."""
     alone = workload.kind == POD and workload.replicas == 1
     return workload.name if alone else f"{workload.name}-{number}"
 

@@ -1,8 +1,7 @@
-"""A scenario, ready to run: nodes, workloads, what happens. Values only, no texts and no files.
+"""A scenario, ready to run: nodes, workloads, events. Values only, no text and no files.
 
-Everything that many nodes or pods have in common is there once: ten thousand equal nodes are one ``NodeGroup``, the
-replicas of a workload share one pod and, where they behave alike, one demand. ``scenario_format`` makes scenarios
-out of texts.
+What many nodes or pods have in common exists once: ten thousand equal nodes are one ``NodeGroup``, the replicas of a
+workload share one pod and, where they behave alike, one demand. ``scenario_format`` reads scenarios from text.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.time_units import SECOND_US
 from podqos.sim.scenario.demand import IDLE, ContainerDemand, SystemDemand
 
-# Linux on 64 bits gives out so many process ids unless told otherwise (kernel.pid_max).
+# The default kernel.pid_max of 64-bit Linux.
 DEFAULT_MAX_PIDS = 4_194_304
 
 
 class Filesystem(Struct, frozen=True, gc=False):
-    """A filesystem of a node. What of it is in use is for the demands to say."""
+    """A filesystem of a node. Demands say how much of it is in use."""
 
     capacity_bytes: int
     inodes: int
@@ -48,9 +47,9 @@ class MachineSpec(Struct, frozen=True, kw_only=True):
     """Where images have a filesystem of their own; writable layers are there, too, unless ``containerfs`` is given."""
     containerfs: Filesystem | None = None
     unused_image_bytes: int = 0
-    """Images that nobody uses, besides all else on the disk: what removing them gains, once."""
+    """Unused images, on top of everything else on the disk: what removing them frees, once."""
     dead_container_bytes: int = 0
-    """What dead containers left, besides all else on the disk: what removing them gains, once."""
+    """What dead containers left, on top of everything else on the disk: what removing them frees, once."""
     system: SystemDemand = SystemDemand()
     config: KubeletConfiguration = KubeletConfiguration()
     labels: Mapping[str, str] = {}
@@ -95,7 +94,7 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
     """By container. The replicas take turns: number i has ``demands[i % len(demands)]``. A replacement has the demand
     of the pod it replaces; a container without an entry is idle."""
     arrives_us: int = 0
-    """At 0 it is there from the beginning: bound, started and running."""
+    """At 0 it is there from the start: bound, started and running."""
     deleted_us: int | None = None
     nodes: tuple[str, ...] = ()
     """Nodes it is bound to without asking the scheduler, in turn: replica i runs on ``nodes[i % len(nodes)]``."""
@@ -110,7 +109,7 @@ class ScenarioWorkload(Struct, frozen=True, kw_only=True):
 
 
 class NodeLost(Struct, frozen=True, gc=False, tag=True):
-    """A machine is gone, with all that ran on it."""
+    """A machine is lost, with everything that ran on it."""
 
     at_us: int
     node: str
@@ -127,7 +126,7 @@ Happening = NodeLost | NodeAdded
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """Delays of the machinery."""
+    """Delays of kubelet, runtime and controllers."""
 
     pleg_period_us: int = 1 * SECOND_US
     """How often the kubelet looks for containers that have ended."""
@@ -143,12 +142,12 @@ class Options(Struct, frozen=True, kw_only=True):
     """From the end of a pod until its controller has made another."""
 
     def start_delay_us(self, decided_us: int) -> int:
-        """Return how long a container takes to start that is told to at a time."""
+        """Return how long the start of a container takes that is decided at a time."""
         return self.container_start_us if decided_us else 0
 
 
 class Scenario(Struct, frozen=True, kw_only=True):
-    """Everything that a run needs to know."""
+    """Everything that a run needs."""
 
     name: str
     description: str = ""

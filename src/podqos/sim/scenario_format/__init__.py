@@ -1,1 +1,1 @@
-"""Simulated. Scenario files: their shape, and from text to values."""
+"""Simulated. Scenario files: their format, and reading them into values."""

@@ -1,7 +1,7 @@
-"""A scenario file in the shape in which it is written (``podqos.dev/v1alpha1``).
+"""The format of a scenario file (``podqos.dev/v1alpha1``).
 
-The declarations here are the format: names of fields are checked against them, and ``schema`` makes the JSON
-Schema of them, docstrings included. What the fields mean for a run is worked out in ``file``.
+The declarations here are the format: field names are checked against them, and ``schema`` generates the JSON Schema
+from them, docstrings included. ``file`` turns the fields into a scenario.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ KIND = "Scenario"
 
 
 class _Part(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of all parts: fields are written in camel case, and no others are known."""
+    """Base of all parts: fields are in camel case, and unknown ones are rejected."""
 
 
 class Metadata(_Part, frozen=True):
-    """Who the scenario is."""
+    """Name and labels of the scenario."""
 
     name: str = ""
     labels: dict[str, str] = {}
@@ -42,7 +42,7 @@ class Metadata(_Part, frozen=True):
 
 
 class Capacity(_Part, frozen=True):
-    """What a machine has."""
+    """The capacity of a machine."""
 
     cpu: Quantity | None = None
     memory: Quantity | None = None
@@ -63,13 +63,13 @@ class Filesystems(_Part, frozen=True):
     """The filesystems of a machine."""
 
     nodefs: FilesystemPart = FilesystemPart()
-    """The kubelet's: logs, emptyDir; and images and writable layers, where these have none of their own."""
+    """The kubelet's: logs, emptyDir; and images and writable layers, unless these have their own filesystem."""
     imagefs: FilesystemPart | None = None
     containerfs: FilesystemPart | None = None
 
 
 class Reclaimable(_Part, frozen=True):
-    """What lies on the disk besides all else, and is gained by cleaning up, once."""
+    """What a clean-up frees, once; it is on the disk in addition to everything else."""
 
     images: Quantity = ZERO
     dead_containers: Quantity = ZERO
@@ -79,15 +79,15 @@ class WatermarksPart(_Part, frozen=True):
     """Free memory below which the kernel acts."""
 
     min: Quantity | None = None
-    """Below it the OOM killer comes."""
+    """Below it the OOM killer acts."""
     low: Quantity | None = None
     """Below it kswapd reclaims; absent: like min."""
     high: Quantity | None = None
-    """Until here it reclaims; absent: like low."""
+    """kswapd reclaims up to here; absent: like low."""
 
 
 class SystemPart(_Part, frozen=True):
-    """What everything outside of pods uses: kubelet, container runtime, daemons, the kernel."""
+    """What runs outside of pods: kubelet, container runtime, daemons, the kernel."""
 
     memory: Shape = Shape()
     active_file: Shape = Shape()
@@ -100,39 +100,39 @@ class SystemPart(_Part, frozen=True):
 
 
 class KubeletPart(Struct, frozen=True):
-    """The kubelet's configuration: the path of a file, or a KubeletConfiguration in place."""
+    """The kubelet's configuration: the path of a file, or an inline KubeletConfiguration."""
 
     path: str = ""
     config: KubeletConfiguration | None = None
     ignored: Ignored = Ignored()
-    """What of a configuration in place changes nothing here."""
+    """Fields of an inline configuration that have no effect here."""
 
 
 class NodePart(_Part, frozen=True):
-    """One machine, or several that are equal."""
+    """One machine, or several equal ones."""
 
     name: str = ""
     count: int = 1
-    """Of several, the first is called name-0."""
+    """Several are named name-0, name-1, …"""
     capacity: Capacity = Capacity()
     filesystems: Filesystems = Filesystems()
     reclaimable: Reclaimable = Reclaimable()
     system: SystemPart = SystemPart()
     kubelet: KubeletPart = KubeletPart()
     watermarks: WatermarksPart | None = None
-    """Absent: as a machine of that size boots."""
+    """Absent: the kernel's defaults for a machine of that size."""
     cgroup_version: int = 2
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     loop_phase: Duration = Duration(0)
-    """When the eviction loop looks for the first time; from then on every 10 s."""
+    """When the eviction loop runs first; from then on every 10 s."""
     phase_step: Duration = Duration(0)
-    """By how much the loop of each next machine is later."""
+    """How much later the loop of each next machine runs."""
     statistics_age: Duration = Duration(0)
     """How old the figures are that the kubelet sees."""
     fast_path: bool = False
-    """Whether podqos' own node agent runs there instead of a kubelet: woken by the kernel as soon as memory runs short,
-    it keeps the victim from growing and looks again at once."""
+    """Whether podqos' own node agent runs there instead of a kubelet: notified by the kernel as soon as memory runs
+    short, it stops the victim's growth and looks again at once."""
 
 
 class VolumePart(_Part, frozen=True):
@@ -143,24 +143,24 @@ class VolumePart(_Part, frozen=True):
 
 
 class ExitPart(_Part, frozen=True):
-    """That a container ends by itself."""
+    """The exit of a container on its own."""
 
     after: Duration | None = None
-    """Counted from its start."""
+    """After its start."""
     code: int = 0
 
 
 class DemandPart(_Part, frozen=True):
-    """What a container uses, if it can."""
+    """What a container wants to use."""
 
     memory: Shape = Shape()
     """Private memory."""
     active_file: Shape = Shape()
-    """Page cache in use."""
+    """Active page cache."""
     inactive_file: Shape = Shape()
-    """Page cache out of use."""
+    """Inactive page cache."""
     processes: Shape | None = None
-    """How many processes share the memory evenly; absent: one."""
+    """How many processes share the memory evenly; absent: 1."""
     pids: Shape | None = None
     """Processes and threads; absent: like processes."""
     cpu: Shape = Shape()
@@ -182,57 +182,57 @@ class VariantPart(_Part, frozen=True):
 
 
 class WorkloadPart(_Part, frozen=True):
-    """What pods of the manifests do. Workloads that are not mentioned run, and use nothing."""
+    """What the pods of a workload do. Workloads that are not listed run and use nothing."""
 
     workload: str = ""
     """Name, namespace/name, or Kind/namespace/name of an object in the manifests."""
     replicas: int | None = None
-    """Absent: as the manifest says."""
+    """Absent: as in the manifest."""
     demand: DemandPart | None = None
-    """Of the only container."""
+    """Of a pod with one container."""
     containers: dict[str, DemandPart] = {}
     """Of several containers, by name."""
     per_replica: tuple[VariantPart, ...] = ()
-    """Of each replica its own; they take turns."""
+    """One per replica; they take turns."""
     arrives: Duration = Duration(0)
     deleted: Duration | None = None
     nodes: tuple[str, ...] = ()
-    """Bound to these, in turn, without asking the scheduler."""
+    """Bound to these nodes in turn, without the scheduler."""
     spread: bool = False
-    """Bound evenly to all nodes without asking the scheduler."""
+    """Bound evenly to all nodes, without the scheduler."""
     recreate: bool | None = None
-    """Whether a controller replaces lost pods; absent: as the kind does."""
+    """Whether a controller replaces lost pods; absent: depends on the kind."""
 
 
 class EventPart(_Part, frozen=True):
-    """Something that happens to the machines."""
+    """An event that happens to a machine."""
 
     at: Duration = Duration(0)
     node_lost: str = ""
-    """Which one is gone, with all that ran on it."""
+    """The machine that is lost, with everything on it."""
     node_joins: str = ""
-    """Which one that was lost is back, empty."""
+    """A lost machine that joins again, empty."""
 
 
 class TimingPart(_Part, frozen=True):
-    """How long the machinery takes."""
+    """Delays of kubelet, runtime and controllers."""
 
     pleg_period: Duration | None = None
-    """How often the kubelet looks for ended containers; absent: 1s."""
+    """How often the kubelet looks for exited containers; absent: 1s."""
     container_start: Duration | None = None
-    """From the decision until a container runs, after the beginning of the scenario; absent: 0s."""
+    """From the decision until a container runs, except at the start of the scenario; absent: 0s."""
     container_stop: Duration | None = None
-    """How long a container takes to end when asked; absent: 0s."""
+    """How long a container takes to stop; absent: 0s."""
     clean_up: Duration | None = None
-    """From the end of a pod until nothing is left of it; absent: 0s."""
+    """From the end of a pod until it is cleaned up; absent: 0s."""
     status_update: Duration | None = None
     """How often nodes report; absent: the kubelet's nodeStatusUpdateFrequency."""
     recreate: Duration | None = None
-    """From the end of a pod until there is another; absent: 1s."""
+    """From the end of a pod until its replacement exists; absent: 1s."""
 
 
 class ScenarioSpec(_Part, frozen=True):
-    """What runs where, for how long, and what it does."""
+    """Machines, workloads, their demands, and the duration."""
 
     description: str = ""
     duration: Duration | None = None
@@ -240,9 +240,9 @@ class ScenarioSpec(_Part, frozen=True):
     kubernetes_version: str = ""
     """Absent: the newest."""
     eviction_policy: Policy | None = None
-    """How pods are ranked for eviction; absent: as the Kubernetes version does."""
+    """How pods are ranked for eviction; absent: as in the Kubernetes version."""
     namespace: str = "default"
-    """Of objects in the manifests that name none."""
+    """For objects in the manifests without one."""
     manifests: tuple[str, ...] = ()
     """Files and directories, relative to the scenario."""
     nodes: tuple[NodePart, ...] = ()
@@ -252,7 +252,7 @@ class ScenarioSpec(_Part, frozen=True):
 
 
 class ScenarioDocument(_Part, frozen=True):
-    """A simulation: machines, workloads from ordinary manifests, and what these use over time."""
+    """A simulation: machines, workloads from ordinary manifests, and their usage over time."""
 
     api_version: str = field(default="", name="apiVersion")
     kind: str = ""
@@ -261,7 +261,7 @@ class ScenarioDocument(_Part, frozen=True):
 
 
 def demands(part: DemandPart | SystemPart) -> Iterator[tuple[str, str, Unit, Shape]]:
-    """Yield the demands that a part states: as written, what it is called in ``demand``, the unit, the shape."""
+    """Yield the demands of a part: the field as written, its name in ``demand``, the unit, the shape."""
     for name, written in zip(part.__struct_fields__, part.__struct_encode_fields__, strict=True):
         shape = getattr(part, name)
         if isinstance(shape, Shape):
@@ -283,7 +283,7 @@ def read_document(value: dict[str, Plain], examination: Examination) -> Scenario
 
 
 def examination() -> Examination:
-    """Return an examination that knows how the parts of a scenario are written."""
+    """Return an examination that can read the parts of a scenario."""
     return Examination(
         is_live=False,
         fields={Taint: frozenset(Taint.__struct_encode_fields__)},
@@ -304,7 +304,7 @@ def _read_kubelet(examination: Examination, value: Plain, path: FieldPath) -> Ku
     if not isinstance(value, dict):
         examination.report(path, "must be a file or a KubeletConfiguration", "name the file, or write its fields below")
         return KubeletPart()
-    # In its place here, what it is need not be said.
+    # Inline it needs no apiVersion and kind.
     identity: dict[str, Plain] = {"apiVersion": KUBELET_API_VERSION, "kind": KUBELET_KIND}
     try:
         settings = kubelet_settings(value) or kubelet_settings({**identity, **value})

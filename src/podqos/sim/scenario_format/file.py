@@ -1,8 +1,7 @@
-"""From the text of a scenario file to a ``Scenario``: reading it, and putting it together with what it refers to.
+"""From the text of a scenario file to a ``Scenario``.
 
-Files are opened by the caller: ``read_file`` says what a text holds, the caller fetches the manifests, configurations
-and samples that it names, and ``resolve`` makes a scenario of all that. Everything wrong is reported at once, each with
-its place.
+The caller opens files: ``read_file`` parses the text, the caller reads the manifests, configurations and samples that
+it names, and ``resolve`` makes a scenario of all that. All problems are reported at once, with their positions.
 """
 
 from __future__ import annotations
@@ -30,23 +29,23 @@ from podqos.sim.scenario_format.workloads import DemandReader
 
 
 class FileReading(Struct, frozen=True):
-    """What the text of a scenario file holds."""
+    """A parsed scenario file."""
 
     source: str
     document: ScenarioDocument | None
-    """None where it cannot be read; the problems say why."""
+    """None where it is invalid; see the problems."""
     problems: tuple[Problem, ...] = ()
     locate: Locate = lambda _: (1, 1)
 
     def problem(self, finding: Finding) -> Problem:
-        """Return a finding with its place in the file."""
+        """Return a finding with its position in the file."""
         line, column = self.locate(finding.path)
         field = format_path(finding.path)
         return Problem(self.source, line, column, finding.severity, field, finding.what, finding.fix)
 
 
 class Materials(Struct, frozen=True):
-    """What the files hold that a scenario refers to. What could not be read is left out, and reported elsewhere."""
+    """Contents of the files that a scenario refers to. Unreadable ones are left out and reported elsewhere."""
 
     workloads: tuple[ScenarioWorkload, ...] = ()
     """As the API server stores them, without demands, in the order of the manifests."""
@@ -57,7 +56,7 @@ class Materials(Struct, frozen=True):
 
 
 def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], None] = lambda _: None) -> FileReading:
-    """Read a scenario file; ``source`` is the name to report it under, ``change`` may set other values in it."""
+    """Read a scenario file; ``source`` is its name in messages, ``change`` may set other values."""
     try:
         documents = [document for document in read_documents(normalise(data)) if document.value is not None]
     except SyntaxProblem as problem:
@@ -66,8 +65,8 @@ def read_file(source: str, data: bytes, change: Callable[[dict[str, Plain]], Non
     if problems:
         return FileReading(source, None, tuple(problems))
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        what = "must hold one document, a Scenario" if documents else "holds no document"
-        fix = "`podqos scenario new` writes one to begin with"
+        what = "must contain one document, a Scenario" if documents else "contains no document"
+        fix = "`podqos scenario new` writes a starter"
         return FileReading(source, None, (Problem(source, 1, 1, Severity.ERROR, "", what, fix),))
     (document,) = documents
     value = document.value
@@ -84,7 +83,7 @@ def _syntax(source: str, problem: SyntaxProblem) -> Problem:
 
 
 def resolve(document: ScenarioDocument, materials: Materials) -> tuple[Scenario | None, tuple[Finding, ...]]:
-    """Make a scenario of a document and what it refers to; None where something in it is wrong."""
+    """Make a scenario of a document and the files it refers to; None where it is invalid."""
     resolution = _Resolution(document, materials)
     scenario = resolution.scenario()
     errors = any(finding.severity is Severity.ERROR for finding in resolution.findings)
@@ -147,7 +146,9 @@ class _Resolution:
         for index, event in enumerate(self._spec.events):
             path = ("spec", "events", index)
             if bool(event.node_lost) == bool(event.node_joins):
-                self._report(path, "one thing must happen", "write nodeLost or nodeJoins, and the name of a node")
+                self._report(
+                    path, "exactly one event is required", "write nodeLost or nodeJoins, and the name of a node"
+                )
                 continue
             field, name = ("nodeLost", event.node_lost) if event.node_lost else ("nodeJoins", event.node_joins)
             if name not in names:
@@ -161,5 +162,5 @@ class _Resolution:
         timing = self._spec.timing
         for name, value in (("plegPeriod", timing.pleg_period), ("statusUpdate", timing.status_update)):
             if value == 0:
-                self._report(("spec", "timing", name), "must be more than nothing", "such as 1s")
+                self._report(("spec", "timing", name), "must be positive", "such as 1s")
         return Options(**{f"{name}_us": int(value) for name, value in asdict(timing).items() if value is not None})

@@ -1,4 +1,4 @@
-"""The machines of a scenario file as values, with everything that makes no sense about them reported."""
+"""The machines of a scenario file as values; what is invalid is reported."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from podqos.sim.scenario_format.shape_document import Report, Setting, curves
 
 MOST_NODES = 100_000
 DEFAULT_NODEFS_BYTES = 100 * 2**30
-# What mkfs.ext4 does unless told otherwise.
+# The default of mkfs.ext4.
 BYTES_PER_INODE = 16 * 2**10
 
 
 class NodeReader:
-    """Makes node groups of what a file says about nodes."""
+    """Makes node groups of the nodes in a file."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class NodeReader:
         if not part.name:
             self._report((*path, "name"), "Required value", "such as worker")
         if not 1 <= part.count <= MOST_NODES:
-            self._report((*path, "count"), f"must lie between 1 and {MOST_NODES:,}", "leave the node out instead")
+            self._report((*path, "count"), f"must lie between 1 and {MOST_NODES:,}", "remove the node instead")
         if part.cgroup_version not in {1, 2}:
-            self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is what machines have today")
+            self._report((*path, "cgroupVersion"), "must be 1 or 2", "2 is the default")
         files = part.filesystems
         spec = MachineSpec(
             name=part.name,
@@ -83,7 +83,7 @@ class NodeReader:
 
     def _required(self, amount: Quantity | None, path: FieldPath, example: str) -> Quantity:
         if amount is None or amount.sign <= 0:
-            what = "Required value" if amount is None else f"{amount} is not more than nothing"
+            what = "Required value" if amount is None else "must be positive"
             self._report(path, what, f"such as {example}")
             return Quantity.of_units(1)
         return amount

@@ -1,7 +1,7 @@
-"""Measured demand: a column of a table, or series of Prometheus, as amounts over time.
+"""Measured demand: a column of a table, or Prometheus series, as amounts over time.
 
-Times are seconds, durations or dates; dates and seconds since 1970 are counted from the first sample. What the amounts
-are of is for the caller to say; how the files are written is the business of ``manifest.samples``.
+Times are seconds, durations or dates; dates and seconds since 1970 are counted from the first sample. The caller knows
+the unit; ``manifest.samples`` parses the files.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Series(Struct, frozen=True, gc=False):
 
 
 _Point = tuple[str, Plain, Plain]
-"""Where it stands, time, value."""
+"""Position, time, value."""
 
 
 def read_samples(
     source: str, data: bytes, *, column: str | None = None, match: Mapping[str, str] | None = None
 ) -> tuple[Series, ...]:
-    """Return the series of a file that are asked for, at least one; ``source`` is the name to report it under.
+    """Return the selected series of a file, at least one; ``source`` is its name in messages.
 
     ``column`` names the values of a table. ``match`` selects among the series of Prometheus by labels, whose values
     may be patterns such as ``analytics-*``.
@@ -53,7 +53,7 @@ def read_samples(
 
 
 def _table(source: str, rows: Iterable[SampleRow], column: str | None) -> Series:
-    """Return one column; what is empty in it was not measured."""
+    """Return one column; empty fields were not measured."""
     points: list[_Point] = []
     time_column = ""
     for row in rows:
@@ -122,7 +122,7 @@ def _time(value: Plain) -> tuple[int, bool]:
         try:
             date = datetime.fromisoformat(value)
         except ValueError:
-            raise InputError(f'"{value}" is no date', fix="such as 2026-11-15T04:00:00Z") from None
+            raise InputError(f'"{value}" is not a date', fix="such as 2026-11-15T04:00:00Z") from None
         if date.tzinfo is None:
             date = date.replace(tzinfo=UTC)
         return (date - _EPOCH) // _MICROSECOND, True

@@ -1,6 +1,6 @@
-"""The JSON Schema of scenario files, for editors: made of the declarations in ``document``.
+"""The JSON Schema of scenario files, for editors, generated from the declarations in ``document``.
 
-Descriptions are the docstrings that stand below classes and fields there, so that the format is told in one place.
+Descriptions are the docstrings of classes and fields there, so that the format is described in one place.
 """
 
 from __future__ import annotations

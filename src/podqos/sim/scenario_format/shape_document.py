@@ -1,7 +1,6 @@
-"""The shape of a demand as a scenario file writes it: in one line, or as a mapping where a line does not do.
+"""The shape of a demand in a scenario file: one line, or a mapping where a line is not enough.
 
-Here the notation becomes a ``Shape``; ``curves`` makes curves of it, once it is known for how long, for what unit,
-and what measured samples say.
+Reading gives a ``Shape``; ``curves`` makes curves of it once the duration, the unit and the samples are known.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model")
 
-# So many replicas get random curves of their own; the next ones share them in turn.
+# This many replicas get random curves of their own; further ones share them in turn.
 MOST_VARIANTS = 100
-# A curve of more points than this is a slip of the keyboard.
+# More points than this are a typo.
 MOST_POINTS = 100_000
 
 
@@ -40,43 +39,43 @@ class Duration(int):
 
 
 class Wave(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A demand that comes and goes, as by day and night."""
+    """A periodic demand, such as day and night."""
 
     low: Quantity = ZERO
     high: Quantity = ZERO
     period: Duration | None = None
     form: WaveForm = WaveForm.SINE
     peak: Duration = Duration(0)
-    """When it is highest for the first time."""
+    """The time of its first peak."""
     share: int = 50
-    """Of a square: how many percent of the period it is high."""
+    """Of a square wave: how many percent of the period it is high."""
 
 
 class RandomValues(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A demand that changes by chance; the scenario's seed decides how. Each replica has its own."""
+    """A random demand, by the scenario's seed. Each replica has its own."""
 
     low: Quantity = ZERO
     high: Quantity = ZERO
     every: Duration | None = None
     step: Quantity | None = None
-    """At most so far from one value to the next; absent: anywhere between low and high."""
+    """The largest change from one value to the next; absent: any value between low and high."""
     hold: bool = False
     """Keep each value until the next, instead of moving towards it."""
 
 
 class Samples(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """A demand that was measured: CSV, JSON, or an answer of Prometheus to a range query."""
+    """A measured demand: CSV, JSON, or Prometheus' answer to a range query."""
 
     file: str = ""
     """Relative to the scenario."""
     column: str | None = None
-    """Of a table: which one."""
+    """Of a table: its column."""
     match: dict[str, str] = {}
-    """Of Prometheus: labels of the series, with * as in file names. Several series are for as many replicas."""
+    """Of Prometheus: labels of the series, with * as wildcard. Several series are for as many replicas."""
     hold: bool = False
     """Keep each value until the next, instead of moving towards it."""
     repeat: bool = False
-    """Begin again after the last sample."""
+    """Start over after the last sample."""
 
 
 class ShapeDocument(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -85,18 +84,18 @@ class ShapeDocument(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     shape: str | None = None
     """In one line: 2Gi, 8Gi over 2s, 512Mi + 64Mi per minute."""
     steps: dict[str, Quantity] | None = None
-    """By time: from then on so much."""
+    """By time: the amount from then on."""
     points: dict[str, Quantity] | None = None
-    """By time: straight from one to the next."""
+    """By time: amounts, with straight lines between them."""
     wave: Wave | None = None
     random: RandomValues | None = None
     samples: Samples | None = None
     base: Quantity = ZERO
-    """So much more, all the time."""
+    """Added to all amounts."""
     delay: Duration = Duration(0)
-    """So much later."""
+    """Added to all times."""
     clock: Clock | None = None
-    """What times count from. Absent: rates from the start of the container, all else from that of the scenario."""
+    """What times count from. Absent: rates from the start of the container, others from that of the scenario."""
 
 
 class Shape(Struct, frozen=True):
@@ -114,7 +113,7 @@ Report = Callable[[FieldPath, str, str], None]
 
 
 class Setting(Struct, frozen=True):
-    """What it takes to make curves of shapes."""
+    """What making curves of shapes needs."""
 
     duration_us: int
     seed: int
@@ -126,7 +125,7 @@ class Setting(Struct, frozen=True):
 def curves(
     shape: Shape, unit: Unit, setting: Setting, name: str, path: FieldPath, *, replicas: int = 1
 ) -> tuple[Curve, ...]:
-    """Return the curves of a shape, of which the replicas take turns; ``name`` tells random ones apart.
+    """Return the curves of a shape, of which the replicas take turns; ``name`` seeds random ones.
 
     Where samples cannot be read or a curve falls below zero that is reported, and the demand is nothing.
     """
@@ -144,7 +143,7 @@ def _moved(curve: Curve, document: ShapeDocument, unit: Unit) -> Curve:
     """Return a curve raised and delayed as a document says."""
     moved = shapes.delayed(shapes.raised(curve, unit.of(document.base)), int(document.delay))
     if min(value for _, value in moved.knots) < 0:
-        raise InputError("the demand falls below zero", fix="take off no more than there is")
+        raise InputError("the demand falls below zero", fix="subtract no more than there is")
     return moved if document.clock is None else replace(moved, clock=document.clock)
 
 
@@ -191,7 +190,7 @@ def _sampled(samples: Samples, series: Series, unit: Unit) -> Curve:
 
 
 def converted(value: Plain, model: type[Model]) -> Model:
-    """Return the model of what an examination has cleaned: durations and shapes in it are read already."""
+    """Convert a cleaned value to its model; durations and shapes in it are read already."""
 
     def hook(kind: type, item: object) -> object:
         return decode_hook(kind, item) if kind is Quantity else item
@@ -205,7 +204,7 @@ _KINDS = ("shape", "steps", "points", "wave", "random", "samples")
 
 
 def read_duration(examination: Examination, value: Plain, path: FieldPath) -> Duration:
-    """Read a duration, or report what is wrong with it."""
+    """Read a duration, or report that it is invalid."""
     try:
         return Duration(parse_duration_us(value))
     except InputError as error:
@@ -214,14 +213,14 @@ def read_duration(examination: Examination, value: Plain, path: FieldPath) -> Du
 
 
 def read_shape(examination: Examination, value: Plain, path: FieldPath) -> Shape:
-    """Read a shape in either notation, or report what is wrong with it."""
+    """Read a shape in either notation, or report that it is invalid."""
     if not isinstance(value, dict):
         return _read_line(examination, value, path)
     known = len(examination.findings)
     cleaned = examination.clean(value, ShapeDocument, path)
     given = [name for name in _KINDS if isinstance(cleaned, dict) and name in cleaned]
     if len(given) != 1:
-        what = f"{' and '.join(given)} exclude each other" if given else "says nothing about the demand"
+        what = f"{' and '.join(given)} exclude each other" if given else "states no demand"
         examination.report(path, what, f"use one of {', '.join(_KINDS)}")
     if len(examination.findings) > known:
         return Shape()
@@ -261,7 +260,7 @@ def _read_points(
 
 
 def _check(examination: Examination, document: ShapeDocument, path: FieldPath) -> None:
-    """Report what makes no sense together."""
+    """Report inconsistent fields."""
     for name, part, beat in (("wave", document.wave, "period"), ("random", document.random, "every")):
         if part is None:
             continue

@@ -1,14 +1,13 @@
-"""Demand in one line, as people say it: ``2Gi``, ``8Gi over 2s``, ``512Mi + 64Mi per minute``.
+"""Demand in one line: ``2Gi``, ``8Gi over 2s``, ``512Mi + 64Mi per minute``.
 
     shape  = term { ("+" | "-") term }
-    term   = amount                                   all the time
+    term   = amount                                   constant
            | amount "at" time                         from then on
            | amount "over" duration [ "at" time ]     growing to that, from then on
-           | amount "per" duration [ "at" time ] [ "up to" amount ]    growing at that rate, for ever or to a ceiling
+           | amount "per" duration [ "at" time ] [ "up to" amount ]    growing at that rate, without end or to a ceiling
 
 Amounts are Kubernetes quantities, durations are Go's (``1m30s``), days (``7d``) or a word (``minute``). A rate counts
-from the start of the container, everything else from the beginning of the scenario. Longer stories are told by
-``shape_document``.
+from the start of the container, everything else from the start of the scenario. ``shape_document`` reads longer forms.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ EXAMPLES = "such as 2Gi, 8Gi over 2s, 512Mi + 64Mi per minute"
 _DURATIONS = "such as 1.5s, 10m or 24h"
 _WORDS = {"second": "1s", "minute": "1m", "hour": "1h", "day": "24h", "s": "1s", "m": "1m", "h": "1h"}
 _DAYS = re.compile(r"(\d+)d(.*)")
-# No run lasts longer, and 2⁶³ nanoseconds are not far away.
+# No run is longer, and 2⁶³ nanoseconds are not far away.
 _LONGEST_US = 100 * 366 * DAY_US
 
 
@@ -74,7 +73,7 @@ def shape_curve(terms: tuple[Term, ...], unit: Unit, duration_us: int) -> Curve:
 
 
 def parse_shape(text: str) -> tuple[Term, ...]:
-    """Read a shape, or say what is wrong with it."""
+    """Read a shape; raises ``InputError``."""
     # A sign between blanks is between terms; quantities such as 1e-3 have none.
     parts = re.split(r"\s+([+-])\s+", text.strip())
     signs = ["+", *parts[1::2]]
@@ -87,7 +86,7 @@ def parse_amount(text: object) -> Quantity:
     try:
         quantity = Quantity.parse(written)
     except InvalidQuantity as error:
-        raise InputError(f'"{written}" is no amount: {error.what}', fix=EXAMPLES) from None
+        raise InputError(f'"{written}" is not a quantity: {error.what}', fix=EXAMPLES) from None
     if quantity.sign < 0:
         raise InputError(f"{written} is below zero", fix="write 0 or more")
     return quantity
@@ -104,7 +103,7 @@ def parse_duration_us(text: object) -> int:
         duration_us = days * DAY_US + parse_duration_ns(rest) // MICROSECOND_NS
     except ValueError:
         fix = f"write the unit: {written}s" if written.isdecimal() else _DURATIONS
-        raise InputError(f'"{written}" is no duration', fix=fix) from None
+        raise InputError(f'"{written}" is not a duration', fix=fix) from None
     if duration_us < 0:
         raise InputError(f"{written} is below zero", fix="times count from the beginning")
     if duration_us > _LONGEST_US:
@@ -113,7 +112,7 @@ def parse_duration_us(text: object) -> int:
 
 
 def _written(value: object, what: str, examples: str) -> str:
-    """Return how a scalar was written."""
+    """Return a scalar as written."""
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise InputError(f"must be {what}", fix=examples)
     return str(getattr(value, "text", value)).strip()
@@ -136,14 +135,14 @@ def _term(text: str, *, is_taken_off: bool) -> Term:
         else:
             raise InputError(f'"{word}" is not expected in "{text}"', fix=EXAMPLES)
     if per_us is not None and is_taken_off:
-        raise InputError("what leaks cannot be taken off", fix="give it a ceiling: 64Mi per minute up to 2Gi")
+        raise InputError("a rate cannot be subtracted", fix="give it a ceiling: 64Mi per minute up to 2Gi")
     if per_us is not None and (per_us == 0 or not amount):
         raise InputError(f'"{text}" never grows', fix=EXAMPLES)
     return Term(amount, is_taken_off, at_us, over_us, per_us, up_to)
 
 
 class _Words:
-    """The words of a text, one after the other."""
+    """The words of a text."""
 
     def __init__(self, text: str) -> None:
         self._text = text

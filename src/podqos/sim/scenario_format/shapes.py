@@ -1,7 +1,7 @@
-"""The shapes that demand takes, as curves: steps, lines, ramps, leaks, waves, chance.
+"""Curves of demand: steps, lines, ramps, leaks, waves, random values.
 
-Times are microseconds, amounts whole numbers of whatever is meant. Random shapes are made from a seed and come out the
-same everywhere: only whole random bits are drawn, and no floating point number is involved.
+Times are microseconds, amounts whole numbers. Random shapes are made from a seed and are the same everywhere: only
+whole random bits are drawn, and no floating point number is involved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class WaveForm(StrEnum):
     """Smoothly, in 24 straight pieces."""
     TRIANGLE = "triangle"
     SAW = "saw"
-    """Up in a line and down at once."""
+    """Up linearly and down at once."""
     SQUARE = "square"
     """High for ``share`` of the period, then low."""
 
@@ -47,7 +47,7 @@ def line(points: Sequence[Knot]) -> Curve:
 
 
 def ramp(amount: int, over_us: int, at_us: int = 0) -> Curve:
-    """Return growth from nothing to an amount within a time; ``over_us`` of zero is a step."""
+    """Return growth from zero to an amount within a time; ``over_us`` of zero is a step."""
     return _tidy([(at_us, 0), (at_us + over_us, amount)])
 
 

@@ -1,4 +1,4 @@
-"""What the workloads of a scenario file do, as values: which object is meant, when, where, and with what demand."""
+"""The workloads of a scenario file as values: which object, when, where, and with what demand."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from podqos.sim.scenario_format.shape_document import Setting, curves
 from podqos.sim.scenario_format.shape_text import Unit
 
 _Made = tuple[int, Callable[[int], ContainerDemand]]
-"""How many different demands the replicas of a container take turns in, and that of a replica."""
+"""How many demands the replicas of a container take turns in, and that of a replica."""
 
 
 class DemandReader:
-    """Gives workloads what a file says about them."""
+    """Adds demands and settings from the file to workloads."""
 
     def __init__(self, setting: Setting, nodes: Sequence[str]) -> None:
         self._setting = setting
@@ -46,27 +46,27 @@ class DemandReader:
                 continue
             if which in mentioned:
                 first = mentioned[which]
-                what = f"{found[which].namespace}/{found[which].name} is mentioned twice"
-                self._report((*path, "workload"), what, f"put it together with spec.workloads[{first}]")
+                what = f"{found[which].namespace}/{found[which].name} is listed twice"
+                self._report((*path, "workload"), what, f"merge it with spec.workloads[{first}]")
             mentioned[which] = index
             made[which] = self._workload(part, found[which], path)
         return tuple(map(self._bound, made))
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
-        """Return a workload whose pods run where their manifest binds them to, unless the scenario says otherwise."""
+        """Return a workload bound to its manifest's node, unless the scenario states another."""
         node = workload.pod.spec.node_name
         if not node or workload.nodes or workload.spread:
             return workload
         if node not in self._known_nodes:
-            what = f"{workload.namespace}/{workload.name} is bound to the node {node}, which is not there"
-            self._report(("spec", "nodes"), what, "add the node, or say where it runs: nodes: [NAME]")
+            what = f"{workload.namespace}/{workload.name} is bound to the node {node}, which does not exist"
+            self._report(("spec", "nodes"), what, "add the node, or set nodes: [NAME]")
             return workload
         return replace(workload, nodes=(node,))
 
     def _which(
         self, part: WorkloadPart, found: Sequence[ScenarioWorkload], matching: Sequence[int], path: FieldPath
     ) -> int | None:
-        """Return the place of the workload that is meant."""
+        """Return the index of the workload that a part refers to."""
         if len(matching) == 1:
             return matching[0]
         if not part.workload:
@@ -78,14 +78,14 @@ class DemandReader:
             self._report((*path, "workload"), f'no manifest has a workload "{part.workload}"', fix)
         else:
             several = ", ".join(max(_names(found[index]), key=len) for index in matching)
-            self._report((*path, "workload"), f'"{part.workload}" can be several', f"say which: {several}")
+            self._report((*path, "workload"), f'"{part.workload}" is ambiguous', f"use one of {several}")
         return None
 
     def _workload(self, part: WorkloadPart, workload: ScenarioWorkload, path: FieldPath) -> ScenarioWorkload:
         if part.replicas is not None and part.replicas < 0:
             self._report((*path, "replicas"), "is below zero", "0 leaves the workload out")
         if part.deleted is not None and part.deleted <= part.arrives:
-            self._report((*path, "deleted"), "it is deleted before it arrives", "swap the two")
+            self._report((*path, "deleted"), "is deleted before it arrives", "swap the two")
         if part.nodes and part.spread:
             self._report((*path, "spread"), "nodes and spread exclude each other", "remove one of the two")
         for index, node in enumerate(part.nodes):
