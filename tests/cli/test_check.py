@@ -100,7 +100,7 @@ def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
     assumed = [
         ("node memory", "64Gi", "--node-memory"),
         ("cluster policies", "none", "-f POLICIES"),
-        ("priority of class gold", "0", "-f its PriorityClass"),
+        ("priority of class gold", "0", "--priority gold=VALUE"),
     ]
     line = "; ".join(f"{what} {value} ({state_with})" for what, value, state_with in assumed)
 

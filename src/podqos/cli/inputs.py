@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from podqos.cli.progress import progress_line
+from podqos.library.inputs.files import Inputs, Rendering, applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Problem, Severity
-from podqos.model.profile import Profile
-from podqos.survival.pods import NodePod
+
+if TYPE_CHECKING:
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
 
-def read_objects(files: Sequence[str], namespace: str = "default") -> Objects:
+def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: bool = False) -> Inputs:
+    """Return the files that ``-f`` and ``-k`` name; ``verb`` is what they are for."""
+    rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+    if in_order_of_apply:
+        return applied_files(arguments.files, verb, rendering)
+    return manifest_files(arguments.files, verb, rendering)
+
+
+def read_objects(inputs: Inputs | str, stated: Iterable[PriorityClass | RuntimeClass] = ()) -> Objects:
     """Read all files; tell a person who waits how far it is."""
-    return load(*files, namespace=namespace, progress=progress_line("reading file"))
+    return load(inputs, progress=progress_line("reading file"), stated=stated)
 
 
 def print_problems(problems: Iterable[Problem]) -> int:
@@ -23,14 +35,3 @@ def print_problems(problems: Iterable[Problem]) -> int:
     for problem in ordered:
         print(problem, file=sys.stderr)
     return sum(problem.severity is Severity.ERROR for problem in ordered)
-
-
-def read_node_pods(
-    files: Sequence[str], *, profile: Profile, node: str | None = None, named: Collection[str] = ()
-) -> tuple[list[NodePod], int]:
-    """Return the pods of one node (see ``node_pods``), and how many errors were printed on the way."""
-    from podqos.library.inputs.node_pods import node_pods
-
-    objects = read_objects(files)
-    pods = node_pods(objects, profile=profile, node=node, named=named)
-    return pods, print_problems(objects.problems)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from podqos.errors import InputError, InvalidOption, InvalidQuantity
 from podqos.library.inputs.assumptions import LEAST_NODE_BYTES
 from podqos.model.profile import NEWEST
 from podqos.model.quantity import Quantity
+
+if TYPE_CHECKING:
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
 
 def add_filename_option(parser: argparse.ArgumentParser) -> None:
@@ -20,6 +24,83 @@ def add_filename_option(parser: argparse.ArgumentParser) -> None:
         action="append",
         help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
     )
+    parser.add_argument(
+        "-k",
+        "--kustomize",
+        dest="kustomize",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="render a kustomization or a Helm chart and read the result: runs kubectl kustomize, kustomize build or "
+        "helm template; may be repeated",
+    )
+    parser.add_argument(
+        "--render",
+        action="store_true",
+        help="render every kustomization and chart in the directories of -f (default: they are skipped)",
+    )
+    add_class_options(parser)
+
+
+def add_class_options(parser: argparse.ArgumentParser) -> None:
+    """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
+    parser.add_argument(
+        "--priority",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="the value of a PriorityClass of the cluster (default: 0 where it is in no file); may be repeated",
+    )
+    parser.add_argument(
+        "--runtime-class",
+        metavar="NAME=cpu=250m,memory=120Mi",
+        action="append",
+        default=[],
+        help="the overhead of a RuntimeClass of the cluster (default: none where it is in no file); may be repeated",
+    )
+
+
+def stated_classes(arguments: argparse.Namespace) -> tuple[PriorityClass | RuntimeClass, ...]:
+    """Return the classes that ``--priority`` and ``--runtime-class`` state."""
+    if not arguments.priority and not arguments.runtime_class:
+        return ()
+    priorities = map(_stated_priority, arguments.priority)
+    return (*priorities, *map(_stated_runtime_class, arguments.runtime_class))
+
+
+def _stated_priority(text: str) -> PriorityClass:
+    from podqos.admission.priority import validate_priority_class
+    from podqos.model.pod import ObjectMeta
+    from podqos.model.policy import PriorityClass
+
+    name, _, value = text.rpartition("=")
+    try:
+        stated = PriorityClass(ObjectMeta(name), int(value))
+    except ValueError:
+        stated = PriorityClass()
+    errors = validate_priority_class(stated)
+    if errors or stated.value < -(1 << 31):
+        what = errors[0].words if name and errors else f"{text!r} is not NAME=VALUE"
+        raise InvalidOption(what, where="--priority", fix="for example --priority batch=1000")
+    return stated
+
+
+def _stated_runtime_class(text: str) -> RuntimeClass:
+    from podqos.model.pod import ObjectMeta
+    from podqos.model.policy import Overhead, RuntimeClass
+
+    name, _, amounts = text.partition("=")
+    overhead = {}
+    for part in filter(None, amounts.split(",")):
+        resource, _, amount = part.partition("=")
+        try:
+            overhead[resource.strip()] = Quantity.parse(amount)
+        except InvalidQuantity as error:
+            fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
+            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=fix) from error
+    if not name:
+        raise InvalidOption(f"{text!r} names no class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi")
+    return RuntimeClass(ObjectMeta(name), overhead=Overhead(overhead) if overhead else None)
 
 
 def add_version_option(parser: argparse.ArgumentParser) -> None:

@@ -8,12 +8,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.decoding import read_pod
-from podqos.admission.policies import Cluster
+from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.assumptions import without_policies
+from podqos.library.inputs.assumptions import cluster_assumptions, without_policies
+from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects, Progress, in_namespace
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused
@@ -74,7 +75,9 @@ class Admitting:
             )
         self._objects = objects
         self._profile = profile
-        self._cluster = _cluster(objects, override_profile)
+        self._override = PROFILES[override_profile] if override_profile else None
+        self._check_policies()
+        self._policies: dict[tuple[str, ...], NamespacePolicies] = {}
         self._items = list(_items(objects))
         known = {item.key for item in self._items}
         self._resizes: dict[tuple[str, str, str], _Item] = {}
@@ -88,7 +91,7 @@ class Admitting:
 
     def items(self, progress: Progress | None = None) -> Iterator[AdmissionReport]:
         """Yield what becomes of each workload, in the order of the files."""
-        admissions = Admissions(self._cluster, self._profile)
+        admissions = Admissions(self._objects.cluster(STDIN, self._override), self._profile)
         for number, item in enumerate(self._items, 1):
             if progress is not None:
                 progress(number, len(self._items))
@@ -98,39 +101,56 @@ class Admitting:
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
-                outcome = admissions.create(item.what)
+                outcome = admissions.create(item.what, self._policies_of(item))
                 yield _noted(report(outcome, item.source.path, _locate(item)), item)
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
-                outcome = admissions.resize(old, resized.what, pods)
+                outcome = admissions.resize(old, resized.what, pods, self._policies_of(item))
                 yield _noted(report(outcome, resized.source.path, _locate(resized)), resized)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the answers rest on that nobody stated."""
-        return without_policies(self._objects)
+        for item in self._items:
+            if not isinstance(item.what, Refused):
+                self._policies_of(item)
+        return (*without_policies(self._objects), *cluster_assumptions(self._objects))
 
     def whole(self, items: Iterable[AdmissionReport]) -> AdmissionList:
         """Put what became of all workloads together."""
-        policies = self._cluster.policies
         return AdmissionList(
             items=tuple(items),
             kubernetes_version=".".join(map(str, self._profile.version)),
-            override_profile=policies.override_profile.name if policies.override else None,
+            override_profile=next((each.override_profile.name for each in self._overriding()), None),
             assumptions=self.assumptions,
         )
 
+    def _check_policies(self) -> None:
+        """Raise an error if the policies are not in order."""
+        self._objects.check_policies()
+        errors = [problem for problem in self._objects.policy_problems if problem.severity is Severity.ERROR]
+        if errors:
+            raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
+        if self._override is not None and not any(self._overriding()):
+            what = "there is no override for it"
+            raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")
 
-def _cluster(objects: Objects, override_profile: str | None) -> Cluster:
-    """Return the policies, which must be in order."""
-    cluster = objects.cluster(PROFILES[override_profile] if override_profile else None)
-    errors = [problem for problem in objects.policy_problems if problem.severity is Severity.ERROR]
-    if errors:
-        raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
-    if override_profile and cluster.policies.override is None:
-        what = "there is no override for it"
-        raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")
-    return cluster
+    def _overriding(self) -> Iterator[Policies]:
+        """Yield the policies of files that an override applies to."""
+        for path in (STDIN, *(source.path for source in self._objects.sources)):
+            policies = self._objects.cluster(path, self._override).policies
+            if policies.override is not None:
+                yield policies
+
+    def _policies_of(self, item: _Item) -> NamespacePolicies:
+        """Return what applies to the pods of a file; classes that the cluster may have are taken to exist."""
+        path = item.source.path
+        scopes = self._objects.scopes(path)
+        if scopes not in self._policies:
+            cluster = self._objects.cluster(path, self._override)
+            assumed = self._objects.with_assumed_classes(cluster.policies, scopes, cluster.known_classes)
+            self._policies[scopes] = NamespacePolicies(replace(cluster, policies=assumed))
+        return self._policies[scopes]
 
 
 def _items(objects: Objects) -> Iterator[_Item]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, without_policies
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import Assumption
@@ -92,7 +92,7 @@ class Placing:
                 options.budgets,
                 _coverage(self.nodes, self._config),
                 config=self._config,
-                assumptions=(*self._assumptions, *without_policies(self._objects)),
+                assumptions=(*self._assumptions, *without_policies(self._objects), *cluster_assumptions(self._objects)),
             )
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -151,14 +151,13 @@ class Placing:
     def _admit(self) -> None:
         """Take all pods through admission."""
         objects, profile = self._objects, self._options.profile
-        policies = objects.namespace_policies()
         # A list of everything in a cluster holds controllers and the pods they have made already.
         pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
         for found in objects.workloads:
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, policies, profile)
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile)
             if pod is None:
                 continue
             if self._options.unbind and pod.spec.node_name:

@@ -265,6 +265,8 @@ def unknown_class(view: View) -> None:
         return
     known = user_classes(view.context)
     close = get_close_matches(name, known, 1)
+    if set(known) <= set(view.context.surroundings.cluster.stated_classes):
+        return  # classes that are stated one by one are not all of them
     if close:
         patch = Patch.write(view.edit(_PATH, close[0], name))
     else:

@@ -6,7 +6,7 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -63,8 +63,16 @@ class Variant(Struct, frozen=True, gc=False):
 class Context:
     """The surroundings, indexed for many questions."""
 
-    def __init__(self, surroundings: ClusterObjects, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
+    def __init__(
+        self,
+        surroundings: ClusterObjects,
+        options: CheckOptions,
+        resizes: Sequence[Resize] = (),
+        units: Mapping[str, str] | None = None,
+    ) -> None:
         self.surroundings = surroundings
+        self.units = units or {}
+        """What each file belongs to: only objects of one directory, or of files that were named, are compared."""
         self.resizes = resizes
         self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 
-from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, cores_option
+from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.options import add_filename_option, add_kubelet_option, add_version_option, cores_option, stated_classes
 from podqos.cli.output import add_output_options, emit
 from podqos.library.cpu import cpu
-from podqos.library.inputs.files import applied_files
 from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.model.profile import parse_version
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -34,7 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Divide, print, and return the exit code."""
-    objects = read_objects(applied_files(arguments.files, "divide the CPU among"))
+    objects = read_objects(
+        given_files(arguments, "divide the CPU among", in_order_of_apply=True), stated_classes(arguments)
+    )
     try:
         report = cpu(
             objects,

@@ -16,7 +16,13 @@ import argparse
 
 from podqos.admission.injectors import INJECTORS
 from podqos.cli.inputs import print_problems
-from podqos.cli.options import add_kubelet_option, add_version_option, stated_node_memory
+from podqos.cli.options import (
+    add_class_options,
+    add_kubelet_option,
+    add_version_option,
+    stated_classes,
+    stated_node_memory,
+)
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
@@ -65,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="QUANTITY",
         help="memory of the node (default: that of a Node in the manifests, or 64Gi)",
     )
+    add_class_options(parser)
     add_kubelet_option(parser)
     parser.add_argument(
         "--allow",
@@ -92,9 +99,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.old is None or arguments.new is None:
         raise InvalidOption("two versions are needed", fix="for example: podqos drift HEAD~1:deploy deploy")
     profile = parse_version(arguments.kubernetes_version)
-    injectors = read_injectors(arguments.inject)
+    injectors, stated = read_injectors(arguments.inject), stated_classes(arguments)
     old, new = (
-        load_version(version, policies=arguments.policies, beside=arguments.beside)
+        load_version(version, policies=arguments.policies, beside=arguments.beside, stated=stated)
         for version in (arguments.old, arguments.new)
     )
     try:

@@ -18,20 +18,21 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from podqos.cli.inputs import given_files
 from podqos.cli.options import (
     add_filename_option,
     add_kubelet_option,
     add_version_option,
     amount_option,
     cores_option,
+    stated_classes,
     stated_node_memory,
 )
 from podqos.cli.output import add_output_options, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
-from podqos.library.explain import Explained, Explaining, ExplainOptions, further_assumptions
+from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
-from podqos.library.inputs.files import manifest_files
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
@@ -88,8 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
-    files = manifest_files(arguments.files, "explain")
-    explaining = Explaining(files, _options(arguments), arguments.output, progress_line("reading file"))
+    inputs, stated = given_files(arguments, "explain"), stated_classes(arguments)
+    explaining = Explaining(inputs, _options(arguments), arguments.output, progress_line("reading file"), stated)
     tally = Tally()
     explained = tally.counting(explaining.explained())
     match arguments.output:
@@ -106,10 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
             items = [item for each in explained for item in each.items]
             print("\n".join(render(items, style_for(arguments.color))))
         case notation:
-            from podqos.library.explain import explanation_list
-
             found = list(explained)
-            print_value(explanation_list(found, explaining.settings, explaining.assumptions), notation)
+            print_value(explaining.whole(found), notation)
     return tally.close(arguments, explaining)
 
 
@@ -191,7 +190,7 @@ class Tally:
         """Say what was assumed; a line of classes and scores does not rest on the kubelet's settings."""
         shows_cgroups = output in {"text", "wide"}
         assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
-        say_assumptions([*assumed, *further_assumptions(self._explained)])
+        say_assumptions([*assumed, *explaining.further_assumptions(self._explained)])
         refused = sum(each.refused for each in self._explained)
         if refused and output != "text":
             several = "s are" if refused > 1 else " is"

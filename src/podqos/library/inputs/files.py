@@ -1,6 +1,7 @@
 """The files a command reads: finding and opening them.
 
-Nothing is decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
+A directory is walked; what has to be rendered first (``rendering``) is left out with a line that says how. Nothing is
+decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
 """
 
 from __future__ import annotations
@@ -9,50 +10,113 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
+
 from podqos.errors import InputError, InvalidOption
+from podqos.manifest.problems import Problem
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def find_files(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+class InputFile(Struct, frozen=True):
+    """A file to read."""
 
-    Hidden directories (``.git``) are left out, links to directories are not followed.
+    path: str
+    scope: str | None = None
+    """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
+    data: bytes | None = None
+    """What it holds, where that was rendered."""
+
+
+class Inputs(Struct, frozen=True):
+    """The files of a command, and what was left out on the way to them."""
+
+    files: list[InputFile]
+    problems: list[Problem] = []
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the files."""
+        return [file.path for file in self.files]
+
+    def only(self, files: Iterable[InputFile]) -> Inputs:
+        """Return the same with other files."""
+        return Inputs(list(files), self.problems)
+
+
+class Rendering(Struct, frozen=True):
+    """What may be rendered: nothing, unless somebody asked."""
+
+    render: bool = False
+    """Whether to render every kustomization and chart that is found."""
+    directories: tuple[str, ...] = ()
+    """Those that are named."""
+
+
+NO_RENDERING = Rendering()
+
+
+def find_files(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name."""
+    yield from gather(arguments).paths
+
+
+def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+
+    Hidden directories (``.git``) are left out, links to directories are not followed. Kustomizations and charts are
+    rendered where that was asked for, and otherwise left out with a problem that says how to render them.
     """
+    from podqos.library.inputs.rendering import Rendered
+
+    files: list[InputFile] = []
+    rendered = Rendered(rendering.render)
     for argument in arguments:
         if argument == STDIN or not os.path.isdir(argument):
-            yield argument
+            if not rendered.leaves_out(argument):
+                files.append(InputFile(argument))
             continue
-        for folder, folders, files in os.walk(argument):
+        start = len(files)
+        for folder, folders, names in os.walk(argument):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(files):
-                if is_manifest(name):
-                    yield os.path.join(folder, name)
+            if rendered.takes(folder, folders, names):
+                continue
+            scope = os.path.abspath(folder)
+            files += [InputFile(os.path.join(folder, name), scope) for name in sorted(names) if is_manifest(name)]
+        files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
+    for directory in rendering.directories:
+        rendered.add(directory)
+    files += rendered.files()
+    return Inputs(files, rendered.problems())
 
 
-def manifest_files(given: list[str] | None, verb: str) -> list[str]:
+def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
     """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
-    if not given:
+    if not given and not rendering.directories:
         if sys.stdin.isatty():
             raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
         given = [STDIN]
-    return existing_files(given)
+    return existing_files(given or [], rendering)
 
 
-def existing_files(given: list[str]) -> list[str]:
-    """Return the files that an option names; a directory without manifests is an error."""
-    files = list(find_files(given))
-    if not files:
+def existing_files(given: list[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that an option names; a directory with nothing to read or to render is an error."""
+    found = gather(given, rendering)
+    if not found.files and not found.problems:
         raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
-    return files
+    return found
 
 
-def applied_files(given: list[str] | None, verb: str) -> list[str]:
+def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
     """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
     if not given:
-        return manifest_files(given, verb)
-    return [file for each in given for file in sorted(existing_files([each]))]
+        return manifest_files(given, verb, rendering)
+    found = [existing_files([each], Rendering(rendering.render)) for each in given]
+    if rendering.directories:
+        found.append(gather((), rendering))
+    files = [file for each in found for file in sorted(each.files, key=lambda file: file.path)]
+    return Inputs(files, [problem for each in found for problem in each.problems])
 
 
 def is_manifest(name: str) -> bool:
@@ -67,7 +131,7 @@ def total_bytes(files: Iterable[str]) -> int:
         try:
             total += os.stat(file).st_size
         except OSError:
-            continue  # whoever reads it will say why
+            continue  # reading it will say why
     return total
 
 

@@ -22,10 +22,9 @@ def node_pods(
     Pods from files get uids that are the same in every run. ``node`` chooses among the pods of several; ``named`` are
     those a usage file speaks of (see ``survival.pods``).
     """
-    policies = objects.namespace_policies()
     pods: list[NodePod] = []
     for found in _on_node(objects.latest(), node):
-        pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)
+        pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, profile)
         if pod is not None:
             pods += pods_on_node(replace(found.workload, pod=pod), named)
     return pods

@@ -7,7 +7,7 @@ the same. Objects other than workloads and policies are read when somebody asks 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other, Refused
-from podqos.manifest.kinds import group_of, is_kubelet, is_policy
+from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.text import Place
@@ -25,10 +25,12 @@ from podqos.model.pod import Workload
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
-    from podqos.admission.policies import Cluster, NamespacePolicies
+    from podqos.admission.policies import Cluster, NamespacePolicies, Policies
     from podqos.admission.resource_override import OverrideProfile
-    from podqos.library.inputs.policies import PolicyCollector
+    from podqos.library.inputs.files import Inputs, Rendering
+    from podqos.library.inputs.policies import PolicyCollector, Scopes
     from podqos.manifest.kubelet import KubeletSettings
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
 Model = TypeVar("Model", bound=Struct)
 
@@ -64,6 +66,11 @@ class FoundObject(Struct, frozen=True):
         """Whether it is one of the kinds that admission goes by."""
         return is_policy(self.other.kind, self.other.api_version)
 
+    @property
+    def is_decisive(self) -> bool:
+        """Whether it is a policy that decides something; a namespace alone does not."""
+        return self.is_policy and self.other.kind != NAMESPACE
+
 
 class KubeletObject(Struct, frozen=True):
     """The settings of a kubelet that stand among the files."""
@@ -85,11 +92,21 @@ class Objects:
     """What files hold.
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
-    first counts.
+    first counts. ``stated`` are classes that the cluster has.
     """
 
-    def __init__(self, namespace: str = "default", *, doubles: Severity = Severity.WARNING) -> None:
+    def __init__(
+        self,
+        namespace: str = "default",
+        *,
+        doubles: Severity = Severity.WARNING,
+        stated: Iterable[PriorityClass | RuntimeClass] = (),
+    ) -> None:
         self.namespace = namespace
+        self.stated = tuple(stated)
+        """Classes of the cluster that are in no file; they count before those that are."""
+        self.missing: set[tuple[str, str]] = set()
+        """Kinds and names of the classes that had to be assumed so far."""
         self.sources: list[Source] = []
         self.workloads: list[FoundWorkload] = []
         """In the order of the files."""
@@ -107,6 +124,7 @@ class Objects:
         self._policies: PolicyCollector | None = None
         self._read: dict[str, list[Struct]] = {}
         self._kubelets: list[KubeletObject] | None = None
+        self._admitting: dict[Scopes, NamespacePolicies] = {}
 
     # ---- taking in ---------------------------------------------------------------------------------------------------
 
@@ -128,6 +146,7 @@ class Objects:
         self._by_path[source.path] = source
         self._taken.append((source, are_stored))
         self._read.clear()
+        self._admitting.clear()
         self._kubelets = None
         if are_stored:
             of_workloads = {problem for refused in reading.refused for problem in refused.problems}
@@ -147,10 +166,11 @@ class Objects:
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
-        objects = Objects(self.namespace, doubles=self._doubles)
+        objects = Objects(self.namespace, doubles=self._doubles, stated=self.stated)
         for source, are_stored in self._taken:
             text = texts.get(source.path)
-            objects.add(source if text is None else Source(source.path, text), are_stored=are_stored)
+            after = source if text is None else Source(source.path, text, scope=source.scope)
+            objects.add(after, are_stored=are_stored)
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
@@ -188,22 +208,77 @@ class Objects:
             self._kubelets = list(self._read_kubelets())
         return tuple(self._kubelets)
 
-    def cluster(self, override_profile: OverrideProfile | None = None) -> Cluster:
-        """Return the policies of all namespaces; without a profile, the shape of an override tells its generation."""
-        cluster = self._collector().cluster(override_profile)
-        self._note_policies(self._collector().problems)
+    def scopes(self, source: str) -> Scopes:
+        """Return the directories whose policies apply to what a file holds."""
+        return self._collector().scopes(source)
+
+    def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> Cluster:
+        """Return the policies of all namespaces that apply to what a file holds; None: all that there are.
+
+        Without a profile, the shape of an override tells its generation.
+        """
+        collector = self._collector()
+        scopes = collector.all_scopes if source is None else collector.scopes(source)
+        cluster = collector.cluster(scopes, override_profile)
+        self._note_policies(collector.problems)
         return cluster
 
-    def namespace_policies(self) -> NamespacePolicies:
-        """Return what admission looks at, namespace by namespace, in all of which pods may be created.
+    def check_policies(self) -> None:
+        """Note everything wrong with the policies, wherever they apply."""
+        for _ in self._collector().clusters():
+            self._note_policies(self._collector().problems)
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether anything in the files, or stated besides, decides about pods."""
+        return bool(self.stated) or any(found.is_decisive for found in self.others)
+
+    def policy_sources(self, scopes: Scopes | None = None) -> list[Source]:
+        """Return the files whose policies apply in some directories and not in all; None: in any."""
+        return [] if self._policies is None else self._policies.sources(scopes)
+
+    def policy_places(self, source: str) -> list[tuple[Source, Place]]:
+        """Return where the policies stand that apply to what a file holds."""
+        return self._collector().locations(self.scopes(source))
+
+    def defined_in(self, kind: str, name: str) -> str:
+        """Return a file that has a class of this name, which may not apply; nothing where there is none."""
+        return "" if self._policies is None else self._policies.defined_in(kind, name)
+
+    def namespace_policies(self, source: str) -> NamespacePolicies:
+        """Return what admission of a file's pods looks at, namespace by namespace, in all of which pods may be created.
 
         Quotas are left out: what they have room for depends on all pods of a namespace, and ``admit`` charges them.
+        Classes that pods name and that are not given are taken to exist, and are ``missing``.
         """
         from podqos.admission.policies import Cluster, NamespacePolicies
-        from podqos.model.policy import Namespace
 
-        policies = replace(self.cluster().policies, resource_quotas=())
-        return NamespacePolicies(Cluster(policies, self.of(Namespace)))
+        scopes = self.scopes(source)
+        if scopes not in self._admitting:
+            cluster = self.cluster(source)
+            policies = self.with_assumed_classes(replace(cluster.policies, resource_quotas=()), scopes)
+            self._admitting[scopes] = NamespacePolicies(Cluster(policies, cluster.namespaces))
+        return self._admitting[scopes]
+
+    def with_assumed_classes(self, policies: Policies, scopes: Scopes, known: Collection[str] = ()) -> Policies:
+        """Return policies with the classes that pods in these scopes name and that are not given.
+
+        ``known`` are kinds of which it is known that the cluster has no others.
+        """
+        from podqos.admission.stored import with_assumed_classes
+
+        given = policies
+        for found in self.workloads:
+            spec = found.workload.pod.spec
+            names_class = spec.priority_class_name or spec.runtime_class_name
+            if names_class and not found.workload.is_stored and self.scopes(found.source) == scopes:
+                policies, missing = with_assumed_classes(policies, found.workload.pod)
+                self.missing |= {(each.kind, each.name) for each in missing if each.kind not in known}
+        return replace(
+            policies,
+            priority_classes=(given if "PriorityClass" in known else policies).priority_classes,
+            runtime_classes=(given if "RuntimeClass" in known else policies).runtime_classes,
+        )
 
     def latest(self, *, warn: bool = True) -> list[FoundWorkload]:
         """Return each workload once: as with ``kubectl apply``, what comes later replaces what came before.
@@ -264,7 +339,7 @@ class Objects:
         if self._policies is None:
             from podqos.library.inputs.policies import PolicyCollector
 
-            self._policies = PolicyCollector(self.namespace, doubles=self._doubles)
+            self._policies = PolicyCollector(self.namespace, doubles=self._doubles, stated=self.stated)
         return self._policies
 
     def _policies_of(self, model: type[Struct]) -> list[Struct]:
@@ -315,34 +390,47 @@ class Objects:
 
 
 def load(
-    *paths: str | os.PathLike[str],
-    policies: Iterable[str | os.PathLike[str]] = (),
+    *paths: str | os.PathLike[str] | Inputs,
+    policies: Iterable[str | os.PathLike[str] | Inputs] = (),
     namespace: str = "default",
     doubles: Severity = Severity.WARNING,
     progress: Progress | None = None,
+    stated: Iterable[PriorityClass | RuntimeClass] = (),
+    rendering: Rendering | None = None,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
     What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
     cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
-    many.
-    """
-    from podqos.library.inputs.files import find_files
+    many. ``stated`` are classes of the cluster that are in no file.
 
-    objects = Objects(namespace, doubles=doubles)
-    # A file that is named twice is one file.
-    files: dict[str, tuple[str, bool]] = {}
+    Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
+    files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
+    problem that says how to render them, unless ``rendering`` asks for it.
+    """
+    from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs, gather
+
+    objects = Objects(namespace, doubles=doubles, stated=stated)
+    # A file that is named twice is one file; named by itself, its policies apply to all.
+    files: dict[str, tuple[InputFile, bool]] = {}
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
-        path = os.fspath(given)
-        found = sorted(find_files([path]))
-        if not found:
-            fix = "name a directory of manifests"
-            objects.note(Problem(path, 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
-        for file in found:
-            files.setdefault(os.path.realpath(file), (file, are_stored))
+        if isinstance(given, Inputs):
+            found = given
+        else:
+            found = gather([os.fspath(given)], rendering or NO_RENDERING)
+            found = found.only(sorted(found.files, key=lambda file: file.path))
+            if not found.files and not found.problems:
+                fix = "name a directory of manifests"
+                objects.note(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
+        objects.note(*found.problems)
+        for file in found.files:
+            real = os.path.realpath(file.path)
+            first, was_stored = files.get(real, (file, are_stored))
+            is_named = are_stored or file.scope is None
+            files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        objects.add_file(file, are_stored=are_stored)
+        objects.add(Source(file.path, file.data, scope=file.scope), are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
     return objects

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 class Source:
     """A file, or standard input. One that cannot be opened holds nothing but a problem.
 
-    ``data`` and ``reading`` are what was read already.
+    ``data`` and ``reading`` are what was read already. ``scope`` is the directory whose objects its policies apply to,
+    with everything below it; None: they apply to all objects.
     """
 
-    def __init__(self, path: str, data: bytes | None = None, reading: Reading | None = None) -> None:
+    def __init__(
+        self, path: str, data: bytes | None = None, reading: Reading | None = None, scope: str | None = None
+    ) -> None:
         self.path = path
+        self.scope = scope
         self.data = b""
         try:
             self.data = read_bytes(path) if data is None else data
