@@ -1,6 +1,7 @@
 """Classes that live in the cluster and in no file: the workload stays, what is taken is said, and can be stated."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -39,8 +40,7 @@ def run(capsys, tmp_path, monkeypatch):
 
 
 def write(path, *documents):
-    with open(path, "w", encoding="utf-8") as file:
-        file.write("---\n".join(documents))
+    Path(path).write_text("---\n".join(documents), encoding="utf-8")
 
 
 COMMANDS = [

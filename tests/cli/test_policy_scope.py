@@ -166,3 +166,33 @@ def test_a_missing_priority_is_held_against_workloads_of_the_same_directory(tree
     files = {"gold.yaml": GOLD, "a/one.yaml": pod("one", extra="priorityClassName: gold"), "b/two.yaml": pod("two")}
     _, out, _ = tree(files)("check", "-f", ".", "-o", "json")
     assert not any(each["check"] == "PQ301" for each in json.loads(out)["items"])
+
+
+def test_limit_ranges_that_contradict_each_other_in_one_directory_are_alternatives_and_not_applied(tree):
+    small = LIMITS.replace("bounds", "small").replace("100Mi", "50Mi")
+    run = tree({"a/limits.yaml": LIMITS, "a/small.yaml": small, "a/one.yaml": pod("one")})
+    code, out, err = run("check", "-f", ".")
+    assert "PQ203" not in out
+    assert "policies of ./a/limits.yaml, ./a/small.yaml not applied, as they contradict each other" in err
+    code, out, _ = run("check", "-f", ".", "-f", "a/small.yaml", "-o", "json")
+    assert (code, refused(out)) == (1, ["one"])
+
+
+def test_a_default_beyond_the_bound_of_another_file_is_an_alternative(tree):
+    _, out, err = tree({"a/limits.yaml": LIMITS, "a/defaults.yaml": DEFAULTS, "a/one.yaml": pod("one")})(
+        "check", "-f", "."
+    )
+    assert "PQ203" not in out
+    assert "contradict each other" in err
+
+
+def test_limit_ranges_of_several_files_that_agree_all_apply(tree):
+    cpu = LIMITS.replace("bounds", "cpu").replace("{memory: 100Mi}", "{cpu: 100m}")
+    _, out, _ = tree({"a/limits.yaml": LIMITS, "a/cpu.yaml": cpu, "a/one.yaml": pod("one")})("check", "-f", ".")
+    assert "maximum memory usage per Container is 100Mi" in out
+
+
+def test_defaults_that_contradict_each_other_are_still_a_finding(tree):
+    other = DEFAULTS.replace("512Mi", "1Gi").replace("defaults", "team")
+    _, out, _ = tree({"a/limits.yaml": DEFAULTS, "a/team.yaml": other})("check", "-f", ".")
+    assert "PQ204" in out

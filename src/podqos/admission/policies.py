@@ -68,6 +68,8 @@ class Cluster(Struct, frozen=True):
     """Of PriorityClass and RuntimeClass, the kinds of which the cluster has none that is not listed."""
     stated_classes: tuple[str, ...] = ()
     """Names of classes that are in no file."""
+    alternatives: tuple[LimitRange, ...] = ()
+    """LimitRanges that contradict each other and are not applied."""
 
 
 class NamespacePolicies:

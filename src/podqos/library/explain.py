@@ -298,9 +298,10 @@ class Explaining:
             limited = [
                 source.path
                 for source in objects.policy_sources()
-                if any(source.scope not in objects.scopes(path) for path in with_pods)
+                if source.path not in objects.alternatives
+                and any(source.scope not in objects.scopes(path) for path in with_pods)
             ]
-            self.assumptions += scoped_policies(limited)
+            self.assumptions += scoped_policies(limited, objects.alternatives)
         yield from explained
 
 

@@ -2,8 +2,8 @@
 
 The workloads of a directory, or of all files that were named, are put on one node, and beside them, as further pods,
 each as it would be but for a finding. One ranking of all of them by the kubelet and one by the kernel then answer for
-every finding: both orders compare pods two by two, so that more pods change nothing about the rest. Nobody measured what the pods use:
-``AssumedUsage`` says what is assumed.
+every finding: both orders compare pods two by two, so that more pods change nothing about the rest. What the
+pods use is assumed, as ``AssumedUsage`` says.
 """
 
 from __future__ import annotations

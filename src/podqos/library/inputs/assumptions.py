@@ -65,22 +65,32 @@ def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
     sources = objects.policy_sources()
     if not sources:
         return ()
+    alternatives = objects.alternatives
+    sources = [source for source in sources if source.path not in alternatives]
     everywhere = {found.source for found in objects.workloads}
     applied: list[str] = []
     for source in sources:
         covered = [each for each in everywhere if source.scope in objects.scopes(each)]
         if len(covered) < len(everywhere):
             applied.append(source.path)
-    return scoped_policies(applied)
+    return scoped_policies(applied, alternatives)
 
 
-def scoped_policies(paths: Sequence[str]) -> tuple[Assumption, ...]:
-    """Return that the policies of some files count for their own directories only."""
-    if not paths:
-        return ()
+def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[Assumption, ...]:
+    """Return that the policies of some files count for their own directories only, and those of others for none."""
+    found = []
+    if paths:
+        what, state_with = f"policies of {_shown(paths)}", "-f FILE or --policies: for all"
+        found.append(Assumption(what, "for their own directory and below", state_with))
+    if alternatives:
+        what, state_with = f"policies of {_shown(alternatives)}", "-f FILE or --policies: those that count"
+        found.append(Assumption(what, "not applied, as they contradict each other", state_with))
+    return tuple(found)
+
+
+def _shown(paths: Sequence[str]) -> str:
     more = f" and {len(paths) - _SHOWN_SOURCES} more" if len(paths) > _SHOWN_SOURCES else ""
-    what = f"policies of {', '.join(paths[:_SHOWN_SOURCES])}{more}"
-    return (Assumption(what, "for their own directory and below", "-f FILE or --policies: for all"),)
+    return f"{', '.join(paths[:_SHOWN_SOURCES])}{more}"
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:

@@ -237,6 +237,11 @@ class Objects:
         """Return the files whose policies apply in some directories and not in all; None: in any."""
         return [] if self._policies is None else self._policies.sources(scopes)
 
+    @property
+    def alternatives(self) -> list[str]:
+        """The files whose LimitRanges and quotas contradict others of their directory and are not applied."""
+        return [] if self._policies is None else list(self._policies.alternatives)
+
     def policy_places(self, source: str) -> list[tuple[Source, Place]]:
         """Return where the policies stand that apply to what a file holds."""
         return self._collector().locations(self.scopes(source))

@@ -34,7 +34,8 @@ from podqos.model.policy import (
     ResourceQuotaStatus,
     RuntimeClass,
 )
-from podqos.model.quantity import ZERO
+from podqos.model.quantity import ZERO, Quantity
+from podqos.model.resources import ResourceList
 
 if TYPE_CHECKING:
     from podqos.manifest.policies import Policy
@@ -82,6 +83,7 @@ class PolicyCollector:
         """Of which the cluster was asked: what it did not name is not there."""
         self._scopes: dict[str, Scopes] = {}
         self._clusters: dict[tuple[Scopes, str], Cluster] = {}
+        self._alternatives: dict[str, None] | None = None
 
     def take(self, source: Source, *, are_stored: bool = False) -> int:
         """Take in the policies of a file, and return how many there are.
@@ -94,6 +96,7 @@ class PolicyCollector:
             self._take(source, other, is_stored=are_stored)
         self._scopes.clear()
         self._clusters.clear()
+        self._alternatives = None
         return len(policies)
 
     def policies(self) -> list[Policy]:
@@ -121,6 +124,24 @@ class PolicyCollector:
         found = (each.source for scope in chosen for each in self._found[scope].values() if _decides(each.policy))
         return list({source.path: source for source in found}.values())
 
+    @property
+    def alternatives(self) -> dict[str, None]:
+        """The files whose LimitRanges and quotas are alternatives: files of one directory contradict each other.
+
+        Examples and environments stand side by side like that, and no cluster has all of them. A file that was named
+        counts in any case.
+        """
+        if self._alternatives is None:
+            self._alternatives = {}
+            for scope in self.all_scopes:
+                by_namespace: dict[str, list[_Found]] = {}
+                for each in filter(_is_namespaced, self._found[scope].values()):
+                    by_namespace.setdefault(_metadata(each.policy).namespace, []).append(each)
+                for own in by_namespace.values():
+                    if _contradict(own):
+                        self._alternatives |= dict.fromkeys(each.source.path for each in own)
+        return self._alternatives
+
     def locations(self, scopes: Scopes) -> list[tuple[Source, Place]]:
         """Return where the policies stand that apply in scopes."""
         return [(each.source, each.place) for each in self._applying(scopes).values()]
@@ -145,14 +166,22 @@ class PolicyCollector:
         if key in self._clusters:
             return self._clusters[key]
         found = self._applying(scopes)
+        alternatives = self.alternatives
+        applied = [each for each in found.values() if each.source.path not in alternatives or not _is_namespaced(each)]
         cluster = self._clusters[key] = Cluster(
-            policies=self._policies(list(found.values()), override_profile),
+            policies=self._policies(applied, override_profile),
             namespaces=tuple(each.policy for each in found.values() if isinstance(each.policy, Namespace)),
             knows_all_namespaces="Namespace" in self._known_kinds,
             known_classes=tuple(sorted(self._known_kinds & {"PriorityClass", "RuntimeClass"})),
             stated_classes=tuple(name for _, _, name in self._stated),
+            alternatives=tuple(
+                each.policy
+                for each in found.values()
+                if each.source.path in alternatives and isinstance(each.policy, LimitRange)
+            ),
         )
-        errors = [error for error in validate_policies(cluster.policies) if not error.is_echo]
+        policies = replace(cluster.policies, limit_ranges=(*cluster.policies.limit_ranges, *cluster.alternatives))
+        errors = [error for error in validate_policies(policies) if not error.is_echo]
         self.problems += [self._located(error, found) for error in errors if _key(error.kind, error.metadata) in found]
         return cluster
 
@@ -233,6 +262,41 @@ def scope_of(path: str) -> str:
 
 def _is_within(folder: str, scope: str) -> bool:
     return folder == scope or folder.startswith(scope.rstrip(os.sep) + os.sep)
+
+
+def _is_namespaced(found: _Found) -> bool:
+    return isinstance(found.policy, LimitRange | ResourceQuota)
+
+
+def _contradict(found: Iterable[_Found]) -> bool:
+    """Whether two files state what cannot both hold: another value of one bound, or defaults beyond it."""
+    seen: dict[tuple[str, str, str], list[tuple[str, Quantity]]] = {}
+    for each in found:
+        for kind, side, resource, amount in _stated(each.policy):
+            seen.setdefault((kind, side, resource), []).append((each.source.path, amount))
+    for (kind, side, resource), own in seen.items():
+        for lower, upper in _ORDERED:
+            others = seen.get((kind, upper, resource), ()) if side == lower else ()
+            if any(path != other and amount > bound for path, amount in own for other, bound in others):
+                return True
+        if any(path != own[0][0] and amount != own[0][1] for path, amount in own):
+            return True
+    return False
+
+
+# What a LimitRange states is in order if none of it is above what follows it.
+_ORDERED = (("min", "default_request"), ("min", "default"), ("default", "max"), ("default_request", "max"))
+
+
+def _stated(policy: Policy) -> Iterator[tuple[str, str, str, Quantity]]:
+    """Yield what a policy of a namespace states: of what, which bound or default, of which resource, how much."""
+    if isinstance(policy, LimitRange):
+        for item in policy.spec.limits:
+            for side in ("max", "min", "default", "default_request", "max_limit_request_ratio"):
+                amounts: ResourceList = getattr(item, side)
+                yield from ((item.type, side, resource, amount) for resource, amount in amounts.items())
+    elif isinstance(policy, ResourceQuota) and not policy.spec.scopes and policy.spec.scope_selector is None:
+        yield from (("quota", "hard", resource, amount) for resource, amount in policy.spec.hard.items())
 
 
 def _decides(policy: Policy) -> bool:
