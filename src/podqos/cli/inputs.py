@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from podqos.cli.progress import progress_line
+from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import Inputs, Rendering, applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Problem, Severity
@@ -26,7 +27,8 @@ def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: 
 
 def read_objects(inputs: Inputs | str, stated: Iterable[PriorityClass | RuntimeClass] = ()) -> Objects:
     """Read all files; tell a person who waits how far it is."""
-    return load(inputs, progress=progress_line("reading file"), stated=stated)
+    kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
+    return load(inputs, progress=progress_line("reading file"), stated=stated, kinds=kinds)
 
 
 def print_problems(problems: Iterable[Problem]) -> int:

@@ -25,9 +25,22 @@ from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.view import Context
 from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names, relative_path
-from podqos.library.inputs.assumptions import missing_classes, node_memory, policy_scopes, without_policies
+from podqos.library.inputs.assumptions import (
+    added_containers,
+    missing_classes,
+    node_memory,
+    policy_scopes,
+    without_policies,
+)
 from podqos.library.inputs.files import STDIN, Inputs, read_bytes
-from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects, Progress, decides_about_pods
+from podqos.library.inputs.objects import (
+    FoundObject,
+    FoundWorkload,
+    Objects,
+    Progress,
+    custom_kinds,
+    decides_about_pods,
+)
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading
 from podqos.manifest.kinds import POLICY_GROUPS
@@ -127,6 +140,7 @@ class Checked:
             *without_policies(objects),
             *missing_classes(_unknown_classes(workloads, context_of), objects),
             *policy_scopes(objects),
+            *added_containers({found.workload.kind for found in objects.workloads}),
         )
         about_files = [finding for finding in found if finding.subject.source in self._sources]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
@@ -266,7 +280,9 @@ def load_for_check(
     policies: Iterable[str] = (),
     namespace: str = "default",
     progress: Progress | None = None,
+    *,
     stated: Iterable[PriorityClass | RuntimeClass] = (),
+    kinds: Mapping[str, str] | None = None,
 ) -> Objects:
     """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
     texts: dict[str, bytes] = {}
@@ -283,12 +299,13 @@ def load_for_check(
 
     size_bytes = sum(map(len, texts.values()))
     readings = dict(zip(texts, _spread(read_text, list(texts), size_bytes, progress), strict=True))
-    objects = Objects(namespace, stated=stated)
+    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
     objects.note(*inputs.problems)
     for path in dict.fromkeys(inputs.paths):
-        objects.add(Source(path, texts.get(path), readings.get(path), files[path].scope))
+        objects.add(Source(path, texts.get(path), readings.get(path), files[path].scope, objects.kinds))
     for path in policies:
         objects.add_file(path, are_stored=True)
+    objects.note_unjudged()
     return objects
 
 

@@ -7,7 +7,7 @@ where that pays, and without keeping more of a large list than a line per contai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,14 @@ from podqos.admission.validation import validate_resources
 from podqos.library.inputs.assumptions import (
     KUBELET_SETTINGS,
     NO_POLICIES,
+    added_containers,
     missing_classes,
     node_memory,
     policy_scopes,
     scoped_policies,
 )
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, total_bytes
-from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, load
+from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
@@ -38,6 +39,7 @@ from podqos.survival.decision import Decision, ExplainSettings, decide
 if TYPE_CHECKING:
     from podqos.library.inputs.kubelet_node import Kubelet
     from podqos.library.inputs.large_list import Part
+    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.node import Node
     from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.qos.run_flags import Engine
@@ -131,7 +133,8 @@ def further_assumptions(explained: Sequence[Explained], objects: Objects | None 
     meets_none = any(each.as_written for each in explained) and not any(each.policies for each in explained)
     no_policies = (NO_POLICIES,) if meets_none else ()
     unknown = dict.fromkeys(name for each in explained for name in each.unknown)
-    return (*no_policies, *missing_classes(unknown, objects))
+    kinds = {kind for each in explained for kind in each.kinds}
+    return (*no_policies, *missing_classes(unknown, objects), *added_containers(kinds))
 
 
 class Explained(Struct):
@@ -154,6 +157,10 @@ class Explained(Struct):
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
     """Pods that policies of the input do not let in."""
+    unjudged: list[NotJudged] = []
+    """Objects whose pods cannot be read from them, and that are not among the problems."""
+    kinds: Counter[str] = Counter()
+    """The kinds of the workloads."""
 
 
 def explain_objects(
@@ -180,6 +187,7 @@ def explain_objects(
         nodes=sum(found.other.kind == "Node" for found in objects.others),
         unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
         refused=sum(stored.refusal is not None for _, stored in accepted),
+        kinds=Counter([found.workload.kind for found, _ in accepted]),
     )
     if output == "csv":
         explained.rows = _rows(decisions)
@@ -216,7 +224,8 @@ def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
 class Explaining:
     """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it.
 
-    ``stated`` are classes of the cluster that are in no file.
+    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
+    path to its template.
     """
 
     def __init__(
@@ -225,13 +234,17 @@ class Explaining:
         options: ExplainOptions,
         output: str,
         progress: Progress | None = None,
+        *,
         stated: Sequence[PriorityClass | RuntimeClass] = (),
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
         self._inputs = inputs
         self._options = options
         self._output = output
         self._progress = progress
         self._stated = stated
+        self._stated_kinds = kinds
+        self._kinds = custom_kinds(kinds)
         self._objects = Objects(stated=stated)
         """What holds the policies and Nodes."""
         self.settings, self.assumptions = options.settings()
@@ -250,7 +263,7 @@ class Explaining:
         if is_large and len(files) > 1:
             yield from self._spread()
             return
-        objects = load(self._inputs, progress=self._progress, stated=self._stated)
+        objects = load(self._inputs, progress=self._progress, stated=self._stated, kinds=self._stated_kinds)
         self._surrounded_by(objects)
         self.assumptions += policy_scopes(objects)
         yield explain_objects(objects, self.settings, self._output)
@@ -278,10 +291,15 @@ class Explaining:
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
         files = list({file.path: file for file in self._inputs.files}.values())
-        task = partial(_explain_file, settings=self.settings, output=self._output, surroundings=self._objects)
+        task = partial(
+            _explain_file, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
+        )
         explained = list(fan_out(task, files, usable_cores(), self._progress))
         holders = [file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes]
-        objects = load(self._inputs.only(holders), stated=self._stated)
+        objects = Objects(stated=self._stated)
+        objects.note(*self._inputs.problems)
+        for file in holders:
+            objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds))
         before = self.settings
         self._surrounded_by(objects)
         yield Explained(problems=sorted(objects.problems))
@@ -290,7 +308,9 @@ class Explaining:
                 found.source.scope is None for found in objects.others if found.is_policy
             )
             again = [n for n, file in enumerate(files) if applies_to_all or objects.scopes(file.path)]
-            task = partial(_explain_file, settings=self.settings, output=self._output, surroundings=objects)
+            task = partial(
+                _explain_file, settings=self.settings, output=self._output, surroundings=objects, kinds=self._kinds
+            )
             results = fan_out(task, [files[number] for number in again], usable_cores(), self._progress)
             for number, result in zip(again, results, strict=True):
                 explained[number] = result
@@ -305,10 +325,14 @@ class Explaining:
         yield from explained
 
 
-def _explain_file(file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects) -> Explained:
+def _explain_file(
+    file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects, kinds: Mapping[str, CustomKind]
+) -> Explained:
     objects = Objects()
-    objects.add(Source(file.path, file.data, scope=file.scope))
-    return explain_objects(objects, settings, output, surroundings)
+    objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds))
+    explained = explain_objects(objects, settings, output, surroundings)
+    explained.unjudged = objects.unjudged
+    return explained
 
 
 def _explained_parts(path: str, settings: ExplainSettings) -> list[Explained]:

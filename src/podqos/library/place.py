@@ -153,7 +153,7 @@ class Placing:
         objects, profile = self._objects, self._options.profile
         # A list of everything in a cluster holds controllers and the pods they have made already.
         pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
-        for found in objects.workloads:
+        for found in objects.latest():
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue

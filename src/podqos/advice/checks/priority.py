@@ -104,7 +104,7 @@ def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator
             facts = PriorityContradictsClass(QOSClass.GUARANTEED, sketch.priority, *other)
         else:
             continue
-        patch = Patch.choose(Choice.PRIORITY_CLASS, (sketch.prefix + _PATH,), user_classes(context))
+        patch = Patch.choose(Choice.PRIORITY_CLASS, (sketch.at(_PATH),), user_classes(context))
         yield sketch.finding(check, _PATH, facts, patch)
 
 

@@ -147,7 +147,8 @@ class View:
         self.options = context.options
         self.compares = compares
         self.pod = found.workload.pod
-        self.prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
+        self.at = found.workload.at
+        """From the path of a pod's field to that in the object."""
         self.defaulted = defaulted(self.pod)
         self.qos_class = pod_qos_class(self.pod, classify(self.defaulted, context.options.profile).qos_class)
         """As the manifest means it; of a live pod the recorded one."""
@@ -223,7 +224,7 @@ class View:
                 check.id,
                 check.severity,
                 self.subject,
-                self.prefix + path,
+                self.at(path),
                 facts,
                 self._consequence(check.effect, before, after),
                 patch,
@@ -234,11 +235,11 @@ class View:
 
     def edit(self, path: str, value: Quantity | str | None, was: Quantity | str | None = None) -> FieldEdit:
         """Return the edit of a field; ``path`` counts from the pod."""
-        return FieldEdit(self.prefix + path, None if value is None else str(value), None if was is None else str(was))
+        return FieldEdit(self.at(path), None if value is None else str(value), None if was is None else str(was))
 
     def choose(self, choice: Choice, *paths: str, candidates: tuple[str, ...] = ()) -> Patch:
         """Return the patch that lacks a choice; ``paths``, where it is to be written, count from the pod."""
-        return Patch.choose(choice, [self.prefix + path for path in paths], candidates)
+        return Patch.choose(choice, [self.at(path) for path in paths], candidates)
 
     def resources(self, *, only_running: bool = False) -> Iterator[tuple[Container, str]]:
         """Yield each container as written, and where its resources stand, counted from the pod."""

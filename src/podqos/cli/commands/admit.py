@@ -23,6 +23,7 @@ from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
+from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import STDIN, existing_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Severity
@@ -76,13 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+    inputs = given_files(arguments, "admit")
     objects = load(
-        given_files(arguments, "admit"),
+        inputs,
         policies=(existing_files(arguments.policies),) if arguments.policies else (),
         namespace=arguments.namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
         stated=stated_classes(arguments),
+        kinds=configured_kinds(inputs.paths),
     )
     resizes = load(existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
     objects.check_policies()

@@ -25,7 +25,8 @@ from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
-from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
+from podqos.library.checking.configuration import checks_named, configuration_for
+from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, existing_files, manifest_files, read_bytes
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
@@ -92,6 +93,7 @@ class CheckRun:
             others = checked.objects.left_out
             skipped = f" ({others} others skipped)" if others else ""
             print(f"nothing to check: no workloads, policies or kubelet configurations{skipped}", file=sys.stderr)
+            return 2
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
 
     def _fix(self, checked: Checked) -> int:
@@ -134,11 +136,14 @@ class CheckRun:
         inputs = self._inputs.only(replace(file, scope=None) if real in found else file for real, file in known.items())
         resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
         progress = progress_line("reading file")
+        kinds = self._config.configuration.kinds
         return run_checks(
-            load_for_check(inputs, policies, arguments.namespace, progress, stated_classes(arguments)),
+            load_for_check(
+                inputs, policies, arguments.namespace, progress, stated=stated_classes(arguments), kinds=kinds
+            ),
             self._options,
             self._gate,
-            resized=load_for_check(resized, namespace=arguments.namespace),
+            resized=load_for_check(resized, namespace=arguments.namespace, kinds=kinds),
             progress=progress,
         )
 

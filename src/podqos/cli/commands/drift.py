@@ -26,6 +26,7 @@ from podqos.cli.options import (
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
+from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.injecting import read_injectors
 from podqos.library.inputs.kubelet_node import kubelet_of
 from podqos.library.inputs.versions import load_version
@@ -100,8 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidOption("two versions are needed", fix="for example: podqos drift HEAD~1:deploy deploy")
     profile = parse_version(arguments.kubernetes_version)
     injectors, stated = read_injectors(arguments.inject), stated_classes(arguments)
+    kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
     old, new = (
-        load_version(version, policies=arguments.policies, beside=arguments.beside, stated=stated)
+        load_version(version, policies=arguments.policies, beside=arguments.beside, stated=stated, kinds=kinds)
         for version in (arguments.old, arguments.new)
     )
     try:

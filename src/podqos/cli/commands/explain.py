@@ -33,6 +33,8 @@ from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
+from podqos.library.inputs.configured import configured_kinds
+from podqos.library.inputs.objects import not_judged
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
@@ -90,7 +92,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     inputs, stated = given_files(arguments, "explain"), stated_classes(arguments)
-    explaining = Explaining(inputs, _options(arguments), arguments.output, progress_line("reading file"), stated)
+    explaining = Explaining(
+        inputs,
+        _options(arguments),
+        arguments.output,
+        progress_line("reading file"),
+        stated=stated,
+        kinds=configured_kinds(inputs.paths),
+    )
     tally = Tally()
     explained = tally.counting(explaining.explained())
     match arguments.output:
@@ -173,6 +182,8 @@ class Tally:
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
         if found and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments.output, explaining)
+        for problem in not_judged(item for each in self._explained for item in each.unjudged):
+            print(problem, file=sys.stderr)
         left_out = []
         others = sum(each.others for each in self._explained)
         if others:

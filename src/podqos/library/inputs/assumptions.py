@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from podqos.errors import InvalidOption
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
 
@@ -57,7 +58,21 @@ def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = 
 
 def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
     """Return what is taken of the cluster: classes that no file has, and whose policies count for whom."""
-    return (*missing_classes(objects.missing, objects), *policy_scopes(objects))
+    kinds = {found.workload.kind for found in objects.workloads}
+    return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *added_containers(kinds))
+
+
+def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
+    """Return which containers the controllers of custom resources add, and are taken not to."""
+    if kinds <= POD_HOLDERS.keys():
+        return ()
+    from podqos.manifest.pod_kinds import CUSTOM_KINDS
+
+    adds = {each.kind: each.adds for each in CUSTOM_KINDS.values() if each.adds}
+    return tuple(
+        Assumption(f"containers that the controller of {kind} adds ({adds[kind]})", "none", "kubectl get pods -o yaml")
+        for kind in sorted(kinds & adds.keys())
+    )
 
 
 def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:

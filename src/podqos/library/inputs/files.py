@@ -65,8 +65,8 @@ def find_files(arguments: Iterable[str]) -> Iterator[str]:
 def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:
     """Return the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
 
-    Hidden directories (``.git``) are left out, links to directories are not followed. Kustomizations and charts are
-    rendered where that was asked for, and otherwise left out with a problem that says how to render them.
+    Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
+    charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
     """
     from podqos.library.inputs.rendering import Rendered
 
@@ -83,7 +83,11 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
             if rendered.takes(folder, folders, names):
                 continue
             scope = os.path.abspath(folder)
-            files += [InputFile(os.path.join(folder, name), scope) for name in sorted(names) if is_manifest(name)]
+            files += [
+                InputFile(os.path.join(folder, name), scope)
+                for name in sorted(names)
+                if is_manifest(name) and not name.startswith(".")
+            ]
         files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
     for directory in rendering.directories:
         rendered.add(directory)

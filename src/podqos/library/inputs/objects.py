@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from podqos.library.inputs.files import Inputs, Rendering
     from podqos.library.inputs.policies import PolicyCollector, Scopes
     from podqos.manifest.kubelet import KubeletSettings
+    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 Model = TypeVar("Model", bound=Struct)
@@ -43,6 +44,10 @@ _MODELS = {
     ("", "Service"): ("podqos.model.service", "Service"),
     ("policy", "PodDisruptionBudget"): ("podqos.model.disruption", "PodDisruptionBudget"),
 }
+
+
+# So many workloads that replace another are named one by one.
+_SHOWN = 5
 
 
 class FoundWorkload(Struct, frozen=True):
@@ -72,6 +77,30 @@ class FoundObject(Struct, frozen=True):
         return self.is_policy and self.other.kind != NAMESPACE
 
 
+class NotJudged(Struct, frozen=True):
+    """An object that has pods which cannot be read from it, and where it stands."""
+
+    kind: str
+    name: str
+    why: str
+    hint: str
+    source: str
+    line: int
+    column: int
+
+
+def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
+    """Yield which objects are not judged: one problem for all of a kind, at the first of them."""
+    groups: dict[tuple[str, str], list[NotJudged]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.why), []).append(each)
+    for group in groups.values():
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        what = f"{first.kind} {first.name}{more} not judged: {first.why}"
+        yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
+
+
 class KubeletObject(Struct, frozen=True):
     """The settings of a kubelet that stand among the files."""
 
@@ -92,7 +121,7 @@ class Objects:
     """What files hold.
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
-    first counts. ``stated`` are classes that the cluster has.
+    first counts. ``stated`` are classes that the cluster has. ``kinds`` are custom resources that hold pods, by kind.
     """
 
     def __init__(
@@ -101,8 +130,11 @@ class Objects:
         *,
         doubles: Severity = Severity.WARNING,
         stated: Iterable[PriorityClass | RuntimeClass] = (),
+        kinds: Mapping[str, CustomKind] | None = None,
     ) -> None:
         self.namespace = namespace
+        self.kinds = kinds or {}
+        """Custom resources that hold pods, besides the well-known ones."""
         self.stated = tuple(stated)
         """Classes of the cluster that are in no file; they count before those that are."""
         self.missing: set[tuple[str, str]] = set()
@@ -130,11 +162,11 @@ class Objects:
 
     def add_file(self, path: str, *, are_stored: bool = False) -> None:
         """Read one file."""
-        self.add(Source(path), are_stored=are_stored)
+        self.add(Source(path, kinds=self.kinds), are_stored=are_stored)
 
     def add_text(self, path: str, data: bytes, *, are_stored: bool = False) -> None:
         """Take in a text that was read already; ``path`` is the name to report it under."""
-        self.add(Source(path, data), are_stored=are_stored)
+        self.add(Source(path, data, kinds=self.kinds), are_stored=are_stored)
 
     def add(self, source: Source, *, are_stored: bool = False) -> None:
         """Take in a file.
@@ -166,11 +198,12 @@ class Objects:
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
-        objects = Objects(self.namespace, doubles=self._doubles, stated=self.stated)
+        objects = Objects(self.namespace, doubles=self._doubles, stated=self.stated, kinds=self.kinds)
         for source, are_stored in self._taken:
             text = texts.get(source.path)
-            after = source if text is None else Source(source.path, text, scope=source.scope)
+            after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
             objects.add(after, are_stored=are_stored)
+        objects.note_unjudged()
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
@@ -189,6 +222,19 @@ class Objects:
     def errors(self) -> int:
         """How many of the problems keep something out."""
         return sum(problem.severity is Severity.ERROR for problem in self.problems)
+
+    @property
+    def unjudged(self) -> list[NotJudged]:
+        """Objects that have pods which cannot be read from them."""
+        return [
+            NotJudged(each.kind, each.name, each.why, each.hint, source.path, *source.lookup.locate(each.place, ()))
+            for source in self.sources
+            for each in source.reading.unjudged
+        ]
+
+    def note_unjudged(self) -> None:
+        """Note which objects are not judged though they have pods."""
+        self.note(*not_judged(self.unjudged))
 
     def of(self, model: type[Model]) -> tuple[Model, ...]:
         """Return all objects of one kind, in the order in which they were found."""
@@ -291,13 +337,20 @@ class Objects:
         ``warn``: whether that is a problem to tell, because it may be an oversight.
         """
         latest: dict[str, FoundWorkload] = {}
+        replaced: list[tuple[FoundWorkload, str]] = []
         for number, found in enumerate(self.workloads):
             metadata = found.workload.metadata
             named = f"{found.workload.kind} {metadata.namespace}/{metadata.name}"
             key = metadata.uid or (named if metadata.name else f"{named} {number}")
             if key in latest and warn:
-                self._report(found, "", f"{named} replaces the one of {latest[key].source}", severity=Severity.WARNING)
+                replaced.append((found, f"{named} replaces the one of {latest[key].source}"))
             latest[key] = found
+        for found, what in replaced[:_SHOWN]:
+            self._report(found, "", what, severity=Severity.WARNING)
+        if len(replaced) > _SHOWN:
+            what = f"{len(replaced) - _SHOWN} more workloads from here on replace one of the same name"
+            fix = "name one directory at a time"
+            self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
 
     def plain(self, found: FoundWorkload) -> Plain:
@@ -320,9 +373,8 @@ class Objects:
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
         """Note what is wrong with a workload, at the places where it stands."""
-        prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
         for error in errors:
-            self._report(found, prefix + error.path, error.words)
+            self._report(found, found.workload.at(error.path), error.words)
 
     def refuse(self, found: FoundWorkload, what: str, fix: str = "") -> None:
         """Note why a workload as a whole cannot be used."""
@@ -402,13 +454,15 @@ def load(
     progress: Progress | None = None,
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     rendering: Rendering | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
     What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
     cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
-    many. ``stated`` are classes of the cluster that are in no file.
+    many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
+    besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
@@ -416,7 +470,7 @@ def load(
     """
     from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs, gather
 
-    objects = Objects(namespace, doubles=doubles, stated=stated)
+    objects = Objects(namespace, doubles=doubles, stated=stated, kinds=custom_kinds(kinds))
     # A file that is named twice is one file; named by itself, its policies apply to all.
     files: dict[str, tuple[InputFile, bool]] = {}
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
@@ -435,10 +489,21 @@ def load(
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        objects.add(Source(file.path, file.data, scope=file.scope), are_stored=are_stored)
+        source = Source(file.path, file.data, scope=file.scope, kinds=objects.kinds)
+        objects.add(source, are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
+    objects.note_unjudged()
     return objects
+
+
+def custom_kinds(kinds: Mapping[str, str] | None) -> dict[str, CustomKind]:
+    """Return custom resources that hold pods, from the paths to their templates."""
+    if not kinds:
+        return {}
+    from podqos.manifest.pod_kinds import configured_kind
+
+    return {kind: configured_kind(kind, path) for kind, path in kinds.items()}
 
 
 def in_namespace(workload: Workload, namespace: str) -> Workload:

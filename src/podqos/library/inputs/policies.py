@@ -225,7 +225,9 @@ class PolicyCollector:
             line, column = first.source.lookup.locate(first.place, ())
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
             what = f"{key[0]} {key[2]} is given twice"
-            self.problems.append(source.problem(other.place, (), what, fix, severity=self._doubles))
+            # Files of one directory may show the same object in two notations.
+            severity = self._doubles if source.scope is None else Severity.WARNING
+            self.problems.append(source.problem(other.place, (), what, fix, severity=severity))
 
     def _policies(self, found: list[_Found], override_profile: OverrideProfile | None) -> Policies:
         stated = [each for each in self._stated.values() if isinstance(each, PriorityClass)]

@@ -5,7 +5,7 @@ Injectors come first, then admission with the policies of the version. What is w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import existing_files, read_bytes
-from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.objects import FoundWorkload, Objects, custom_kinds
 from podqos.library.inputs.revisions import read_version
 from podqos.library.inputs.sources import Source
 from podqos.model.pod import Workload
@@ -42,13 +42,15 @@ def load_version(
     policies: Sequence[str] = (),
     beside: Sequence[str] = (),
     stated: Sequence[PriorityClass | RuntimeClass] = (),
+    kinds: Mapping[str, str] | None = None,
 ) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
-    workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file.
+    workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file,
+    ``kinds`` custom resources that hold pods, each with the path to its template.
     """
-    objects = Objects(stated=stated)
+    objects = Objects(stated=stated, kinds=custom_kinds(kinds))
     for path in existing_files([*policies]).paths if policies else ():
         objects.add_text(path, read_bytes(path), are_stored=True)
     for path in existing_files([*beside]).paths if beside else ():
@@ -56,7 +58,8 @@ def load_version(
     texts, problems = read_version(version)
     objects.note(*problems)
     for text in texts:
-        objects.add(Source(text.name, text.data, scope=text.scope))
+        objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
+    objects.note_unjudged()
     if beside:
         objects.workloads = objects.latest(warn=False)
     return objects

@@ -135,7 +135,6 @@ def explain_pod(
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
-    prefix = f"{workload.pod_path}." if workload.pod_path else ""
     edits = (
         ()
         if decision.classification.qos_class is QOSClass.GUARANTEED
@@ -152,7 +151,7 @@ def explain_pod(
         qos_class_computed=decision.classification.qos_class,
         decided_by=decision.classification.decided_by,
         reason=words.why_class(decision.classification),
-        edits_to_guaranteed=tuple(replace(edit, path=prefix + edit.path) for edit in edits),
+        edits_to_guaranteed=tuple(replace(edit, path=workload.at(edit.path)) for edit in edits),
         containers=tuple(
             _container(kind, container, score, flags, settings)
             for (kind, container), score, flags in zip(
