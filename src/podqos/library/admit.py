@@ -19,7 +19,6 @@ from podqos.library.inputs.objects import Objects, Progress, in_namespace
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused
 from podqos.manifest.kinds import POD_HOLDERS
-from podqos.manifest.problems import Severity
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Workload
@@ -128,7 +127,7 @@ class Admitting:
     def _check_policies(self) -> None:
         """Raise an error if the policies are not in order."""
         self._objects.check_policies()
-        errors = [problem for problem in self._objects.policy_problems if problem.severity is Severity.ERROR]
+        errors = self._objects.policy_errors
         if errors:
             raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
         if self._override is not None and not any(self._overriding()):

@@ -163,10 +163,19 @@ class Placing:
             if self._options.unbind and pod.spec.node_name:
                 pod = replace(pod, spec=replace(pod.spec, node_name=""))
             for one in pods_of(replace(workload, pod=pod), self.nodes, profile=profile):
-                self.pods.append(one)
-                self._workloads[one.key] = _owner(workload)
+                made = self._named(one, workload)
+                self.pods.append(made)
+                self._workloads[made.key] = _owner(workload)
                 if workload.kind == POD and not workload.metadata.generate_name:
-                    self._bare.add(one.key)
+                    self._bare.add(made.key)
+
+    def _named(self, pod: Pod, workload: Workload) -> Pod:
+        """Return a pod with a name of its own: those of controllers are made up, and two may have made up the same."""
+        made, number = pod, 1
+        while made.key in self._workloads and (workload.kind != POD or not workload.metadata.name):
+            number += 1
+            made = replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}"))
+        return made
 
 
 @contextmanager

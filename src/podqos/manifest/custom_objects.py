@@ -30,7 +30,7 @@ _POLICY_ENGINES = ("kyverno.io", "gatekeeper.sh")
 # Kinds that keep templates for others, and make no pods themselves.
 _ONLY_TEMPLATES = frozenset({
     "AnalysisTemplate", "ClusterAnalysisTemplate", "WorkflowTemplate", "ClusterWorkflowTemplate", "ServingRuntime",
-    "ClusterServingRuntime", "TrainingRuntime", "ClusterTrainingRuntime",
+    "ClusterServingRuntime", "TrainingRuntime", "ClusterTrainingRuntime", "LLMInferenceServiceConfig",
 })  # fmt: skip
 _DEEPEST = 12
 
@@ -272,6 +272,10 @@ def _container(item: Plain, known: Collection[str], index: int, list_name: str) 
     own = {key: each for key, each in item.items() if key in known}
     own["name"] = own.get("name") or (name if list_name == "containers" else f"init-{index}")
     own["image"] = own.get("image") or "set-by-controller"
+    resources = own.get("resources")
+    if isinstance(resources, dict) and "claims" in resources:
+        # The claims they name may stand elsewhere in the object.
+        own["resources"] = {key: each for key, each in resources.items() if key != "claims"}
     return own
 
 

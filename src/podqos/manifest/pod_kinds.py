@@ -129,6 +129,7 @@ def _holders() -> Iterator[CustomKind]:
     yield CustomKind(
         "RayJob", "ray.io", (*_ray("spec.rayClusterSpec"), Template("spec.submitterPodTemplate", part="submitter"))
     )
+    yield CustomKind("RayCronJob", "ray.io", _ray("spec.jobTemplate.rayClusterSpec"))
     yield CustomKind("RayService", "ray.io", _ray("spec.rayClusterConfig"))
     yield CustomKind("Job", "batch.volcano.sh", (_beside("spec.tasks.*.template"),))
     yield CustomKind("DeploymentConfig", "apps.openshift.io", (_CONTROLLER,))
@@ -153,16 +154,18 @@ def _holders() -> Iterator[CustomKind]:
     yield CustomKind(
         "InferenceService", serving, components, adds="storage-initializer, queue-proxy", built="a serving runtime"
     )
-    yield CustomKind(
-        "LLMInferenceService",
-        serving,
-        (
-            _beside("spec.template"),
-            Template("spec.worker", part="worker"),
-            _beside("spec.prefill.template", "prefill"),
-            Template("spec.prefill.worker", part="prefill-worker"),
-        ),
-    )
+    for kind in ("LLMInferenceService", "LLMInferenceServiceConfig"):
+        yield CustomKind(
+            kind,
+            serving,
+            (
+                _beside("spec.template", "decode"),
+                Template("spec.worker", part="worker"),
+                _beside("spec.prefill.template", "prefill"),
+                Template("spec.prefill.worker", part="prefill-worker"),
+                Template("spec.router.scheduler.template", part="scheduler"),
+            ),
+        )
     yield CustomKind(
         "SeldonDeployment",
         "machinelearning.seldon.io",

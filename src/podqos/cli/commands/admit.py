@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     resizes = load(existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
     objects.check_policies()
     admitting = None
-    if all(problem.severity is not Severity.ERROR for problem in objects.policy_problems):
+    if not objects.policy_errors:
         profile = parse_version(arguments.kubernetes_version)
         admitting = Admitting(objects, resizes, arguments.override_profile, profile)
     errors = print_problems([*objects.problems, *([] if resizes is None else resizes.problems)])

@@ -68,10 +68,13 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
         return ()
     from podqos.manifest.pod_kinds import CUSTOM_KINDS
 
-    adds = {each.kind: each.adds for each in CUSTOM_KINDS.values() if each.adds}
+    added: dict[str, list[str]] = {}
+    for each in CUSTOM_KINDS.values():
+        if each.adds and each.kind in kinds:
+            added.setdefault(each.adds, []).append(each.kind)
     return tuple(
-        Assumption(f"containers that the controller of {kind} adds ({adds[kind]})", "none", "kubectl get pods -o yaml")
-        for kind in sorted(kinds & adds.keys())
+        Assumption(f"containers that are added to each {listed(of, 'or')} ({adds})", "none", "kubectl get pods -o yaml")
+        for adds, of in added.items()
     )
 
 

@@ -275,6 +275,12 @@ class Objects:
             self._note_policies(self._collector().problems)
 
     @property
+    def policy_errors(self) -> list[Problem]:
+        """What is wrong with policies that apply to all objects."""
+        named = {source.path for source, _ in self._taken if source.scope is None}
+        return [each for each in self.policy_problems if each.severity is Severity.ERROR and each.source in named]
+
+    @property
     def has_policies(self) -> bool:
         """Whether anything in the files, or stated besides, decides about pods."""
         return bool(self.stated) or any(found.is_decisive for found in self.others)

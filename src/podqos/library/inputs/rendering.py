@@ -65,6 +65,8 @@ class Rendered:
         self._directories: dict[str, _Directory] = {}
         self._asked: dict[str, _Directory] = {}
         self._claimed: set[str] = set()
+        self._parts: set[str] = set()
+        """Directories below a kustomization that it names files of: patches that it has no use for stand there, too."""
         self._used: set[str] = set()
         """Directories that a kustomization takes in."""
         self._problems: list[Problem] = []
@@ -104,7 +106,10 @@ class Rendered:
 
     def claims(self, path: str) -> bool:
         """Whether a file is a part of a kustomization in another directory."""
-        return bool(self._claimed) and os.path.realpath(path) in self._claimed
+        if not self._claimed:
+            return False
+        real = os.path.realpath(path)
+        return real in self._claimed or os.path.dirname(real) in self._parts
 
     def add(self, directory: str) -> None:
         """Take a directory that is to be rendered."""
@@ -129,7 +134,7 @@ class Rendered:
         """Return what could not be rendered, and how to render what was left out."""
         left = [] if self._render else [each for real, each in self._directories.items() if real not in self._asked]
         # What others take in is rendered with them, so they come first.
-        left.sort(key=lambda each: os.path.realpath(each.path) in self._used)
+        left.sort(key=lambda each: (each.is_component, os.path.realpath(each.path) in self._used))
         notes = [_left_out(each) for each in left[:_SHOWN]]
         if len(left) > _SHOWN:
             what = f"{len(left) - _SHOWN} more kustomizations and charts are skipped"
@@ -147,9 +152,12 @@ class Rendered:
         if "fluxcd.io" in str(value.get("apiVersion", "")):
             return False  # Flux has a kind of this name
         self._found(_Directory(folder, Tool.KUSTOMIZE, value.get("kind") == "Component"))
+        claimed = self._patches(folder, file)
         for path in _named(value, folder, _BASES):
-            (self._used if os.path.isdir(path) else self._claimed).add(path)
-        self._claimed.update(self._patches(folder, file))
+            (self._used if os.path.isdir(path) else claimed).add(path)
+        self._claimed |= claimed
+        below = os.path.join(os.path.realpath(folder), "")
+        self._parts |= {os.path.dirname(path) for path in claimed if path.startswith(below)}
         return True
 
     def _patches(self, folder: str, file: str) -> set[str]:

@@ -14,6 +14,7 @@ from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.files import existing_files, read_bytes
+from podqos.library.inputs.node_pods import numbered
 from podqos.library.inputs.objects import FoundWorkload, Objects, custom_kinds
 from podqos.library.inputs.revisions import read_version
 from podqos.library.inputs.sources import Source
@@ -70,11 +71,12 @@ def version_workloads(
 ) -> Entries:
     """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
     entries: Entries = {}
+    taken: set[str] = set()
     for found in objects.latest():
         stored = _stored(found, objects, injectors, profile)
         if stored is not None:
             workload, injected = stored
-            pods = tuple(pods_on_node(workload, named))
+            pods = tuple(numbered(pods_on_node(workload, named), taken))
             identity = _identity(workload, entries)
             uids = tuple(entry.pod.metadata.uid for entry in pods)
             entries[identity] = VersionEntry(
