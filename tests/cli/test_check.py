@@ -198,7 +198,7 @@ def test_objects_without_a_namespace_are_in_the_one_that_is_named(capsys):
 def test_a_misspelt_kind_is_not_skipped_without_a_word(capsys):
     write(BURSTABLE.replace("kind: Deployment", "kind: Deploymnt"))
     code, _, err = check(capsys, "web.yaml")
-    assert code == 0
+    assert code == 2
     assert err.startswith(
         'web.yaml:2:1: warning: kind: no kind "Deploymnt", so it is not checked (did you mean Deployment?)\n'
     )

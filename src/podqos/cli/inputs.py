@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from podqos.cli.progress import progress_line
 from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.files import Inputs, Rendering, applied_files, manifest_files
+from podqos.library.inputs.files import Inputs, Rendering
+from podqos.library.inputs.gathering import applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Problem, Severity
 

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from podqos.manifest.contents import Other, Reading, Unjudged
 from podqos.manifest.fields import CONTAINER_LISTS, POD_SPEC_FIELDS
 from podqos.manifest.kinds import PodHolder, group_of, is_kubelet, is_policy
-from podqos.manifest.known_kinds import is_kubernetes_own
+from podqos.manifest.known_kinds import is_kubernetes_own, meant_kind
 from podqos.manifest.objects import workload_in
 from podqos.manifest.plain import FieldPath, Plain, format_path, parse_path
 from podqos.manifest.pod_kinds import CustomKind, Template, custom_kind
-from podqos.manifest.problems import Finding, Position, Problem
+from podqos.manifest.problems import Finding, Position, Problem, Severity
 from podqos.manifest.text import Place
 from podqos.model.pod import Workload, field_at
 
@@ -58,7 +58,7 @@ class CustomResources:
     def read(self) -> Reading:
         """Return the reading with the pods of custom resources in it."""
         others = [other for other in self._reading.others if not self._takes(other)]
-        if len(others) == len(self._reading.others):
+        if len(others) == len(self._reading.others) and not self._problems:
             return self._reading
         found = [*zip(self._reading.workloads, self._reading.places, strict=True), *self._found]
         found.sort(key=lambda each: (each[1].chunk.start, each[1].document, *map(str, each[1].path)))
@@ -97,6 +97,11 @@ class CustomResources:
             return False
         path = _pod_path(self._plain(other.place), ())
         if path is None:
+            return False
+        meant = meant_kind(other.kind, other.api_version)
+        if meant is not None:
+            what, fix = f'no kind "{other.kind}", so it is not checked', f"did you mean {meant}?"
+            self._report(other, Finding(("kind",), what, fix, Severity.WARNING), ("kind",))
             return False
         steps = format_path(path).replace("[", ".").replace("]", "")
         hint = ".".join("*" if step.isdecimal() else step for step in steps.split("."))

@@ -38,13 +38,15 @@ def compare(
     by_unit: dict[str, list[Sketch]] = {}
     for sketch in sketches:
         by_unit.setdefault(context.units.get(sketch.subject.source, ""), []).append(sketch)
+    # A kubelet's configuration has no pods beside it; where there are pods of one directory only, it is theirs.
+    alone = next(iter(by_unit.values())) if len(by_unit) == 1 else []
     compared = list(findings)
     for unit, indexes in units.items():
         numbers = {index: number for number, index in enumerate(indexes)}
         within = [replace(each, finding=numbers[each.finding]) for each in variants if each.finding in numbers]
         for index, finding in zip(
             indexes,
-            _compare([findings[index] for index in indexes], within, by_unit.get(unit, ()), context),
+            _compare([findings[index] for index in indexes], within, by_unit.get(unit, alone), context),
             strict=True,
         ):
             compared[index] = finding

@@ -24,7 +24,8 @@ from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
 from podqos.library.inputs.configured import configured_kinds
-from podqos.library.inputs.files import STDIN, existing_files
+from podqos.library.inputs.files import STDIN
+from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Severity
 from podqos.model.profile import parse_version

@@ -27,7 +27,8 @@ from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import checks_named, configuration_for
 from podqos.library.inputs.configured import FILE_NAME
-from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, existing_files, manifest_files, read_bytes
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
+from podqos.library.inputs.gathering import existing_files, manifest_files
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style

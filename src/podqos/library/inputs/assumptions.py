@@ -9,6 +9,7 @@ from podqos.errors import InvalidOption
 from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
+from podqos.wording import listed
 
 if TYPE_CHECKING:
     from podqos.library.inputs.objects import Objects
@@ -73,7 +74,7 @@ def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
         if each.adds and each.kind in kinds:
             added.setdefault(each.adds, []).append(each.kind)
     return tuple(
-        Assumption(f"containers that are added to each {listed(of, 'or')} ({adds})", "none", "kubectl get pods -o yaml")
+        Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
         for adds, of in added.items()
     )
 

@@ -474,7 +474,8 @@ def load(
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
     problem that says how to render them, unless ``rendering`` asks for it.
     """
-    from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs, gather
+    from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs
+    from podqos.library.inputs.gathering import gather
 
     objects = Objects(namespace, doubles=doubles, stated=stated, kinds=custom_kinds(kinds))
     # A file that is named twice is one file; named by itself, its policies apply to all.

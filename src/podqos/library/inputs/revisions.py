@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podqos.errors import HostError, InputError
-from podqos.library.inputs.files import STDIN, applied_files, is_manifest, read_bytes
+from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
+from podqos.library.inputs.gathering import applied_files
 from podqos.manifest.problems import Problem
 
 

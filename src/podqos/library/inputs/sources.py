@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from podqos.manifest.pod_kinds import CustomKind
 
 
-# What every manifest has, or a part of one.
+# What every manifest has, or a part of one; and what templates and files of other programs have.
 _OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 
 class Source:
@@ -29,8 +31,7 @@ class Source:
 
     ``data`` and ``reading`` are what was read already. ``scope`` is the directory whose objects its policies apply to,
     with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
-    the well-known ones. A file that was not named, cannot be read and has nothing of a manifest is none: repositories
-    are full of other YAML.
+    the well-known ones. A file that was not named, cannot be read and looks like another program's is no manifest.
     """
 
     def __init__(
@@ -51,9 +52,12 @@ class Source:
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
             self.reading = read(path, self.data) if reading is None else reading
-            if scope is not None and self.reading.problems and not any(mark in self.data for mark in _OF_MANIFESTS):
+            if scope is not None and self.reading.problems and self._is_of_others():
                 self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
             self.reading = self._with_custom_resources(self.reading, kinds or {})
+
+    def _is_of_others(self) -> bool:
+        return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
 
     def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
         if all(is_kubernetes_own(each.kind, each.api_version) and each.kind not in kinds for each in reading.others):

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from podqos.admission.injectors import CustomInjector, Injector, inject
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.files import existing_files, read_bytes
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.node_pods import numbered
 from podqos.library.inputs.objects import FoundWorkload, Objects, custom_kinds
 from podqos.library.inputs.revisions import read_version
