@@ -206,10 +206,10 @@ def test_replicas_are_admitted_until_the_quota_is_used_up(capsys, file):
     ("written", "step", "code_and_place"),
     [
         pytest.param(
-            BARE.replace("spec:", "spec:\n  priorityClassName: high"),
+            BARE.replace("spec:", "spec:\n  priority: 5"),
             "Priority",
-            (403, 5, "spec.priorityClassName"),
-            id="no such class",
+            (403, 4, "spec.priorityClassName"),
+            id="a priority without its class",
         ),
         pytest.param(
             BARE + "      resources: {requests: {cpu: 2}, limits: {cpu: 1}}\n",

@@ -100,7 +100,7 @@ def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
     assumed = [
         ("node memory", "64Gi", "--node-memory"),
         ("cluster policies", "none", "-f POLICIES"),
-        ("priority of class gold", "0", "-f its PriorityClass"),
+        ("priority of class gold", "0", "--priority gold=VALUE"),
     ]
     line = "; ".join(f"{what} {value} ({state_with})" for what, value, state_with in assumed)
 
@@ -198,7 +198,7 @@ def test_objects_without_a_namespace_are_in_the_one_that_is_named(capsys):
 def test_a_misspelt_kind_is_not_skipped_without_a_word(capsys):
     write(BURSTABLE.replace("kind: Deployment", "kind: Deploymnt"))
     code, _, err = check(capsys, "web.yaml")
-    assert code == 0
+    assert code == 2
     assert err.startswith(
         'web.yaml:2:1: warning: kind: no kind "Deploymnt", so it is not checked (did you mean Deployment?)\n'
     )

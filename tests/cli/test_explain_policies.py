@@ -153,7 +153,8 @@ def test_outputs_say_once_what_is_taken_of_classes_that_are_not_in_the_input(exp
     assert code == 0
     assert line.startswith("assumed: node memory 64Gi (--node-memory); ")
     assert line.endswith(
-        "; priority of class gold 0 (-f its PriorityClass); overhead of runtime kata none (-f its RuntimeClass)"
+        "; priority of class gold 0 (--priority gold=VALUE); "
+        "overhead of runtime kata none (--runtime-class kata=cpu=CORES,memory=BYTES)"
     )
 
 

@@ -283,8 +283,8 @@ def test_bad_options_are_one_clear_line(place, options, message):
             "spec.template.spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
         ),
         (
-            deployment("web", "1", priorityClassName="missing"),
-            'error: pods "web" is forbidden: no PriorityClass with name missing was found',
+            deployment("web", "1", priority=5),
+            'error: pods "web" is forbidden: the integer value of priority (5) must not be provided in pod spec',
         ),
         (
             node("x", spec={"taints": [{"key": 5}]}),
@@ -296,7 +296,7 @@ def test_bad_options_are_one_clear_line(place, options, message):
         ),
         (deployment("web", "1mm"), "is no quantity"),
     ],
-    ids=["spread", "priority class", "node", "kubelet", "quantity"],
+    ids=["spread", "priority", "node", "kubelet", "quantity"],
 )
 def test_bad_objects_are_told_with_their_place_and_the_rest_is_placed(place, document, message):
     code, out, err = place(document, deployment("good", "1"))

@@ -358,10 +358,10 @@ def test_what_live_pods_were_made_from_is_not_ranked_with_them(capsys, tmp_path)
 
 
 def test_a_pod_that_would_not_be_stored_is_told_and_the_rest_is_ranked(capsys, tmp_path):
-    (tmp_path / "pods.yaml").write_text(IMPORTANT.replace("name: latency-critical}\nvalue", "name: other}\nvalue"))
+    (tmp_path / "pods.yaml").write_text(IMPORTANT.replace("{priorityClassName:", "{priority: 5, priorityClassName:"))
     (tmp_path / "usage.csv").write_text("pod,memory\nordinary,1Gi\n")
     given = ["-f", tmp_path / "pods.yaml", "--usage", tmp_path / "usage.csv", "--node-memory", "8Gi", "-o", "csv"]
     code, out, err = rank(capsys, *given)
     assert code == 2
-    assert "no PriorityClass with name latency-critical was found" in err
+    assert "the integer value of priority (5) must not be provided in pod spec" in err
     assert len(out.splitlines()) == 2

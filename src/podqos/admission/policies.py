@@ -64,6 +64,12 @@ class Cluster(Struct, frozen=True):
     namespaces: tuple[Namespace, ...] = ()
     knows_all_namespaces: bool = False
     """Whether a namespace that is not listed does not exist; otherwise it does, without labels or annotations."""
+    known_classes: tuple[str, ...] = ()
+    """Of PriorityClass and RuntimeClass, the kinds of which the cluster has none that is not listed."""
+    stated_classes: tuple[str, ...] = ()
+    """Names of classes that are in no file."""
+    alternatives: tuple[LimitRange, ...] = ()
+    """LimitRanges that contradict each other and are not applied."""
 
 
 class NamespacePolicies:

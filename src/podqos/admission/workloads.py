@@ -24,6 +24,7 @@ from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.model.pod import Pod, QOSClass, Workload
+from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.classes import classify
 
@@ -89,29 +90,37 @@ class WorkloadAdmission(Struct, frozen=True):
 
 
 class Admissions:
-    """Takes in workloads, one after the other, by the policies of a cluster."""
+    """Takes in workloads, one after the other, by the policies of a cluster.
+
+    Policies that apply to a workload alone are given with it; what is used of a quota is counted over all of them.
+    """
 
     def __init__(self, cluster: Cluster, profile: Profile = LATEST) -> None:
         self._profile = profile
         self._given = NamespacePolicies(cluster)
-        self._policies: dict[str, Policies] = {}
+        self._used: dict[int, ResourceQuota] = {}
+        """Each quota with what is used of it now, by the identity of the one that was given."""
 
-    def create(self, workload: Workload) -> WorkloadAdmission:
+    def create(self, workload: Workload, given: NamespacePolicies | None = None) -> WorkloadAdmission:
         """Create the pods of a workload."""
-        first = _admit_first(workload, self._policies_of(workload), self._profile)
-        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0))
+        policies = (given or self._given).of(workload.metadata.namespace)
+        first = _admit_first(workload, self._now(policies), self._profile)
+        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0), policies)
 
-    def resize(self, old: Pod, workload: Workload, pods: int = 1) -> WorkloadAdmission:
+    def resize(
+        self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
+    ) -> WorkloadAdmission:
         """Give so many pods that are like ``old`` the resources that the workload has now."""
-        first = resize(old, workload.pod, self._policies_of(workload), self._profile)
-        return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), old)
+        policies = (given or self._given).of(workload.metadata.namespace)
+        first = resize(old, workload.pod, self._now(policies), self._profile)
+        return self._count(WorkloadAdmission(workload, Operation.RESIZE, first, pods, 0), policies, old)
 
-    def _policies_of(self, workload: Workload) -> Policies:
-        """Return what counts for a workload now: with what is used of the quotas."""
-        name = workload.metadata.namespace
-        return self._policies.setdefault(name, self._given.of(name))
+    def _now(self, policies: Policies) -> Policies:
+        """Return policies with what is used of the quotas."""
+        quotas = tuple(self._used.get(id(each), each) for each in policies.resource_quotas)
+        return replace(policies, resource_quotas=quotas) if quotas else policies
 
-    def _count(self, outcome: WorkloadAdmission, old: Pod | None = None) -> WorkloadAdmission:
+    def _count(self, outcome: WorkloadAdmission, policies: Policies, old: Pod | None = None) -> WorkloadAdmission:
         """Charge the quotas of the namespace for every pod there is room for."""
         first, pods = outcome.first, outcome.pods
         if not first.allowed:
@@ -119,8 +128,8 @@ class Admissions:
         if pods < 1:
             return outcome
         more, decision = charge_more(first.pod, first.quotas, pods - 1, old)
-        namespace = outcome.workload.metadata.namespace
-        self._policies[namespace] = replace(self._policies[namespace], resource_quotas=decision.quotas)
+        for given, charged in zip(policies.resource_quotas, decision.quotas, strict=True):
+            self._used[id(given)] = charged
         if decision.denied is None:
             return replace(outcome, admitted=pods)
         refusal = forbidden_pod(first.pod, decision.denied)

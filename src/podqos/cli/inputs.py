@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from podqos.cli.progress import progress_line
+from podqos.library.inputs.configured import configured_kinds
+from podqos.library.inputs.files import Inputs, Rendering
+from podqos.library.inputs.gathering import applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Problem, Severity
 
+if TYPE_CHECKING:
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
-def read_objects(files: Sequence[str], namespace: str = "default") -> Objects:
-    """Read all files, with progress on a terminal."""
-    return load(*files, namespace=namespace, progress=progress_line("reading file"))
+
+def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: bool = False) -> Inputs:
+    """Return the files that ``-f`` and ``-k`` name; ``verb`` is what they are for."""
+    rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+    if in_order_of_apply:
+        return applied_files(arguments.files, verb, rendering)
+    return manifest_files(arguments.files, verb, rendering)
+
+
+def read_objects(inputs: Inputs | str, stated: Iterable[PriorityClass | RuntimeClass] = ()) -> Objects:
+    """Read all files; tell a person who waits how far it is."""
+    kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
+    return load(inputs, progress=progress_line("reading file"), stated=stated, kinds=kinds)
 
 
 def print_problems(problems: Iterable[Problem]) -> int:

@@ -18,6 +18,7 @@ from podqos.model.quantity import Quantity
 
 if TYPE_CHECKING:
     from podqos.library.inputs.kubelet_node import Kubelet
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
 _NEWEST = ".".join(map(str, NEWEST))
@@ -36,6 +37,23 @@ def add_filename_option(parser: Parser) -> None:
         action="append",
         help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
     )
+    about = (
+        "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
+    )
+    parser.add_argument(
+        "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
+    )
+    about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
+    parser.add_argument("--render", action="store_true", help=about)
+    add_class_options(parser)
+
+
+def add_class_options(parser: Parser) -> None:
+    """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
+    about = "the value of a PriorityClass of the cluster (default: 0 where it is in no file)"
+    add_list_option(parser, "--priority", "NAME=VALUE", about)
+    about = "the overhead of a RuntimeClass of the cluster (default: none where it is in no file)"
+    add_list_option(parser, "--runtime-class", "NAME=cpu=250m,memory=120Mi", about)
 
 
 def add_version_option(parser: Parser, default: str | None = _NEWEST) -> None:
@@ -203,3 +221,46 @@ def kubelet_option(path: str | None) -> Kubelet | None:
     for problem in kubelet.problems:
         print(problem, file=sys.stderr)
     return kubelet
+
+
+def stated_classes(arguments: argparse.Namespace) -> tuple[PriorityClass | RuntimeClass, ...]:
+    """Return the classes that ``--priority`` and ``--runtime-class`` state."""
+    if not arguments.priority and not arguments.runtime_class:
+        return ()
+    priorities = map(_stated_priority, arguments.priority)
+    return (*priorities, *map(_stated_runtime_class, arguments.runtime_class))
+
+
+def _stated_priority(text: str) -> PriorityClass:
+    from podqos.admission.priority import validate_priority_class
+    from podqos.model.pod import ObjectMeta
+    from podqos.model.policy import PriorityClass
+
+    name, _, value = text.rpartition("=")
+    try:
+        stated = PriorityClass(ObjectMeta(name), int(value))
+    except ValueError:
+        stated = PriorityClass()
+    errors = validate_priority_class(stated)
+    if errors or stated.value < -(1 << 31):
+        what = errors[0].words if name and errors else f"{text!r} is not NAME=VALUE"
+        raise InvalidOption(what, where="--priority", fix="for example --priority batch=1000")
+    return stated
+
+
+def _stated_runtime_class(text: str) -> RuntimeClass:
+    from podqos.model.pod import ObjectMeta
+    from podqos.model.policy import Overhead, RuntimeClass
+
+    name, _, amounts = text.partition("=")
+    overhead = {}
+    for part in filter(None, amounts.split(",")):
+        resource, _, amount = part.partition("=")
+        try:
+            overhead[resource.strip()] = Quantity.parse(amount)
+        except InvalidQuantity as error:
+            fix = "for example --runtime-class kata=cpu=250m,memory=120Mi"
+            raise InvalidOption(f"{part!r}: {error.what}", where="--runtime-class", fix=fix) from error
+    if not name:
+        raise InvalidOption(f"{text!r} names no class", where="--runtime-class", fix="write NAME=cpu=250m,memory=120Mi")
+    return RuntimeClass(ObjectMeta(name), overhead=Overhead(overhead) if overhead else None)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 from functools import partial
 
-from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.options import add_filename_option, add_node_memory_option, add_value_option, amount_option
+from podqos.cli.inputs import given_files, print_problems, read_objects
+from podqos.cli.options import (
+    add_filename_option,
+    add_node_memory_option,
+    add_value_option,
+    amount_option,
+    stated_classes,
+)
 from podqos.errors import InvalidOption
-from podqos.library.inputs.files import applied_files
 from podqos.library.node_state import NodeState, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import Profile
 
@@ -37,7 +42,7 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
     if len(chosen) > 1:
         what = f"{' and '.join(chosen)} cannot be combined"
         raise InvalidOption(what, fix="give --usage with -f, or --stats with --pods, or --snapshot")
-    if not chosen and not arguments.files:
+    if not chosen and not arguments.files and not arguments.kustomize:
         raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot")
     if arguments.files and chosen and arguments.usage is None:
         raise InvalidOption(f"-f and {chosen[0]} cannot be combined", fix="combine manifests with --usage")
@@ -47,10 +52,11 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_rows(arguments.usage)
-        objects = read_objects(applied_files(arguments.files, "look at"))
+        inputs = given_files(arguments, "look at", in_order_of_apply=True)
+        objects = read_objects(inputs, stated_classes(arguments))
         make = partial(node_state, usage=rows)
     else:
-        objects = read_objects([arguments.pods])
+        objects = read_objects(arguments.pods)
         make = partial(kubelet_state, stats=arguments.stats)
     try:
         state = make(

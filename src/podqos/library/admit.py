@@ -9,17 +9,18 @@ from msgspec.structs import replace
 
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import decoding_refusal, read_pod
-from podqos.admission.policies import Cluster, NamespacePolicies
+from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
 from podqos.admission.workloads import Admissions, Operation
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.assumptions import without_policies
+from podqos.library.inputs.assumptions import cluster_assumptions, without_policies
+from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.objects import Objects, Progress, in_namespace
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Refused
-from podqos.manifest.kinds import POD_HOLDERS
-from podqos.manifest.problems import Severity
+from podqos.manifest.kinds import POD_HOLDERS, group_of, is_custom_group
+from podqos.manifest.plain import Plain
 from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption
 from podqos.model.pod import Workload
@@ -89,8 +90,9 @@ class Admitting:
             )
         self._objects = objects
         self._profile = profile
-        self._cluster = _cluster(objects, override_profile)
-        self._namespaces = NamespacePolicies(self._cluster)
+        self._override = PROFILES[override_profile] if override_profile else None
+        self._check_policies()
+        self._policies: dict[tuple[str, ...], NamespacePolicies] = {}
         self._items = list(_items(objects))
         known = {item.key for item in self._items}
         self._resizes: dict[tuple[str, str, str], _Item] = {}
@@ -104,7 +106,7 @@ class Admitting:
 
     def items(self, progress: Progress | None = None) -> Iterator[AdmissionReport]:
         """Yield what becomes of each workload, in the order of the files."""
-        admissions = Admissions(self._cluster, self._profile)
+        admissions = Admissions(self._objects.cluster(STDIN, self._override), self._profile)
         for number, item in enumerate(self._items, 1):
             if progress is not None:
                 progress(number, len(self._items))
@@ -118,7 +120,7 @@ class Admitting:
                 if refusal is not None:
                     yield self._noted(report_undecodable(item.what, refusal, item.source.path, _locate(item)), item)
                     continue
-                outcome = admissions.create(item.what)
+                outcome = admissions.create(item.what, self._policies_of(item))
                 yield self._noted(report(outcome, item.source.path, _locate(item)), item)
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
@@ -127,41 +129,62 @@ class Admitting:
                     unread = report_undecodable(resized.what, refusal, resized.source.path, _locate(resized))
                     yield self._noted(replace(unread, operation=Operation.RESIZE), resized)
                     continue
-                outcome = admissions.resize(old, resized.what, pods)
+                outcome = admissions.resize(old, resized.what, pods, self._policies_of(item))
                 yield _with_notes(report(outcome, resized.source.path, _locate(resized)), resized)
 
     def _noted(self, item_report: AdmissionReport, item: _Item) -> AdmissionReport:
         """Say what was assumed where the text names no kind, and which fields are not judged."""
-        namespace = self._namespaces.of(item.namespace).namespace
-        fields = not_judged(item.source.lookup.plain(item.place), item.pod_path, namespace)
+        namespace = self._policies_of(item).of(item.namespace).namespace
+        value = item.source.lookup.plain(item.place)
+        if _is_custom(value):
+            fields: tuple[str, ...] = (f"{item.what.kind} (its controller makes the pods)",)
+        else:
+            fields = not_judged(value, item.pod_path, namespace)
         return _with_notes(replace(item_report, not_judged=fields) if fields else item_report, item)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
         """What the answers rest on that nobody stated."""
-        return without_policies(self._objects)
+        for item in self._items:
+            if not isinstance(item.what, Refused):
+                self._policies_of(item)
+        return (*without_policies(self._objects), *cluster_assumptions(self._objects))
 
     def whole(self, items: Iterable[AdmissionReport]) -> AdmissionList:
         """Put what became of all workloads together."""
-        policies = self._cluster.policies
         return AdmissionList(
             items=tuple(items),
             kubernetes_version=".".join(map(str, self._profile.version)),
-            override_profile=policies.override_profile.name if policies.override else None,
+            override_profile=next((each.override_profile.name for each in self._overriding()), None),
             assumptions=self.assumptions,
         )
 
+    def _check_policies(self) -> None:
+        """Raise an error if the policies are not in order."""
+        self._objects.check_policies()
+        errors = self._objects.policy_errors
+        if errors:
+            raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
+        if self._override is not None and not any(self._overriding()):
+            what = "there is no override for it"
+            raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")
 
-def _cluster(objects: Objects, override_profile: str | None) -> Cluster:
-    """Return the policies, which must be in order."""
-    cluster = objects.cluster(PROFILES[override_profile] if override_profile else None)
-    errors = [problem for problem in objects.policy_problems if problem.severity is Severity.ERROR]
-    if errors:
-        raise InputError("the policies are not in order", fix=f"the first problem: {errors[0]}")
-    if override_profile and cluster.policies.override is None:
-        what = "there is no override for it"
-        raise InvalidOption(what, where="--override-profile", fix="add a ClusterResourceOverride to the files")
-    return cluster
+    def _overriding(self) -> Iterator[Policies]:
+        """Yield the policies of files that an override applies to."""
+        for path in (STDIN, *(source.path for source in self._objects.sources)):
+            policies = self._objects.cluster(path, self._override).policies
+            if policies.override is not None:
+                yield policies
+
+    def _policies_of(self, item: _Item) -> NamespacePolicies:
+        """Return what applies to the pods of a file; classes that the cluster may have are taken to exist."""
+        path = item.source.path
+        scopes = self._objects.scopes(path)
+        if scopes not in self._policies:
+            cluster = self._objects.cluster(path, self._override)
+            assumed = self._objects.with_assumed_classes(cluster.policies, scopes, cluster.known_classes)
+            self._policies[scopes] = NamespacePolicies(replace(cluster, policies=assumed))
+        return self._policies[scopes]
 
 
 def _items(objects: Objects) -> Iterator[_Item]:
@@ -186,8 +209,15 @@ def _undecodable(item: _Item, workload: Workload) -> Refusal | None:
     if workload.is_live:
         return None
     value = item.source.lookup.plain(item.place)
+    if _is_custom(value):
+        return None
     api_version = value.get("apiVersion") if isinstance(value, dict) else None
     return decoding_refusal(value, workload.kind, str(api_version or "v1"), item.pod_path)
+
+
+def _is_custom(value: Plain) -> bool:
+    """Whether an object is a custom resource, in which the API server sees no pod."""
+    return isinstance(value, dict) and is_custom_group(group_of(str(value.get("apiVersion", ""))))
 
 
 def _with_notes(item_report: AdmissionReport, item: _Item) -> AdmissionReport:

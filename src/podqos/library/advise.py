@@ -11,7 +11,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import admit
-from podqos.admission.refusal import Missing
 from podqos.advice.sizing.applying import PodAdvice, advise_pod, priority_class_for
 from podqos.advice.sizing.description import (
     DescribedWorkload,
@@ -26,7 +25,7 @@ from podqos.advice.sizing.node_settings import advise_node as node_advice
 from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.advice.sizing.sizing import UsageHistory, percentile
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, missing_classes, node_memory
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
 from podqos.library.inputs.objects import FoundWorkload, Objects
@@ -85,7 +84,7 @@ def advise(
         node_memory_bytes=memory_bytes,
         workloads=tuple(worded(_workload_advice(each, drifts[each.subject.identity])) for each in results),
         priority_classes=tuple(advising.to_create.values()),
-        assumptions=(*assumptions, *missing_classes(advising.missing)),
+        assumptions=(*assumptions, *cluster_assumptions(objects)),
     )
 
 
@@ -170,10 +169,7 @@ class _Advising:
 
     def __init__(self, objects: Objects, profile: Profile) -> None:
         self._objects, self._profile = objects, profile
-        self._policies = objects.namespace_policies()
         self.to_create: dict[str, PriorityTier] = {}
-        self.missing: set[tuple[str, str]] = set()
-        """Kinds and names of classes that are not among the objects."""
 
     def subjects(
         self, descriptions: Iterable[DescribedWorkload], samples: Sequence[ContainerSamples], describe: Describe | None
@@ -241,17 +237,17 @@ class _Advising:
         for found in self._objects.latest(warn=False):
             identity = identity_of(found)
             if identity not in known:
-                pod, _ = self._stored(found.workload.pod, identity)
+                pod, _ = self._stored(found.workload.pod, found)
                 yield Advised(identity, pod, pod)
 
     def advise(self, subject: _Subject) -> _Result:
         """Return what one workload should have."""
         description, written = subject.description, subject.found.workload.pod
         recommendation = None if description is None else recommend(description)
-        before, _ = self._stored(written, subject.identity)
+        before, _ = self._stored(written, subject.found)
         priority_class = None
         if recommendation is not None:
-            existing = self._policies.of(subject.identity.namespace).priority_classes
+            existing = self._objects.cluster(subject.found.source).policies.priority_classes
             priority_class, is_missing = priority_class_for(recommendation.tier, existing)
             if is_missing:
                 self.to_create[priority_class] = recommendation.tier
@@ -263,19 +259,17 @@ class _Advising:
             burst=BurstPattern.STEADY if description is None else description.burst_pattern,
             priority_class=priority_class,
         )
-        after, refusal = self._stored(advice.pod, subject.identity)
+        after, refusal = self._stored(advice.pod, subject.found)
         return _Result(subject, advice, recommendation, priority_class, before, after, refusal)
 
-    def _stored(self, pod: Pod, identity: Identity) -> tuple[Pod, str]:
+    def _stored(self, pod: Pod, found: FoundWorkload) -> tuple[Pod, str]:
         """Return a pod as the API server would store it, or as far as it gets, and why no further."""
-        policies = self._policies.of(identity.namespace)
+        policies = self._objects.namespace_policies(found.source).of(identity_of(found).namespace)
         created = tuple(PriorityClass(ObjectMeta(tier.name), tier.value) for tier in self.to_create.values())
         admission = admit(
             pod, replace(policies, priority_classes=(*policies.priority_classes, *created)), self._profile
         )
         refusal = admission.refusal
-        if refusal is not None and isinstance(refusal.denied, Missing):
-            self.missing.add((refusal.denied.kind, refusal.denied.name))
         return admission.pod, "" if refusal is None else refusal.message
 
 

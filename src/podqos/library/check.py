@@ -25,11 +25,25 @@ from podqos.advice.checks.gate import Gate, summarize
 from podqos.advice.checks.view import Context
 from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names, relative_path
-from podqos.library.inputs.assumptions import missing_classes, node_memory, without_policies
-from podqos.library.inputs.files import read_bytes
-from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects, Progress, decides_about_pods
+from podqos.library.inputs.assumptions import (
+    added_containers,
+    missing_classes,
+    node_memory,
+    policy_scopes,
+    without_policies,
+)
+from podqos.library.inputs.files import STDIN, Inputs, read_bytes
+from podqos.library.inputs.objects import (
+    FoundObject,
+    FoundWorkload,
+    Objects,
+    Progress,
+    custom_kinds,
+    decides_about_pods,
+)
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading
+from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.assumption import Assumption
@@ -41,6 +55,7 @@ from podqos.report.check.value import CheckReport, FindingReport, finding_report
 if TYPE_CHECKING:
     from podqos.advice.fixes.fixing import Fixes
     from podqos.advice.fixes.patches import ObjectPatch
+    from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.report.check.replacements import Replacement
 
 T = TypeVar("T")
@@ -99,18 +114,33 @@ class Checked:
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
         workloads = [_located(found) for found in objects.workloads]
         memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
-        surroundings = _surroundings(objects, memory_bytes)
+        whole = _surroundings(objects, memory_bytes)
         for source in objects.sources:
             objects.note(*_misspelt(source), *_unknown_checks(source))
-        context = Context(surroundings, options, self._resizes(workloads))
-        found = check_bundle(self._results(workloads, context), context)
-        checked = (*(each.subject for each in workloads), *surroundings.subjects)
+        objects.check_policies()
+        resizes = self._resizes(workloads)
+        units = {source.path: source.scope or "" for source in (*objects.sources, *resized.sources)}
+        by_scopes: dict[tuple[str, ...], Context] = {}
+
+        def context_of(path: str) -> Context:
+            scopes = objects.scopes(path)
+            if scopes not in by_scopes:
+                by_scopes[scopes] = Context(_applying_to(path, whole, objects), options, resizes, units)
+            return by_scopes[scopes]
+
+        for path in units:
+            context_of(path)
+        context = Context(whole, options, resizes, units)
+        found = check_bundle(self._results(workloads, context_of), context, context_of)
+        checked = (*(each.subject for each in workloads), *whole.subjects)
         self.subjects = tuple(each for each in checked if each.source in self._sources)
         """Everything that was checked."""
         self.assumptions: tuple[Assumption, ...] = (
             *(assumed if self.subjects else ()),
             *without_policies(objects),
-            *missing_classes(_unknown_classes(workloads, context)),
+            *missing_classes(_unknown_classes(workloads, context_of), objects),
+            *policy_scopes(objects),
+            *added_containers({found.workload.kind for found in objects.workloads}),
         )
         about_files = [finding for finding in found if finding.subject.source in self._sources]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
@@ -211,14 +241,16 @@ class Checked:
 
     # ---- checking ----------------------------------------------------------------------------------------------------
 
-    def _results(self, workloads: Sequence[LocatedWorkload], context: Context) -> list[CheckedWorkload]:
+    def _results(
+        self, workloads: Sequence[LocatedWorkload], context_of: Callable[[str], Context]
+    ) -> list[CheckedWorkload]:
         keep_pods = len(workloads) <= self.options.compare_up_to
         by_source: dict[str, list[LocatedWorkload]] = {}
         for each in workloads:
             by_source.setdefault(each.subject.source, []).append(each)
 
         def check_group(group: list[LocatedWorkload]) -> list[CheckedWorkload]:
-            return [check_workload(each, context, keep_pod=keep_pods) for each in group]
+            return [check_workload(each, context_of(each.subject.source), keep_pod=keep_pods) for each in group]
 
         return [result for results in self._spread(check_group, list(by_source.values())) for result in results]
 
@@ -244,16 +276,21 @@ class Checked:
 
 
 def load_for_check(
-    files: Sequence[str],
+    inputs: Inputs,
     policies: Iterable[str] = (),
     namespace: str = "default",
     progress: Progress | None = None,
+    *,
+    stated: Iterable[PriorityClass | RuntimeClass] = (),
+    kinds: Mapping[str, str] | None = None,
 ) -> Objects:
     """Return everything that files hold, read on all cores; ``policies`` are files that tell what the cluster has."""
     texts: dict[str, bytes] = {}
-    for path in files:
+    # Named by itself, a file that is walked as well applies to all.
+    files = {file.path: file for file in sorted(inputs.files, key=lambda file: file.scope is None)}
+    for path, file in files.items():
         try:
-            texts[path] = read_bytes(path)
+            texts[path] = read_bytes(path) if file.data is None else file.data
         except InputError:
             continue  # which the source itself reports
 
@@ -262,11 +299,13 @@ def load_for_check(
 
     size_bytes = sum(map(len, texts.values()))
     readings = dict(zip(texts, _spread(read_text, list(texts), size_bytes, progress), strict=True))
-    objects = Objects(namespace)
-    for path in dict.fromkeys(files):
-        objects.add(Source(path, texts.get(path), readings.get(path)))
+    objects = Objects(namespace, stated=stated, kinds=custom_kinds(kinds))
+    objects.note(*inputs.problems)
+    for path in dict.fromkeys(inputs.paths):
+        objects.add(Source(path, texts.get(path), readings.get(path), files[path].scope, objects.kinds))
     for path in policies:
         objects.add_file(path, are_stored=True)
+    objects.note_unjudged()
     return objects
 
 
@@ -290,7 +329,7 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
     """Return everything but the workloads."""
     kubelets = [(each.settings, _other(each.found, objects.namespace)) for each in objects.kubelets]
     return ClusterObjects(
-        cluster=objects.cluster(),
+        cluster=objects.cluster(STDIN),
         services=tuple(_in_namespace(each, objects.namespace) for each in objects.of(Service)),
         disruption_budgets=tuple(_in_namespace(each, objects.namespace) for each in objects.of(PodDisruptionBudget)),
         nodes=objects.of(Node),
@@ -300,6 +339,18 @@ def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
         ),
         node_memory_bytes=node_memory_bytes,
         subjects=tuple(_other(found, objects.namespace) for found in objects.others if decides_about_pods(found.other)),
+    )
+
+
+def _applying_to(path: str, whole: ClusterObjects, objects: Objects) -> ClusterObjects:
+    """Return the surroundings of one file's objects: of the policies, those that apply to them."""
+    applying = {(source.path, place) for source, place in objects.policy_places(path)}
+    return replace(
+        whole,
+        cluster=objects.cluster(path),
+        subjects=tuple(
+            each for each in whole.subjects if each.kind not in POLICY_GROUPS or (each.source, each.place) in applying
+        ),
     )
 
 
@@ -317,14 +368,15 @@ def _other(found: FoundObject, namespace: str) -> CheckedObject:
     return CheckedObject(other.kind, name, own, path, other.place)
 
 
-def _unknown_classes(workloads: Iterable[LocatedWorkload], context: Context) -> Iterator[tuple[str, str]]:
-    """Yield the classes that pods name and that were not given; PQ305 reports priority classes, where it can."""
+def _unknown_classes(
+    workloads: Iterable[LocatedWorkload], context_of: Callable[[str], Context]
+) -> Iterator[tuple[str, str]]:
+    """Yield the classes that pods name and that were not given; of priority classes PQ305 tells, where it can."""
     for found in workloads:
         spec = found.workload.pod.spec
         if (spec.priority_class_name or spec.runtime_class_name) and not found.workload.is_stored:
-            for missing in context.missing_classes(found.workload.pod):
-                if missing.kind != "PriorityClass" or not context.knows_priorities:
-                    yield missing.kind, missing.name
+            for missing in context_of(found.subject.source).missing_classes(found.workload.pod):
+                yield missing.kind, missing.name
 
 
 def _misspelt(source: Source) -> Iterator[Problem]:

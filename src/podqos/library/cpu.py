@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from podqos.errors import InputError
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, without_policies
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
@@ -44,4 +44,4 @@ def cpu(
     # Memory plays no part in the division, and of the cores those count that are left for pods.
     settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
-    return cpu_report(result, cores, profile, (*assumptions, *without_policies(objects)))
+    return cpu_report(result, cores, profile, (*assumptions, *without_policies(objects), *cluster_assumptions(objects)))

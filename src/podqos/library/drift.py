@@ -9,7 +9,7 @@ from podqos.admission.injectors import CustomInjector, Injector
 from podqos.errors import InputError, InvalidOption
 from podqos.eviction.ranking import Ranking
 from podqos.eviction.signals import Signal
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, node_memory
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, node_memory
 from podqos.library.inputs.drift_usage import both_versions
 from podqos.library.inputs.kubelet_node import DEFAULT_KUBELET, Kubelet, judged_cgroups
 from podqos.library.inputs.objects import Objects
@@ -48,6 +48,7 @@ def drift(
         raise InputError("no workloads in either version", fix="name files or directories with manifests")
     _check_allowed(allowed, {*before, *after})
     memory_bytes, assumptions = node_memory(node_memory_bytes, new.of(Node) or old.of(Node))
+    of_cluster = dict.fromkeys(assumed for each in (old, new) for assumed in cluster_assumptions(each))
     kubelet = kubelet or DEFAULT_KUBELET
     settings = judged_cgroups(kubelet, memory_bytes=memory_bytes, profile=profile)
     versions, of_usage = both_versions(rows, before, after, NodeUsage(memory_bytes))
@@ -60,7 +61,7 @@ def drift(
         usage=os.fspath(usage) if isinstance(usage, (str, os.PathLike)) else None,
         injectors=tuple(injector.name for injector in injectors),
         workloads=tuple(map(worded, found)),
-        assumptions=(*assumptions, *of_usage, *(() if kubelet.is_stated else (KUBELET_SETTINGS,))),
+        assumptions=(*assumptions, *of_usage, *(() if kubelet.is_stated else (KUBELET_SETTINGS,)), *of_cluster),
     )
 
 

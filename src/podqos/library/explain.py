@@ -7,7 +7,7 @@ where that pays, and without keeping more of a large list than a line per contai
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
@@ -19,13 +19,15 @@ from podqos.admission.validation import validate_resources
 from podqos.library.inputs.assumptions import (
     KUBELET_SETTINGS,
     NO_POLICIES,
-    has_policies,
-    is_decisive_policy,
+    added_containers,
     missing_classes,
     node_memory,
+    policy_scopes,
+    scoped_policies,
 )
-from podqos.library.inputs.files import STDIN, total_bytes
-from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, load
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, total_bytes
+from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
+from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
@@ -35,10 +37,11 @@ from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
 from podqos.survival.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
-    from podqos.admission.policies import Cluster
     from podqos.library.inputs.kubelet_node import Kubelet
     from podqos.library.inputs.large_list import Part
+    from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.node import Node
+    from podqos.model.policy import PriorityClass, RuntimeClass
     from podqos.qos.run_flags import Engine
     from podqos.report.explain.explanation import Explanation, ExplanationList
     from podqos.survival.pod_sets import PodSets
@@ -98,11 +101,17 @@ def explain(objects: Objects, options: ExplainOptions | None = None) -> Explanat
     Workloads that the API server would not store are left out, and are among the problems of the objects.
     """
     settings, assumptions = (options or ExplainOptions()).settings(objects.of(_node_model()))
-    return explanation_list([explain_objects(objects, settings, _cluster(objects))], settings, assumptions)
+    objects.check_policies()
+    return explanation_list(
+        [explain_objects(objects, settings)], settings, (*assumptions, *policy_scopes(objects)), objects
+    )
 
 
 def explanation_list(
-    explained: Sequence[Explained], settings: ExplainSettings, assumptions: tuple[Assumption, ...]
+    explained: Sequence[Explained],
+    settings: ExplainSettings,
+    assumptions: tuple[Assumption, ...],
+    objects: Objects | None = None,
 ) -> ExplanationList:
     """Put together what was explained piece by piece."""
     from podqos.report.explain.explanation import ExplanationList
@@ -115,15 +124,17 @@ def explanation_list(
         kubernetes_version=".".join(map(str, settings.profile.version)),
         node_memory_bytes=settings.node_memory_bytes,
         node=explain_node(pods.counted, settings),
-        assumptions=(*assumptions, *further_assumptions(explained)),
+        assumptions=(*assumptions, *further_assumptions(explained, objects)),
     )
 
 
-def further_assumptions(explained: Sequence[Explained]) -> tuple[Assumption, ...]:
+def further_assumptions(explained: Sequence[Explained], objects: Objects | None = None) -> tuple[Assumption, ...]:
     """Return what was assumed about the cluster that stores the pods."""
     meets_none = any(each.as_written for each in explained) and not any(each.policies for each in explained)
     no_policies = (NO_POLICIES,) if meets_none else ()
-    return (*no_policies, *missing_classes(name for each in explained for name in each.unknown))
+    unknown = dict.fromkeys(name for each in explained for name in each.unknown)
+    kinds = {kind for each in explained for kind in each.kinds}
+    return (*no_policies, *missing_classes(unknown, objects), *added_containers(kinds))
 
 
 class Explained(Struct):
@@ -145,14 +156,18 @@ class Explained(Struct):
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
-    """Pods that policies in the input reject."""
+    """Pods that policies of the input do not let in."""
+    unjudged: list[NotJudged] = []
+    """Objects whose pods cannot be read from them, and that are not among the problems."""
+    kinds: Counter[str] = Counter()
+    """The kinds of the workloads."""
 
 
 def explain_objects(
-    objects: Objects, settings: ExplainSettings, cluster: Cluster | None, output: str = "json"
+    objects: Objects, settings: ExplainSettings, output: str = "json", surroundings: Objects | None = None
 ) -> Explained:
-    """Explain the workloads of objects, as stored with the policies of a cluster."""
-    storing = Storing(cluster, settings.profile)
+    """Explain the workloads of objects, as stored with the policies among them, or among their surroundings."""
+    storing = _storing(surroundings or objects, settings.profile)
     accepted: list[tuple[FoundWorkload, Stored]] = []
     for found in objects.workloads:
         # What comes from an API server has passed its validation.
@@ -160,9 +175,9 @@ def explain_objects(
         if errors:
             objects.report(found, errors)
         else:
-            accepted.append((found, storing.store(found.workload)))
+            accepted.append((found, storing(found.source).store(found.workload)))
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
-    policies = sum(is_decisive_policy(found.other) for found in objects.others)
+    policies = sum(found.is_decisive for found in objects.others)
     explained = Explained(
         classes=Counter([decision.qos_class for decision in decisions]),
         problems=sorted(objects.problems),
@@ -172,6 +187,7 @@ def explain_objects(
         nodes=sum(found.other.kind == "Node" for found in objects.others),
         unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
         refused=sum(stored.refusal is not None for _, stored in accepted),
+        kinds=Counter([found.workload.kind for found, _ in accepted]),
     )
     if output == "csv":
         explained.rows = _rows(decisions)
@@ -189,63 +205,134 @@ def explain_objects(
     return explained
 
 
+def _storing(objects: Objects, profile: Profile) -> Callable[[str], Storing]:
+    """Return what stores the pods of a file, by the policies that apply to it."""
+    by_scopes: dict[tuple[str, ...], Storing] = {}
+    if not objects.has_policies:
+        without = Storing(None, profile)
+        return lambda _: without
+
+    def storing(source: str) -> Storing:
+        scopes = objects.scopes(source)
+        if scopes not in by_scopes:
+            by_scopes[scopes] = Storing(objects.cluster(source), profile)
+        return by_scopes[scopes]
+
+    return storing
+
+
 class Explaining:
-    """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it."""
+    """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it.
+
+    ``stated`` are classes of the cluster that are in no file, ``kinds`` custom resources that hold pods, each with the
+    path to its template.
+    """
 
     def __init__(
-        self, files: list[str], options: ExplainOptions, output: str, progress: Progress | None = None
+        self,
+        inputs: Inputs,
+        options: ExplainOptions,
+        output: str,
+        progress: Progress | None = None,
+        *,
+        stated: Sequence[PriorityClass | RuntimeClass] = (),
+        kinds: Mapping[str, str] | None = None,
     ) -> None:
-        self._files = files
+        self._inputs = inputs
         self._options = options
         self._output = output
         self._progress = progress
+        self._stated = stated
+        self._stated_kinds = kinds
+        self._kinds = custom_kinds(kinds)
+        self._objects = Objects(stated=stated)
+        """What holds the policies and Nodes."""
         self.settings, self.assumptions = options.settings()
         """What counts for the pods that have been explained so far, and what was assumed about their node."""
 
     def explained(self) -> Iterator[Explained]:
         """Yield what the files give; all cores work where that pays."""
-        is_large = STDIN not in self._files and total_bytes(self._files) >= _WORTH_FORKING_BYTES
-        if is_large and len(self._files) == 1 and self._output == "csv":
-            parts = _explained_parts(self._files[0], self.settings)
+        files = self._inputs.files
+        paths = self._inputs.paths
+        is_large = STDIN not in paths and total_bytes(paths) >= _WORTH_FORKING_BYTES
+        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems:
+            parts = _explained_parts(paths[0], self.settings)
             if parts:
                 yield from parts
                 return
-        if is_large and len(self._files) > 1:
+        if is_large and len(files) > 1:
             yield from self._spread()
             return
-        objects = load(*self._files, progress=self._progress)
-        cluster = self._surrounded_by(objects)
-        yield explain_objects(objects, self.settings, cluster, self._output)
+        objects = load(self._inputs, progress=self._progress, stated=self._stated, kinds=self._stated_kinds)
+        self._surrounded_by(objects)
+        self.assumptions += policy_scopes(objects)
+        yield explain_objects(objects, self.settings, self._output)
 
-    def _surrounded_by(self, objects: Objects) -> Cluster | None:
-        """Let Nodes and policies count, and return the policies."""
+    def further_assumptions(self, explained: Sequence[Explained]) -> tuple[Assumption, ...]:
+        """Return what was assumed about the cluster that stores the pods."""
+        return further_assumptions(explained, self._objects)
+
+    def whole(self, explained: Sequence[Explained]) -> ExplanationList:
+        """Put together everything that was explained."""
+        return explanation_list(explained, self.settings, self.assumptions, self._objects)
+
+    def _surrounded_by(self, objects: Objects) -> None:
+        """Let Nodes and policies count."""
+        self._objects = objects
         self.settings, self.assumptions = self._options.settings(objects.of(_node_model()))
-        return _cluster(objects)
+        objects.check_policies()
 
     def _spread(self) -> Iterator[Explained]:
         """Yield what each file gives.
 
-        Policies and Nodes count for the pods of all files, and few repositories hold any: only where some turn up is
-        everything explained again with them.
+        Policies and Nodes count for the pods of other files, too, and few repositories hold any: where some turn up,
+        the files they count for are explained again with them.
         """
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
-        task = partial(_explain_file, settings=self.settings, output=self._output, cluster=None)
-        explained = list(fan_out(task, self._files, usable_cores(), self._progress))
-        holders = [path for path, each in zip(self._files, explained, strict=True) if each.policies or each.nodes]
-        objects = load(*holders)
-        cluster = self._surrounded_by(objects)
+        files = list({file.path: file for file in self._inputs.files}.values())
+        task = partial(
+            _explain_file, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
+        )
+        explained = list(fan_out(task, files, usable_cores(), self._progress))
+        holders = [file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes]
+        objects = Objects(stated=self._stated)
+        objects.note(*self._inputs.problems)
+        for file in holders:
+            objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds))
+        before = self.settings
+        self._surrounded_by(objects)
+        yield Explained(problems=sorted(objects.problems))
         if holders:
-            yield Explained(problems=sorted(objects.problems))
-            task = partial(_explain_file, settings=self.settings, output=self._output, cluster=cluster)
-            explained = list(fan_out(task, self._files, usable_cores(), self._progress))
+            applies_to_all = self.settings != before or any(
+                found.source.scope is None for found in objects.others if found.is_policy
+            )
+            again = [n for n, file in enumerate(files) if applies_to_all or objects.scopes(file.path)]
+            task = partial(
+                _explain_file, settings=self.settings, output=self._output, surroundings=objects, kinds=self._kinds
+            )
+            results = fan_out(task, [files[number] for number in again], usable_cores(), self._progress)
+            for number, result in zip(again, results, strict=True):
+                explained[number] = result
+            with_pods = [file.path for file, each in zip(files, explained, strict=True) if each.classes]
+            limited = [
+                source.path
+                for source in objects.policy_sources()
+                if source.path not in objects.alternatives
+                and any(source.scope not in objects.scopes(path) for path in with_pods)
+            ]
+            self.assumptions += scoped_policies(limited, objects.alternatives)
         yield from explained
 
 
-def _explain_file(path: str, settings: ExplainSettings, output: str, cluster: Cluster | None) -> Explained:
+def _explain_file(
+    file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects, kinds: Mapping[str, CustomKind]
+) -> Explained:
     objects = Objects()
-    objects.add_file(path)
-    return explain_objects(objects, settings, cluster, output)
+    objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds))
+    explained = explain_objects(objects, settings, output, surroundings)
+    explained.unjudged = objects.unjudged
+    return explained
 
 
 def _explained_parts(path: str, settings: ExplainSettings) -> list[Explained]:
@@ -268,10 +355,6 @@ def _explain_part(part: Part, settings: ExplainSettings) -> Explained | None:
         return None
     decisions = [decide(pod, settings) for pod in pods]
     return Explained(classes=Counter([decision.qos_class for decision in decisions]), rows=_rows(decisions))
-
-
-def _cluster(objects: Objects) -> Cluster | None:
-    return objects.cluster() if has_policies(objects) else None
 
 
 def _node_model() -> type[Node]:

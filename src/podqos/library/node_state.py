@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InputError
 from podqos.eviction.observation import decode_summary
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, node_memory
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, LEAST_NODE_BYTES, cluster_assumptions, node_memory
 from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
@@ -76,6 +76,7 @@ def node_state(
     rows = None if usage is None else usage_rows(usage)
     pods = node_pods(objects, named=[row.pod for row in rows or ()], node=node, profile=profile)
     memory_bytes, assumed = node_memory(node_memory_bytes, objects.of(Node))
+    assumed += cluster_assumptions(objects)
     machine = NodeUsage(memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0)
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))

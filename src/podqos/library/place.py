@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, without_policies
+from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.model.assumption import Assumption
@@ -92,7 +92,7 @@ class Placing:
                 options.budgets,
                 _coverage(self.nodes, self._config),
                 config=self._config,
-                assumptions=(*self._assumptions, *without_policies(self._objects)),
+                assumptions=(*self._assumptions, *without_policies(self._objects), *cluster_assumptions(self._objects)),
             )
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
@@ -151,23 +151,31 @@ class Placing:
     def _admit(self) -> None:
         """Take all pods through admission."""
         objects, profile = self._objects, self._options.profile
-        policies = objects.namespace_policies()
         # A list of everything in a cluster holds controllers and the pods they have made already.
         pods_are_live = any(f.workload.is_live and f.workload.kind == POD for f in objects.workloads)
-        for found in objects.workloads:
+        for found in objects.latest():
             workload = found.workload
             if workload.is_live and workload.kind != POD and pods_are_live:
                 continue
-            pod = workload.pod if workload.is_live else admitted_pod(found, objects, policies, profile)
+            pod = workload.pod if workload.is_live else admitted_pod(found, objects, profile)
             if pod is None:
                 continue
             if self._options.unbind and pod.spec.node_name:
                 pod = replace(pod, spec=replace(pod.spec, node_name=""))
             for one in pods_of(replace(workload, pod=pod), self.nodes, profile=profile):
-                self.pods.append(one)
-                self._workloads[one.key] = _owner(workload)
+                made = self._named(one, workload)
+                self.pods.append(made)
+                self._workloads[made.key] = _owner(workload)
                 if workload.kind == POD and not workload.metadata.generate_name:
-                    self._bare.add(one.key)
+                    self._bare.add(made.key)
+
+    def _named(self, pod: Pod, workload: Workload) -> Pod:
+        """Return a pod with a name of its own: those of controllers are made up, and two may have made up the same."""
+        made, number = pod, 1
+        while made.key in self._workloads and (workload.kind != POD or not workload.metadata.name):
+            number += 1
+            made = replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}"))
+        return made
 
 
 @contextmanager

@@ -38,6 +38,17 @@ class Refused(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
+class Unjudged(Struct, frozen=True):
+    """An object that has pods which cannot be read from it."""
+
+    kind: str
+    name: str
+    place: Place
+    why: str
+    hint: str
+    """What to do about it."""
+
+
 class Reading(Struct, frozen=True):
     """Everything in a text."""
 
@@ -52,6 +63,8 @@ class Reading(Struct, frozen=True):
     """Documents, or items of lists, that are no Kubernetes objects."""
     refused: tuple[Refused, ...] = ()
     """What is not among the workloads because of its problems."""
+    unjudged: tuple[Unjudged, ...] = ()
+    """Custom resources whose pods are not among the workloads."""
 
 
 class Collector:

@@ -31,6 +31,12 @@ KNOWN_KINDS = frozenset((*POD_HOLDERS, *POLICY_GROUPS, *_KINDS))
 _CLOSE_ENOUGH = 0.75
 
 
+def is_kubernetes_own(kind: str, api_version: str) -> bool:
+    """Whether a kind is one of Kubernetes and not a custom resource that shares its name."""
+    group = group_of(api_version)
+    return kind in KNOWN_KINDS and (not is_custom_group(group) or group.endswith(".k8s.io"))
+
+
 def meant_kind(kind: str, api_version: str) -> str | None:
     """Return the kind of Kubernetes that was probably meant by one it does not have."""
     group = group_of(api_version)

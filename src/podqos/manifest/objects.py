@@ -130,9 +130,14 @@ def interpret(found: KubernetesObject) -> Interpretation:
     holder = holder_of(found)
     if holder is None:
         return Interpretation(findings=_kind_findings(found))
-    workload = _quick(holder, found.value)
-    what = Interpretation(workload) if workload is not None else _thorough(holder, found.value)
+    what = workload_in(holder, found.value)
     return what if found.snippet is None else Interpretation(what.workload, (found.snippet.notice, *what.findings))
+
+
+def workload_in(holder: PodHolder, value: dict[str, Plain]) -> Interpretation:
+    """Return the workload in an object of a kind that holds a pod, or what is wrong with it."""
+    workload = _quick(holder, value)
+    return Interpretation(workload) if workload is not None else _thorough(holder, value)
 
 
 def holder_of(found: KubernetesObject) -> PodHolder | None:

@@ -277,6 +277,12 @@ class Workload(Struct, frozen=True, gc=False):
     """Field path from the object to the pod: empty for a Pod, ``spec.template`` for a Deployment."""
     replicas: int | None = None
     """How many pods run at a time, where the object says so: of a Job, its parallelism."""
+    fields: tuple[tuple[str, str], ...] = ()
+    """Where fields of the pod stand in an object without a template: the pod's path, the object's; the first counts."""
+
+    def at(self, path: str) -> str:
+        """Return the path of a pod's field in the object: of a Deployment, ``spec.template`` and the field."""
+        return field_at(path, self.pod_path, self.fields)
 
     @property
     def is_live(self) -> bool:
@@ -287,3 +293,11 @@ class Workload(Struct, frozen=True, gc=False):
     def is_stored(self) -> bool:
         """Whether the pod itself was read from an API server, whose policies have had their say; a template was not."""
         return self.metadata.is_live and not self.pod_path
+
+
+def field_at(path: str, pod_path: str, fields: tuple[tuple[str, str], ...]) -> str:
+    """Return the path of a pod's field in the object that holds the pod."""
+    for own, real in fields:
+        if path == own or (path.startswith(own) and path[len(own)] in ".["):
+            return real + path[len(own) :]
+    return f"{pod_path}.{path}" if pod_path else path

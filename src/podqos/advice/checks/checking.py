@@ -7,7 +7,7 @@ out the effect of each finding on the kill orders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from msgspec import Struct
@@ -18,6 +18,8 @@ from podqos.advice.checks.bundle import LocatedWorkload
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.finding import Finding, in_order
+from podqos.advice.checks.policies import conflicting_defaults
+from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
 
@@ -29,6 +31,10 @@ def _rules(disabled: frozenset[str]) -> tuple[tuple[WorkloadRule, ...], tuple[Bu
     of_workloads = dict.fromkeys(check.rule for check in enabled if check.rule is not None)
     of_bundles = dict.fromkeys(check.bundle_rule for check in enabled if check.bundle_rule is not None)
     return tuple(of_workloads), tuple(of_bundles)
+
+
+# Rules that hold workloads, or the policies they are under, against each other.
+_WITHIN_UNITS = (compare_priorities, conflicting_defaults)
 
 
 class CheckedWorkload(Struct, frozen=True, gc=False):
@@ -49,8 +55,13 @@ def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) 
     return CheckedWorkload(sketch_of(view), tuple(view.findings), tuple(view.variants))
 
 
-def check_bundle(results: Sequence[CheckedWorkload], context: Context) -> tuple[Finding, ...]:
-    """Return all findings, those of the first phase included. Without kept pods no pods are compared."""
+def check_bundle(
+    results: Sequence[CheckedWorkload], context: Context, context_of: Callable[[str], Context] | None = None
+) -> tuple[Finding, ...]:
+    """Return all findings, those of the first phase included. Without kept pods no workloads are compared.
+
+    ``context_of`` gives the context of a file's objects, where policies do not apply to all files.
+    """
     sketches = [result.sketch for result in results]
     findings: list[Finding] = []
     variants: list[Variant] = []
@@ -58,11 +69,31 @@ def check_bundle(results: Sequence[CheckedWorkload], context: Context) -> tuple[
         variants += [replace(each, finding=len(findings) + each.finding) for each in result.variants]
         findings += result.findings
     disabled = context.options.disabled
+    units = _units(sketches, context, context_of)
     for rule in _rules(disabled)[1]:
-        findings += rule(context, sketches)
+        if rule in _WITHIN_UNITS:
+            found = (finding for own, within in units for finding in rule(own, within))
+            # Two directories may be under the same policies.
+            findings += {(each.check, each.subject, each.path, each.facts): each for each in found}.values()
+        else:
+            findings += rule(context, sketches)
     if any(sketch.pod is not None for sketch in sketches):
         from podqos.advice.checks.comparison import compare
 
         findings = compare(findings, variants, sketches, context)
     findings = [finding for finding in findings if finding.check not in disabled]
     return in_order(findings)
+
+
+def _units(
+    sketches: Sequence[Sketch], context: Context, context_of: Callable[[str], Context] | None
+) -> list[tuple[Context, list[Sketch]]]:
+    """Return what belongs together, each with its context: a directory, or all files that were named."""
+    if context_of is None:
+        return [(context, list(sketches))]
+    units: dict[str, tuple[Context, list[Sketch]]] = {}
+    for source, unit in context.units.items():
+        units.setdefault(unit, (context_of(source), []))
+    for sketch in sketches:
+        units[context.units[sketch.subject.source]][1].append(sketch)
+    return list(units.values())

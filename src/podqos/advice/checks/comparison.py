@@ -1,9 +1,9 @@
 """Work out the effect of findings on the kill orders.
 
-All workloads of a bundle are put on one node, and beside them, as further pods, each as it would be but for a finding.
-One ranking of all of them by the kubelet and one by the kernel then answer for every finding: both orders compare pods
-pairwise, so further pods do not change the order of the rest. Usage is not measured here: ``AssumedUsage`` says
-what is assumed.
+The workloads of a directory, or of all files that were named, are put on one node, and beside them, as further pods,
+each as it would be but for a finding. One ranking of all of them by the kubelet and one by the kernel then answer for
+every finding: both orders compare pods pairwise, so further pods do not change the order of the rest. Usage is not
+measured here: ``AssumedUsage`` says what is assumed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,34 @@ def compare(
     findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
 ) -> list[Finding]:
     """Return the findings with their consequences for other workloads."""
+    units: dict[str, list[int]] = {}
+    for index, finding in enumerate(findings):
+        units.setdefault(context.units.get(finding.subject.source, ""), []).append(index)
+    by_unit: dict[str, list[Sketch]] = {}
+    for sketch in sketches:
+        by_unit.setdefault(context.units.get(sketch.subject.source, ""), []).append(sketch)
+    # A kubelet's configuration has no pods beside it; where there are pods of one directory only, it is theirs.
+    alone = next(iter(by_unit.values())) if len(by_unit) == 1 else []
+    compared = list(findings)
+    for unit, indexes in units.items():
+        numbers = {index: number for number, index in enumerate(indexes)}
+        within = [replace(each, finding=numbers[each.finding]) for each in variants if each.finding in numbers]
+        for index, finding in zip(
+            indexes,
+            _compare([findings[index] for index in indexes], within, by_unit.get(unit, alone), context),
+            strict=True,
+        ):
+            compared[index] = finding
+    return compared
+
+
+def _compare(
+    findings: Sequence[Finding], variants: Sequence[Variant], sketches: Sequence[Sketch], context: Context
+) -> list[Finding]:
+    """Compare workloads that belong together."""
     pods = {f"now-{index}": sketch.pod for index, sketch in enumerate(sketches) if sketch.pod is not None}
+    if not pods:
+        return list(findings)
     pods |= {_instead(each.finding): each.now for each in variants if each.now is not None}
     pods |= {_repaired(each.finding): each.repaired for each in variants if each.repaired is not None}
     places = _Places(_orders(pods, context))

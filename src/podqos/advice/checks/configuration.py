@@ -76,6 +76,10 @@ class Configuration(Struct, frozen=True, rename="camel", forbid_unknown_fields=T
     disable: Annotated[tuple[str, ...], _says("ids or names of checks that are not run")] = ()
     options: Annotated[StatedOptions, _says("settings of the checks")] = StatedOptions()
     ignore: Annotated[tuple[Ignore, ...], _says("findings to ignore")] = ()
+    kinds: Annotated[
+        dict[str, str],
+        _says("custom resources that hold pods, each with the path to its pod template: {Widget: spec.podTemplate}"),
+    ] = {}
 
 
 def options_of(settings: StatedOptions, options: CheckOptions) -> CheckOptions:

@@ -351,7 +351,7 @@ def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator
 def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
     """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
     by_namespace: dict[str, list[LimitRange]] = {}
-    for each in context.policies.limit_ranges:
+    for each in (*context.policies.limit_ranges, *context.surroundings.cluster.alternatives):
         by_namespace.setdefault(each.metadata.namespace, []).append(each)
     for _, limit_ranges in sorted(by_namespace.items()):
         for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():

@@ -104,7 +104,7 @@ def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator
             facts = PriorityContradictsClass(QOSClass.GUARANTEED, sketch.priority, *other)
         else:
             continue
-        patch = Patch.choose(Choice.PRIORITY_CLASS, (sketch.prefix + _PATH,), user_classes(context))
+        patch = Patch.choose(Choice.PRIORITY_CLASS, (sketch.at(_PATH),), user_classes(context))
         yield sketch.finding(check, _PATH, facts, patch)
 
 
@@ -261,6 +261,8 @@ def unknown_class(view: View) -> None:
         return
     known = user_classes(view.context)
     close = get_close_matches(name, known, 1)
+    if set(known) <= set(view.context.surroundings.cluster.stated_classes):
+        return  # classes that are stated one by one are not all of them
     if close:
         patch = Patch.write(view.edit(_PATH, close[0], name))
     else:

@@ -9,7 +9,7 @@ from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, CheckIdentity
 from podqos.advice.checks.finding import CheckedObject, Consequence, Fact, Finding, Patch, PodStanding
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_limits, pod_requests
-from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass
+from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Pod, QOSClass, field_at
 from podqos.model.quantity import ZERO
 from podqos.model.resources import CPU, MEMORY
 
@@ -21,8 +21,10 @@ class Sketch(Struct, frozen=True, gc=False):
     """One workload, in short."""
 
     subject: CheckedObject
-    prefix: str
+    pod_path: str
     """From the object to its pod."""
+    fields: tuple[tuple[str, str], ...]
+    """Where the pod's fields stand, if not below it."""
     qos_class: QOSClass
     priority: int
     names_priority: bool
@@ -44,9 +46,13 @@ class Sketch(Struct, frozen=True, gc=False):
         """Whether it has a system priority, which is not compared with others."""
         return self.priority >= SYSTEM_CRITICAL_PRIORITY
 
+    def at(self, path: str) -> str:
+        """Return the path of a pod's field in the object."""
+        return field_at(path, self.pod_path, self.fields)
+
     def finding(self, check: CheckIdentity, path: str, facts: Fact, patch: Patch) -> Finding:
         """Return a finding about the workload; ``path`` counts from the pod."""
-        finding = check.finding(self.subject, self.prefix + path, facts, patch, self.ignores)
+        finding = check.finding(self.subject, self.at(path), facts, patch, self.ignores)
         return replace(finding, consequence=Consequence(check.effect, self.standing))
 
 
@@ -57,7 +63,8 @@ def sketch_of(view: View) -> Sketch:
     is_best_effort = view.stored_class is QOSClass.BEST_EFFORT
     return Sketch(
         view.subject,
-        view.prefix,
+        view.workload.pod_path,
+        view.workload.fields,
         view.stored_class,
         view.priority,
         names_priority,

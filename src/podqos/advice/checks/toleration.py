@@ -119,7 +119,7 @@ def _own_toleration(view: View) -> str | None:
         return None
     for index, toleration in enumerate(view.pod.spec.tolerations):
         if toleration.tolerates(TAINT_MEMORY_PRESSURE, "", "NoSchedule"):
-            return f"{view.prefix}spec.tolerations[{index}]"
+            return view.at(f"spec.tolerations[{index}]")
     return None
 
 

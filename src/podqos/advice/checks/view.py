@@ -6,7 +6,7 @@ checks, and there can be ten thousand of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -63,8 +63,16 @@ class Variant(Struct, frozen=True, gc=False):
 class Context:
     """The surroundings, indexed for many questions."""
 
-    def __init__(self, surroundings: ClusterObjects, options: CheckOptions, resizes: Sequence[Resize] = ()) -> None:
+    def __init__(
+        self,
+        surroundings: ClusterObjects,
+        options: CheckOptions,
+        resizes: Sequence[Resize] = (),
+        units: Mapping[str, str] | None = None,
+    ) -> None:
         self.surroundings = surroundings
+        self.units = units or {}
+        """What each file belongs to: only objects of one directory, or of files that were named, are compared."""
         self.resizes = resizes
         self.node_memory_bytes = surroundings.node_memory_bytes
         self.options = options
@@ -139,7 +147,8 @@ class View:
         self.options = context.options
         self.compares = compares
         self.pod = found.workload.pod
-        self.prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
+        self.at = found.workload.at
+        """From the path of a pod's field to that in the object."""
         self.defaulted = defaulted(self.pod)
         self.qos_class = pod_qos_class(self.pod, classify(self.defaulted, context.options.profile).qos_class)
         """As the manifest means it; of a live pod the recorded one."""
@@ -215,7 +224,7 @@ class View:
                 check.id,
                 check.severity,
                 self.subject,
-                self.prefix + path,
+                self.at(path),
                 facts,
                 self._consequence(check.effect, before, after),
                 patch,
@@ -226,11 +235,11 @@ class View:
 
     def edit(self, path: str, value: Quantity | str | None, was: Quantity | str | None = None) -> FieldEdit:
         """Return the edit of a field; ``path`` counts from the pod."""
-        return FieldEdit(self.prefix + path, None if value is None else str(value), None if was is None else str(was))
+        return FieldEdit(self.at(path), None if value is None else str(value), None if was is None else str(was))
 
     def choose(self, choice: Choice, *paths: str, candidates: tuple[str, ...] = ()) -> Patch:
         """Return the patch that lacks a choice; ``paths``, where it is to be written, count from the pod."""
-        return Patch.choose(choice, [self.prefix + path for path in paths], candidates)
+        return Patch.choose(choice, [self.at(path) for path in paths], candidates)
 
     def resources(self, *, only_running: bool = False) -> Iterator[tuple[Container, str]]:
         """Yield each container as written, and where its resources stand, counted from the pod."""

@@ -16,14 +16,16 @@ import sys
 from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
-from podqos.cli.inputs import print_problems
-from podqos.cli.options import add_filename_option, add_version_option
+from podqos.cli.inputs import given_files, print_problems
+from podqos.cli.options import add_filename_option, add_version_option, stated_classes
 from podqos.cli.output import add_output_options, print_csv, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
-from podqos.library.inputs.files import STDIN, existing_files, manifest_files
+from podqos.library.inputs.configured import configured_kinds
+from podqos.library.inputs.files import STDIN
+from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.objects import Objects, load
 from podqos.manifest.problems import Severity
 from podqos.model.profile import parse_version
@@ -76,17 +78,20 @@ def run(arguments: argparse.Namespace) -> int:
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+    inputs = given_files(arguments, "admit")
     objects = load(
-        *manifest_files(arguments.files, "admit"),
-        policies=existing_files(arguments.policies) if arguments.policies else (),
+        inputs,
+        policies=(existing_files(arguments.policies),) if arguments.policies else (),
         namespace=arguments.namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
+        stated=stated_classes(arguments),
+        kinds=configured_kinds(inputs.paths),
     )
-    resizes = load(*existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
-    objects.cluster()
+    resizes = load(existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
+    objects.check_policies()
     admitting = None
-    if all(problem.severity is not Severity.ERROR for problem in objects.policy_problems):
+    if not objects.policy_errors:
         profile = parse_version(arguments.kubernetes_version)
         admitting = Admitting(objects, resizes, arguments.override_profile, profile)
     errors = print_problems([*objects.problems, *([] if resizes is None else resizes.problems)])

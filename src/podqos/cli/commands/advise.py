@@ -23,10 +23,10 @@ from podqos.advice.sizing.samples import ContainerSamples, read_samples
 from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
-from podqos.cli.inputs import print_problems, read_objects
+from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit, print_documents, say_assumptions
 from podqos.library.advise import advise, advised_manifests
-from podqos.library.inputs.files import applied_files, read_bytes
+from podqos.library.inputs.files import Inputs, read_bytes
 from podqos.model.profile import parse_version
 from podqos.report.advice.lines import text
 
@@ -57,7 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node:
         return run_for_node(arguments, profile)
     descriptions = _descriptions(arguments)
-    objects = read_objects(applied_files(arguments.files, "advise") if arguments.files else [])
+    has_files = arguments.files or arguments.kustomize
+    inputs = given_files(arguments, "advise", in_order_of_apply=True) if has_files else Inputs([])
+    objects = read_objects(inputs, options.stated_classes(arguments))
     try:
         report = advise(
             objects,
@@ -88,7 +90,7 @@ def _descriptions(arguments: argparse.Namespace) -> tuple[DescribedWorkload, ...
         check_terminal()
     if arguments.describe is not None:
         return read_descriptions(arguments.describe, read_bytes(arguments.describe))
-    if arguments.ask and not arguments.files:
+    if arguments.ask and not arguments.files and not arguments.kustomize:
         name = ask_name()
         return (DescribedWorkload(name, ask_description(name)),)
     return ()

@@ -16,6 +16,7 @@ from podqos.advice.checks.bundle import CheckOptions
 from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
+from podqos.cli import options
 from podqos.cli.inputs import print_problems
 from podqos.cli.output import emit, say_assumptions
 from podqos.cli.progress import progress_line
@@ -24,8 +25,10 @@ from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
-from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
-from podqos.library.inputs.files import STDIN, existing_files, manifest_files, read_bytes
+from podqos.library.checking.configuration import checks_named, configuration_for
+from podqos.library.inputs.configured import FILE_NAME
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
+from podqos.library.inputs.gathering import existing_files, manifest_files
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
@@ -53,7 +56,13 @@ class CheckRun:
         if [*given, *arguments.policies, *arguments.resize].count(STDIN) > 1:
             raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
         self._config = configuration_for(given, arguments.config_file)
-        self._files = self._without_own_files(manifest_files(given, "check"))
+        rendering = Rendering(arguments.render, tuple(arguments.kustomize))
+        if arguments.fix and (rendering.render or rendering.directories):
+            raise InvalidOption(
+                "what was rendered cannot be fixed in place", where="--fix", fix="use --patch-format kustomize"
+            )
+        inputs = manifest_files(given, "check", rendering)
+        self._inputs = inputs.only(self._without_own_files(inputs.files))
 
     def run(self) -> int:
         """Check, print, and return the exit code."""
@@ -85,6 +94,7 @@ class CheckRun:
             others = checked.objects.left_out
             skipped = f" ({others} others skipped)" if others else ""
             print(f"nothing to check: no workloads, policies or kubelet configurations{skipped}", file=sys.stderr)
+            return 2
         return 1 if any(checked.gate.fail_on.fails(finding.severity) for finding in checked.open) else 0
 
     def _fix(self, checked: Checked) -> int:
@@ -100,7 +110,7 @@ class CheckRun:
             print_summary(fixes, style, is_written=False)
             say_assumptions(checked.assumptions)
             return self._end(checked)
-        from_stdin = checked.text(STDIN) if STDIN in self._files else None
+        from_stdin = checked.text(STDIN) if STDIN in self._inputs.paths else None
         errors = write_fixes(fixes, from_stdin)
         # Standard output is taken where the text of standard input goes there.
         patch_format = arguments.patch_format if from_stdin is None else None
@@ -120,15 +130,21 @@ class CheckRun:
     def _checked(self) -> Checked:
         arguments = self._arguments
         stored = [*arguments.policies, *map(self._config.resolve, self._config.configuration.policies)]
-        known = set(map(os.path.realpath, self._files))
-        policies = [each for each in existing_files(stored) if os.path.realpath(each) not in known] if stored else []
-        resized = existing_files(arguments.resize) if arguments.resize else []
+        known = {os.path.realpath(file.path): file for file in self._inputs.files}
+        found = {os.path.realpath(each): each for each in existing_files(stored).paths} if stored else {}
+        policies = [each for real, each in found.items() if real not in known]
+        # Policies that are checked themselves apply to all as well where they are named.
+        inputs = self._inputs.only(replace(file, scope=None) if real in found else file for real, file in known.items())
+        resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
         progress = progress_line("reading file")
+        kinds = self._config.configuration.kinds
         return run_checks(
-            load_for_check(self._files, policies, arguments.namespace, progress),
+            load_for_check(
+                inputs, policies, arguments.namespace, progress, stated=options.stated_classes(arguments), kinds=kinds
+            ),
             self._options,
             self._gate,
-            resized=load_for_check(resized, namespace=arguments.namespace),
+            resized=load_for_check(resized, namespace=arguments.namespace, kinds=kinds),
             progress=progress,
         )
 
@@ -159,13 +175,13 @@ class CheckRun:
             show_suppressed=arguments.show_suppressed or arguments.output in {"sarif", "junit"},
         )
 
-    def _without_own_files(self, files: list[str]) -> list[str]:
+    def _without_own_files(self, files: list[InputFile]) -> list[InputFile]:
         """Leave out what a directory of manifests holds for podqos itself."""
         baseline = self._baseline_path and os.path.realpath(self._baseline_path)
         return [
             file
             for file in files
-            if os.path.basename(file) != FILE_NAME and (not baseline or os.path.realpath(file) != baseline)
+            if os.path.basename(file.path) != FILE_NAME and (not baseline or os.path.realpath(file.path) != baseline)
         ]
 
     @cached_property

@@ -9,10 +9,9 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
-from podqos.cli.inputs import print_problems, read_objects
+from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit
 from podqos.library.cpu import cpu
-from podqos.library.inputs.files import applied_files
 from podqos.model.profile import parse_version
 from podqos.report.survival.cpu import csv_rows, table
 
@@ -31,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Divide, print, and return the exit code."""
-    objects = read_objects(applied_files(arguments.files, "divide the CPU among"))
+    objects = read_objects(
+        given_files(arguments, "divide the CPU among", in_order_of_apply=True), options.stated_classes(arguments)
+    )
     try:
         report = cpu(
             objects,

@@ -20,6 +20,7 @@ from podqos.cli.inputs import print_problems
 from podqos.cli.output import add_output_options, emit
 from podqos.errors import InvalidOption
 from podqos.library.drift import drift
+from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.injecting import read_injectors
 from podqos.library.inputs.versions import load_version
 from podqos.model.profile import parse_version
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--usage", metavar="FILE", help="usage of pods, as for podqos rank (default: what they request)"
     )
     options.add_node_memory_option(parser)
+    options.add_class_options(parser)
     options.add_kubelet_option(parser)
     options.add_list_option(parser, "--allow", "NAME", "a workload, as name or namespace/name, that may be worse off")
     parser.add_argument(
@@ -63,9 +65,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.old is None or arguments.new is None:
         raise InvalidOption("two versions are required", fix="for example: podqos drift HEAD~1:deploy deploy")
     profile = parse_version(arguments.kubernetes_version)
-    injectors = read_injectors(arguments.inject)
+    injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
+    kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
     old, new = (
-        load_version(version, policies=arguments.policies, beside=arguments.beside)
+        load_version(version, policies=arguments.policies, beside=arguments.beside, stated=stated, kinds=kinds)
         for version in (arguments.old, arguments.new)
     )
     try:

@@ -20,12 +20,14 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.cli import options
+from podqos.cli.inputs import given_files
 from podqos.cli.output import add_output_options, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
-from podqos.library.explain import Explained, Explaining, ExplainOptions, further_assumptions
+from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
-from podqos.library.inputs.files import manifest_files
+from podqos.library.inputs.configured import configured_kinds
+from podqos.library.inputs.objects import not_judged
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.pod import QOSClass
 from podqos.model.profile import parse_version
@@ -79,8 +81,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
-    files = manifest_files(arguments.files, "explain")
-    explaining = Explaining(files, _options(arguments), arguments.output, progress_line("reading file"))
+    inputs, stated = given_files(arguments, "explain"), options.stated_classes(arguments)
+    explaining = Explaining(
+        inputs,
+        _options(arguments),
+        arguments.output,
+        progress_line("reading file"),
+        stated=stated,
+        kinds=configured_kinds(inputs.paths),
+    )
     tally = Tally()
     explained = tally.counting(explaining.explained())
     match arguments.output:
@@ -97,10 +106,8 @@ def run(arguments: argparse.Namespace) -> int:
             items = [item for each in explained for item in each.items]
             print("\n".join(render(items, style_for(arguments.color))))
         case notation:
-            from podqos.library.explain import explanation_list
-
             found = list(explained)
-            print_value(explanation_list(found, explaining.settings, explaining.assumptions), notation)
+            print_value(explaining.whole(found), notation)
     return tally.close(arguments, explaining)
 
 
@@ -159,6 +166,8 @@ class Tally:
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
         if found and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments.output, explaining)
+        for problem in not_judged(item for each in self._explained for item in each.unjudged):
+            print(problem, file=sys.stderr)
         left_out = []
         others = sum(each.others for each in self._explained)
         if others:
@@ -176,7 +185,7 @@ class Tally:
         """Say what was assumed; a line of classes and scores does not rest on the kubelet's settings."""
         shows_cgroups = output in {"text", "wide"}
         assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
-        say_assumptions([*assumed, *further_assumptions(self._explained)])
+        say_assumptions([*assumed, *explaining.further_assumptions(self._explained)])
         refused = sum(each.refused for each in self._explained)
         if refused and output != "text":
             several = "s are" if refused > 1 else " is"

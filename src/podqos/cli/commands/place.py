@@ -15,11 +15,11 @@ from functools import partial
 from importlib.util import find_spec
 
 from podqos.cli import options
-from podqos.cli.inputs import print_problems, read_objects
+from podqos.cli.inputs import given_files, print_problems, read_objects
 from podqos.cli.output import add_output_options, emit
 from podqos.cli.progress import progress_line
-from podqos.errors import InputError, InvalidOption, InvalidQuantity
-from podqos.library.inputs.files import find_files
+from podqos.errors import InvalidOption, InvalidQuantity
+from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
 from podqos.model.profile import parse_version
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
     chosen = _options(arguments)
-    objects = read_objects(_files(arguments))
+    objects = read_objects(_files(arguments), options.stated_classes(arguments))
     placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
@@ -107,17 +107,10 @@ def _node_count(arguments: argparse.Namespace) -> int | None:
     return count
 
 
-def _files(arguments: argparse.Namespace) -> list[str]:
-    given = arguments.files
-    if not given:
-        if sys.stdin.isatty():
-            raise InvalidOption("nothing to place", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
-        given = ["-"]
+def _files(arguments: argparse.Namespace) -> Inputs:
+    found = given_files(arguments, "place")
     # A file that is also named by itself counts once.
-    files = [file for file in find_files(given) if file != arguments.kubelet_config]
-    if not files and not arguments.kubelet_config:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
-    return list(dict.fromkeys(files))
+    return found.only(file for file in found.files if file.path != arguments.kubelet_config)
 
 
 def _capacity(text: str, option: str) -> ResourceList:

@@ -14,13 +14,12 @@ from msgspec import Struct
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import Configuration
 from podqos.errors import InputError, InvalidOption
+from podqos.library.inputs.configured import find_configuration
 from podqos.library.inputs.files import STDIN
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
-
-FILE_NAME = ".podqos.yaml"
 
 
 class ReadConfiguration(Struct, frozen=True):
@@ -46,23 +45,6 @@ def relative_path(path: str, folder: str) -> str:
     if path == STDIN:
         return path
     return os.path.relpath(os.path.realpath(path), os.path.realpath(folder or ".")).replace(os.sep, "/")
-
-
-def find_configuration(checked: list[str]) -> str | None:
-    """Return the ``.podqos.yaml`` nearest to what is checked, going up until a repository ends."""
-    for start in [path for path in checked if path != STDIN] or ["."]:
-        folder = os.path.realpath(start)
-        if not os.path.isdir(folder):
-            folder = os.path.dirname(folder)
-        above = ""
-        while folder != above:
-            file = os.path.join(folder, FILE_NAME)
-            if os.path.isfile(file):
-                return os.path.relpath(file)
-            if os.path.exists(os.path.join(folder, ".git")):
-                break
-            above, folder = folder, os.path.dirname(folder)
-    return None
 
 
 def read_configuration(path: str) -> ReadConfiguration:

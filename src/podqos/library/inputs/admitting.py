@@ -6,7 +6,6 @@ What it would not store is noted as a problem, at its place in the file.
 from __future__ import annotations
 
 from podqos.admission.chain import admit
-from podqos.admission.policies import NamespacePolicies
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.pod import Pod
 from podqos.model.profile import Profile
@@ -14,9 +13,10 @@ from podqos.placement.constraints import unmeetable_bounds
 from podqos.report.admission.words import exempt
 
 
-def admitted_pod(found: FoundWorkload, objects: Objects, policies: NamespacePolicies, profile: Profile) -> Pod | None:
+def admitted_pod(found: FoundWorkload, objects: Objects, profile: Profile) -> Pod | None:
     """Return the pod as the API server would store it; None where it would not, which is reported."""
     errors = tuple(unmeetable_bounds(found.workload.pod))
+    policies = objects.namespace_policies(found.source)
     admission = admit(found.workload.pod, policies.of(found.workload.pod.metadata.namespace), profile)
     if admission.override is not None and admission.override.exempt is not None:
         objects.warn(found, f"ClusterResourceOverride {exempt(admission.override, admission.override.exempt)}")

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from podqos.errors import InvalidOption
-from podqos.manifest.kinds import NAMESPACE, is_policy
+from podqos.manifest.kinds import POD_HOLDERS
 from podqos.model.assumption import Assumption
 from podqos.model.resources import MEMORY
+from podqos.wording import listed
 
 if TYPE_CHECKING:
     from podqos.library.inputs.objects import Objects
-    from podqos.manifest.contents import Other
     from podqos.model.node import Node
 
 USUAL_NODE_BYTES = 64 << 30
@@ -22,8 +22,12 @@ NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
 NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
 
-# What is taken of a class that pods name and that is not among the objects.
-_OF_CLASS = {"PriorityClass": ("priority of class {name}", "0"), "RuntimeClass": ("overhead of runtime {name}", "none")}
+# What is taken of a class that pods name and that is not among the objects, and how to state it.
+_OF_CLASS = {
+    "PriorityClass": ("priority of class {name}", "0", "--priority {name}=VALUE"),
+    "RuntimeClass": ("overhead of runtime {name}", "none", "--runtime-class {name}=cpu=CORES,memory=BYTES"),
+}
+_SHOWN_SOURCES = 3
 
 
 def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, tuple[Assumption, ...]]:
@@ -41,26 +45,74 @@ def node_memory(stated_bytes: int | None, nodes: Iterable[Node]) -> tuple[int, t
     return (min(sizes), ()) if sizes else (USUAL_NODE_BYTES, (NODE_MEMORY,))
 
 
-def missing_classes(named: Iterable[tuple[str, str]]) -> tuple[Assumption, ...]:
-    """Return what is taken of classes, by kind and name, that are not among the objects."""
+def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = None) -> tuple[Assumption, ...]:
+    """Return what is taken of classes, by kind and name, that do not apply to the pods that name them."""
     found = []
     for kind, name in sorted(set(named)):
-        what, value = _OF_CLASS[kind]
-        found.append(Assumption(what.format(name=name), value, f"-f its {kind}"))
+        what, value, state_with = (each.format(name=name) for each in _OF_CLASS[kind])
+        elsewhere = "" if objects is None else objects.defined_in(kind, name)
+        if elsewhere:
+            state_with += f", or -f {elsewhere}, which counts for its own directory only"
+        found.append(Assumption(what, value, state_with))
     return tuple(found)
+
+
+def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
+    """Return what is taken of the cluster: classes that no file has, and whose policies count for whom."""
+    kinds = {found.workload.kind for found in objects.workloads}
+    return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *added_containers(kinds))
+
+
+def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:
+    """Return which containers the controllers of custom resources add, and are taken not to."""
+    if kinds <= POD_HOLDERS.keys():
+        return ()
+    from podqos.manifest.pod_kinds import CUSTOM_KINDS
+
+    added: dict[str, list[str]] = {}
+    for each in CUSTOM_KINDS.values():
+        if each.adds and each.kind in kinds:
+            added.setdefault(each.adds, []).append(each.kind)
+    return tuple(
+        Assumption(f"containers added to the pods of {listed(of)} ({adds})", "none", "kubectl get pods -o yaml")
+        for adds, of in added.items()
+    )
+
+
+def policy_scopes(objects: Objects) -> tuple[Assumption, ...]:
+    """Return which policies count for their own directory only, where that leaves a workload out."""
+    sources = objects.policy_sources()
+    if not sources:
+        return ()
+    alternatives = objects.alternatives
+    sources = [source for source in sources if source.path not in alternatives]
+    everywhere = {found.source for found in objects.workloads}
+    applied: list[str] = []
+    for source in sources:
+        covered = [each for each in everywhere if source.scope in objects.scopes(each)]
+        if len(covered) < len(everywhere):
+            applied.append(source.path)
+    return scoped_policies(applied, alternatives)
+
+
+def scoped_policies(paths: Sequence[str], alternatives: Sequence[str]) -> tuple[Assumption, ...]:
+    """Return that the policies of some files count for their own directories only, and those of others for none."""
+    found = []
+    if paths:
+        what, state_with = f"policies of {_shown(paths)}", "-f FILE or --policies: for all"
+        found.append(Assumption(what, "for their own directory and below", state_with))
+    if alternatives:
+        what, state_with = f"policies of {_shown(alternatives)}", "-f FILE or --policies: those that count"
+        found.append(Assumption(what, "not applied, as they contradict each other", state_with))
+    return tuple(found)
+
+
+def _shown(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _SHOWN_SOURCES} more" if len(paths) > _SHOWN_SOURCES else ""
+    return f"{', '.join(paths[:_SHOWN_SOURCES])}{more}"
 
 
 def without_policies(objects: Objects) -> tuple[Assumption, ...]:
     """Return what is taken where the objects hold no policy; what comes from a cluster has met its policies."""
     is_stored = all(found.workload.is_stored for found in objects.workloads)
-    return () if is_stored or has_policies(objects) else (NO_POLICIES,)
-
-
-def has_policies(objects: Objects) -> bool:
-    """Whether there are policies that decide something."""
-    return any(is_decisive_policy(found.other) for found in objects.others)
-
-
-def is_decisive_policy(other: Other) -> bool:
-    """Whether an object is a policy; a namespace alone decides nothing."""
-    return is_policy(other.kind, other.api_version) and other.kind != NAMESPACE
+    return () if is_stored or any(found.is_decisive for found in objects.others) else (NO_POLICIES,)

@@ -1,58 +1,56 @@
-"""The files a command reads: finding and opening them.
-
-Nothing is decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
-"""
+"""The files a command reads, as values, and opening them. Finding them is the business of ``gathering``."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from podqos.errors import InputError, InvalidOption
+from msgspec import Struct
+
+from podqos.errors import InputError
+from podqos.manifest.problems import Problem
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
-def find_files(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+class InputFile(Struct, frozen=True):
+    """A file to read."""
 
-    Hidden directories (``.git``) are left out, links to directories are not followed.
-    """
-    for argument in arguments:
-        if argument == STDIN or not os.path.isdir(argument):
-            yield argument
-            continue
-        for folder, folders, files in os.walk(argument):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            for name in sorted(files):
-                if is_manifest(name):
-                    yield os.path.join(folder, name)
+    path: str
+    scope: str | None = None
+    """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
+    data: bytes | None = None
+    """What it holds, where that was rendered."""
 
 
-def manifest_files(given: list[str] | None, verb: str) -> list[str]:
-    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
-    if not given:
-        if sys.stdin.isatty():
-            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
-        given = [STDIN]
-    return existing_files(given)
+class Inputs(Struct, frozen=True):
+    """The files of a command, and what was left out on the way to them."""
+
+    files: list[InputFile]
+    problems: list[Problem] = []
+
+    @property
+    def paths(self) -> list[str]:
+        """The names of the files."""
+        return [file.path for file in self.files]
+
+    def only(self, files: Iterable[InputFile]) -> Inputs:
+        """Return the same with other files."""
+        return Inputs(list(files), self.problems)
 
 
-def existing_files(given: list[str]) -> list[str]:
-    """Return the files that an option names; a directory without manifests is an error."""
-    files = list(find_files(given))
-    if not files:
-        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
-    return files
+class Rendering(Struct, frozen=True):
+    """What may be rendered: nothing, unless somebody asked."""
+
+    render: bool = False
+    """Whether to render every kustomization and chart that is found."""
+    directories: tuple[str, ...] = ()
+    """Those that are named."""
 
 
-def applied_files(given: list[str] | None, verb: str) -> list[str]:
-    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
-    if not given:
-        return manifest_files(given, verb)
-    return [file for each in given for file in sorted(existing_files([each]))]
+NO_RENDERING = Rendering()
 
 
 def is_manifest(name: str) -> bool:
@@ -67,7 +65,7 @@ def total_bytes(files: Iterable[str]) -> int:
         try:
             total += os.stat(file).st_size
         except OSError:
-            continue  # whoever reads it will say why
+            continue  # reading it will say why
     return total
 
 

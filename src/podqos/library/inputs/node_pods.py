@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -22,13 +22,29 @@ def node_pods(
     Pods from files get uids that are the same in every run. ``node`` chooses among the pods of several; ``named`` are
     those a usage file speaks of (see ``survival.pods``).
     """
-    policies = objects.namespace_policies()
     pods: list[NodePod] = []
+    taken: set[str] = set()
     for found in _on_node(objects.latest(), node):
-        pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)
+        pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, profile)
         if pod is not None:
-            pods += pods_on_node(replace(found.workload, pod=pod), named)
+            pods += numbered(pods_on_node(replace(found.workload, pod=pod), named), taken)
     return pods
+
+
+def numbered(pods: Iterable[NodePod], taken: set[str]) -> Iterator[NodePod]:
+    """Yield pods, and take their uids; those that get their names from the API server may be called alike."""
+    for entry in pods:
+        metadata = entry.pod.metadata
+        uid, number = metadata.uid, 1
+        while uid in taken:
+            number += 1
+            uid = f"{metadata.uid}#{number}"
+        taken.add(uid)
+        if number == 1:
+            yield entry
+        else:
+            renamed = replace(metadata, uid=uid, name=f"{metadata.name}#{number}")
+            yield replace(entry, pod=replace(entry.pod, metadata=renamed))
 
 
 def _on_node(workloads: list[FoundWorkload], node: str | None) -> Iterator[FoundWorkload]:

@@ -7,7 +7,7 @@ the same. Objects other than workloads and policies are read when somebody asks 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from podqos.errors import InputError
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Other, Refused
-from podqos.manifest.kinds import group_of, is_kubelet, is_policy
+from podqos.manifest.kinds import NAMESPACE, group_of, is_kubelet, is_policy
 from podqos.manifest.plain import Plain
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.text import Place
@@ -25,10 +25,13 @@ from podqos.model.pod import Workload
 
 if TYPE_CHECKING:
     from podqos.admission.field_errors import FieldError
-    from podqos.admission.policies import Cluster, NamespacePolicies
+    from podqos.admission.policies import Cluster, NamespacePolicies, Policies
     from podqos.admission.resource_override import OverrideProfile
-    from podqos.library.inputs.policies import PolicyCollector
+    from podqos.library.inputs.files import Inputs, Rendering
+    from podqos.library.inputs.policies import PolicyCollector, Scopes
     from podqos.manifest.kubelet import KubeletSettings
+    from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.policy import PriorityClass, RuntimeClass
 
 Model = TypeVar("Model", bound=Struct)
 
@@ -41,6 +44,10 @@ _MODELS = {
     ("", "Service"): ("podqos.model.service", "Service"),
     ("policy", "PodDisruptionBudget"): ("podqos.model.disruption", "PodDisruptionBudget"),
 }
+
+
+# So many workloads that replace another are named one by one.
+_SHOWN = 5
 
 
 class FoundWorkload(Struct, frozen=True):
@@ -64,6 +71,35 @@ class FoundObject(Struct, frozen=True):
         """Whether it is one of the kinds that admission goes by."""
         return is_policy(self.other.kind, self.other.api_version)
 
+    @property
+    def is_decisive(self) -> bool:
+        """Whether it is a policy that decides something; a namespace alone does not."""
+        return self.is_policy and self.other.kind != NAMESPACE
+
+
+class NotJudged(Struct, frozen=True):
+    """An object that has pods which cannot be read from it, and where it stands."""
+
+    kind: str
+    name: str
+    why: str
+    hint: str
+    source: str
+    line: int
+    column: int
+
+
+def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
+    """Yield which objects are not judged: one problem for all of a kind, at the first of them."""
+    groups: dict[tuple[str, str], list[NotJudged]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.why), []).append(each)
+    for group in groups.values():
+        first = group[0]
+        more = f" and {len(group) - 1} more" if len(group) > 1 else ""
+        what = f"{first.kind} {first.name}{more} not judged: {first.why}"
+        yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
+
 
 class KubeletObject(Struct, frozen=True):
     """The settings of a kubelet that stand among the files."""
@@ -85,11 +121,24 @@ class Objects:
     """What files hold.
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
-    first counts.
+    first counts. ``stated`` are classes that the cluster has. ``kinds`` are custom resources that hold pods, by kind.
     """
 
-    def __init__(self, namespace: str = "default", *, doubles: Severity = Severity.WARNING) -> None:
+    def __init__(
+        self,
+        namespace: str = "default",
+        *,
+        doubles: Severity = Severity.WARNING,
+        stated: Iterable[PriorityClass | RuntimeClass] = (),
+        kinds: Mapping[str, CustomKind] | None = None,
+    ) -> None:
         self.namespace = namespace
+        self.kinds = kinds or {}
+        """Custom resources that hold pods, besides the well-known ones."""
+        self.stated = tuple(stated)
+        """Classes of the cluster that are in no file; they count before those that are."""
+        self.missing: set[tuple[str, str]] = set()
+        """Kinds and names of the classes that had to be assumed so far."""
         self.sources: list[Source] = []
         self.workloads: list[FoundWorkload] = []
         """In the order of the files."""
@@ -107,16 +156,17 @@ class Objects:
         self._policies: PolicyCollector | None = None
         self._read: dict[str, list[Struct]] = {}
         self._kubelets: list[KubeletObject] | None = None
+        self._admitting: dict[Scopes, NamespacePolicies] = {}
 
     # ---- taking in ---------------------------------------------------------------------------------------------------
 
     def add_file(self, path: str, *, are_stored: bool = False) -> None:
         """Read one file."""
-        self.add(Source(path), are_stored=are_stored)
+        self.add(Source(path, kinds=self.kinds), are_stored=are_stored)
 
     def add_text(self, path: str, data: bytes, *, are_stored: bool = False) -> None:
         """Take in a text that was read already; ``path`` is the name to report it under."""
-        self.add(Source(path, data), are_stored=are_stored)
+        self.add(Source(path, data, kinds=self.kinds), are_stored=are_stored)
 
     def add(self, source: Source, *, are_stored: bool = False) -> None:
         """Take in a file.
@@ -128,6 +178,7 @@ class Objects:
         self._by_path[source.path] = source
         self._taken.append((source, are_stored))
         self._read.clear()
+        self._admitting.clear()
         self._kubelets = None
         if are_stored:
             of_workloads = {problem for refused in reading.refused for problem in refused.problems}
@@ -147,10 +198,12 @@ class Objects:
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
-        objects = Objects(self.namespace, doubles=self._doubles)
+        objects = Objects(self.namespace, doubles=self._doubles, stated=self.stated, kinds=self.kinds)
         for source, are_stored in self._taken:
             text = texts.get(source.path)
-            objects.add(source if text is None else Source(source.path, text), are_stored=are_stored)
+            after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
+            objects.add(after, are_stored=are_stored)
+        objects.note_unjudged()
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
@@ -170,6 +223,19 @@ class Objects:
         """How many of the problems keep something out."""
         return sum(problem.severity is Severity.ERROR for problem in self.problems)
 
+    @property
+    def unjudged(self) -> list[NotJudged]:
+        """Objects that have pods which cannot be read from them."""
+        return [
+            NotJudged(each.kind, each.name, each.why, each.hint, source.path, *source.lookup.locate(each.place, ()))
+            for source in self.sources
+            for each in source.reading.unjudged
+        ]
+
+    def note_unjudged(self) -> None:
+        """Note which objects are not judged though they have pods."""
+        self.note(*not_judged(self.unjudged))
+
     def of(self, model: type[Model]) -> tuple[Model, ...]:
         """Return all objects of one kind, in the order in which they were found."""
         found = self._read.get(model.__name__)
@@ -188,22 +254,88 @@ class Objects:
             self._kubelets = list(self._read_kubelets())
         return tuple(self._kubelets)
 
-    def cluster(self, override_profile: OverrideProfile | None = None) -> Cluster:
-        """Return the policies of all namespaces; without a profile, the shape of an override tells its generation."""
-        cluster = self._collector().cluster(override_profile)
-        self._note_policies(self._collector().problems)
+    def scopes(self, source: str) -> Scopes:
+        """Return the directories whose policies apply to what a file holds."""
+        return self._collector().scopes(source)
+
+    def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> Cluster:
+        """Return the policies of all namespaces that apply to what a file holds; None: all that there are.
+
+        Without a profile, the shape of an override tells its generation.
+        """
+        collector = self._collector()
+        scopes = collector.all_scopes if source is None else collector.scopes(source)
+        cluster = collector.cluster(scopes, override_profile)
+        self._note_policies(collector.problems)
         return cluster
 
-    def namespace_policies(self) -> NamespacePolicies:
-        """Return what admission looks at, namespace by namespace, in all of which pods may be created.
+    def check_policies(self) -> None:
+        """Note everything wrong with the policies, wherever they apply."""
+        for _ in self._collector().clusters():
+            self._note_policies(self._collector().problems)
+
+    @property
+    def policy_errors(self) -> list[Problem]:
+        """What is wrong with policies that apply to all objects."""
+        named = {source.path for source, _ in self._taken if source.scope is None}
+        return [each for each in self.policy_problems if each.severity is Severity.ERROR and each.source in named]
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether anything in the files, or stated besides, decides about pods."""
+        return bool(self.stated) or any(found.is_decisive for found in self.others)
+
+    def policy_sources(self, scopes: Scopes | None = None) -> list[Source]:
+        """Return the files whose policies apply in some directories and not in all; None: in any."""
+        return [] if self._policies is None else self._policies.sources(scopes)
+
+    @property
+    def alternatives(self) -> list[str]:
+        """The files whose LimitRanges and quotas contradict others of their directory and are not applied."""
+        return [] if self._policies is None else list(self._policies.alternatives)
+
+    def policy_places(self, source: str) -> list[tuple[Source, Place]]:
+        """Return where the policies stand that apply to what a file holds."""
+        return self._collector().locations(self.scopes(source))
+
+    def defined_in(self, kind: str, name: str) -> str:
+        """Return a file that has a class of this name, which may not apply; nothing where there is none."""
+        return "" if self._policies is None else self._policies.defined_in(kind, name)
+
+    def namespace_policies(self, source: str) -> NamespacePolicies:
+        """Return what admission of a file's pods looks at, namespace by namespace, in all of which pods may be created.
 
         Quotas are left out: what they have room for depends on all pods of a namespace, and ``admit`` charges them.
+        Classes that pods name and that are not given are taken to exist, and are ``missing``.
         """
         from podqos.admission.policies import Cluster, NamespacePolicies
-        from podqos.model.policy import Namespace
 
-        policies = replace(self.cluster().policies, resource_quotas=())
-        return NamespacePolicies(Cluster(policies, self.of(Namespace)))
+        scopes = self.scopes(source)
+        if scopes not in self._admitting:
+            cluster = self.cluster(source)
+            policies = self.with_assumed_classes(replace(cluster.policies, resource_quotas=()), scopes)
+            self._admitting[scopes] = NamespacePolicies(Cluster(policies, cluster.namespaces))
+        return self._admitting[scopes]
+
+    def with_assumed_classes(self, policies: Policies, scopes: Scopes, known: Collection[str] = ()) -> Policies:
+        """Return policies with the classes that pods in these scopes name and that are not given.
+
+        ``known`` are kinds of which it is known that the cluster has no others.
+        """
+        from podqos.admission.stored import with_assumed_classes
+
+        given = policies
+        for found in self.workloads:
+            spec = found.workload.pod.spec
+            names_class = spec.priority_class_name or spec.runtime_class_name
+            if names_class and not found.workload.is_stored and self.scopes(found.source) == scopes:
+                policies, missing = with_assumed_classes(policies, found.workload.pod)
+                self.missing |= {(each.kind, each.name) for each in missing if each.kind not in known}
+        return replace(
+            policies,
+            priority_classes=(given if "PriorityClass" in known else policies).priority_classes,
+            runtime_classes=(given if "RuntimeClass" in known else policies).runtime_classes,
+        )
 
     def latest(self, *, warn: bool = True) -> list[FoundWorkload]:
         """Return each workload once: as with ``kubectl apply``, what comes later replaces what came before.
@@ -211,13 +343,20 @@ class Objects:
         ``warn``: whether that is a problem to tell, because it may be an oversight.
         """
         latest: dict[str, FoundWorkload] = {}
+        replaced: list[tuple[FoundWorkload, str]] = []
         for number, found in enumerate(self.workloads):
             metadata = found.workload.metadata
             named = f"{found.workload.kind} {metadata.namespace}/{metadata.name}"
             key = metadata.uid or (named if metadata.name else f"{named} {number}")
             if key in latest and warn:
-                self._report(found, "", f"{named} replaces the one of {latest[key].source}", severity=Severity.WARNING)
+                replaced.append((found, f"{named} replaces the one of {latest[key].source}"))
             latest[key] = found
+        for found, what in replaced[:_SHOWN]:
+            self._report(found, "", what, severity=Severity.WARNING)
+        if len(replaced) > _SHOWN:
+            what = f"{len(replaced) - _SHOWN} more workloads from here on replace one of the same name"
+            fix = "name one directory at a time"
+            self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
 
     def plain(self, found: FoundWorkload) -> Plain:
@@ -240,9 +379,8 @@ class Objects:
 
     def report(self, found: FoundWorkload, errors: Iterable[FieldError]) -> None:
         """Note what is wrong with a workload, at the places where it stands."""
-        prefix = f"{found.workload.pod_path}." if found.workload.pod_path else ""
         for error in errors:
-            self._report(found, prefix + error.path, error.words)
+            self._report(found, found.workload.at(error.path), error.words)
 
     def refuse(self, found: FoundWorkload, what: str, fix: str = "") -> None:
         """Note why a workload as a whole cannot be used."""
@@ -264,7 +402,7 @@ class Objects:
         if self._policies is None:
             from podqos.library.inputs.policies import PolicyCollector
 
-            self._policies = PolicyCollector(self.namespace, doubles=self._doubles)
+            self._policies = PolicyCollector(self.namespace, doubles=self._doubles, stated=self.stated)
         return self._policies
 
     def _policies_of(self, model: type[Struct]) -> list[Struct]:
@@ -315,37 +453,64 @@ class Objects:
 
 
 def load(
-    *paths: str | os.PathLike[str],
-    policies: Iterable[str | os.PathLike[str]] = (),
+    *paths: str | os.PathLike[str] | Inputs,
+    policies: Iterable[str | os.PathLike[str] | Inputs] = (),
     namespace: str = "default",
     doubles: Severity = Severity.WARNING,
     progress: Progress | None = None,
+    stated: Iterable[PriorityClass | RuntimeClass] = (),
+    rendering: Rendering | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
     What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
     cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
-    many.
-    """
-    from podqos.library.inputs.files import find_files
+    many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
+    besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
 
-    objects = Objects(namespace, doubles=doubles)
-    # A file that is named twice is one file.
-    files: dict[str, tuple[str, bool]] = {}
+    Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
+    files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
+    problem that says how to render them, unless ``rendering`` asks for it.
+    """
+    from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs
+    from podqos.library.inputs.gathering import gather
+
+    objects = Objects(namespace, doubles=doubles, stated=stated, kinds=custom_kinds(kinds))
+    # A file that is named twice is one file; named by itself, its policies apply to all.
+    files: dict[str, tuple[InputFile, bool]] = {}
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
-        path = os.fspath(given)
-        found = sorted(find_files([path]))
-        if not found:
-            fix = "name a directory of manifests"
-            objects.note(Problem(path, 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
-        for file in found:
-            files.setdefault(os.path.realpath(file), (file, are_stored))
+        if isinstance(given, Inputs):
+            found = given
+        else:
+            found = gather([os.fspath(given)], rendering or NO_RENDERING)
+            found = found.only(sorted(found.files, key=lambda file: file.path))
+            if not found.files and not found.problems:
+                fix = "name a directory of manifests"
+                objects.note(Problem(os.fspath(given), 0, 0, Severity.ERROR, "", "no YAML or JSON files there", fix))
+        objects.note(*found.problems)
+        for file in found.files:
+            real = os.path.realpath(file.path)
+            first, was_stored = files.get(real, (file, are_stored))
+            is_named = are_stored or file.scope is None
+            files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        objects.add_file(file, are_stored=are_stored)
+        source = Source(file.path, file.data, scope=file.scope, kinds=objects.kinds)
+        objects.add(source, are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))
+    objects.note_unjudged()
     return objects
+
+
+def custom_kinds(kinds: Mapping[str, str] | None) -> dict[str, CustomKind]:
+    """Return custom resources that hold pods, from the paths to their templates."""
+    if not kinds:
+        return {}
+    from podqos.manifest.pod_kinds import configured_kind
+
+    return {kind: configured_kind(kind, path) for kind, path in kinds.items()}
 
 
 def in_namespace(workload: Workload, namespace: str) -> Workload:

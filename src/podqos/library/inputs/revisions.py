@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podqos.errors import HostError, InputError
-from podqos.library.inputs.files import STDIN, applied_files, is_manifest, read_bytes
+from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
+from podqos.library.inputs.gathering import applied_files
+from podqos.manifest.problems import Problem
 
 
 class ManifestText(Struct, frozen=True):
@@ -21,17 +23,21 @@ class ManifestText(Struct, frozen=True):
 
     name: str
     data: bytes
+    scope: str | None = None
+    """The directory that was walked to find it; None: it was named."""
 
 
-def read_version(argument: str) -> list[ManifestText]:
-    """Return the manifests that an argument names, in the order of ``kubectl apply -R``."""
+def read_version(argument: str) -> tuple[list[ManifestText], list[Problem]]:
+    """Return the manifests that an argument names, in the order of ``kubectl apply -R``, and what was left out."""
     if argument == STDIN or os.path.exists(argument) or ":" not in argument:
-        return [ManifestText(path, read_bytes(path)) for path in applied_files([argument], "compare")]
+        inputs = applied_files([argument], "compare")
+        texts = [ManifestText(file.path, read_bytes(file.path), file.scope) for file in inputs.files]
+        return texts, inputs.problems
     revision, _, path = argument.partition(":")
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
         raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
-    return found
+    return found, []
 
 
 def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
@@ -48,7 +54,8 @@ def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
     names = dict(_blobs(_output("ls-tree", "-r", "-z", "--full-tree", tree)))
     separator = "" if tree.endswith((":", "/")) else "/"
     for name, data in zip(names, _contents(names.values()), strict=True):
-        yield ManifestText(f"{tree}{separator}{name}", data)
+        path = f"{tree}{separator}{name}"
+        yield ManifestText(path, data, os.path.dirname(os.path.abspath(path)))
 
 
 def _from_top(path: str) -> str:

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
-from podqos.library.inputs.files import STDIN, find_files, read_bytes
+from podqos.library.inputs.files import STDIN, read_bytes
+from podqos.library.inputs.gathering import find_files
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from podqos.errors import InputError
 from podqos.library.inputs.files import read_bytes
 from podqos.manifest.contents import Reading
+from podqos.manifest.known_kinds import is_kubernetes_own
 from podqos.manifest.plain import FieldPath, format_path
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
@@ -15,16 +18,32 @@ from podqos.manifest.text import Place
 
 if TYPE_CHECKING:
     from podqos.manifest.lookup import Lookup
+    from podqos.manifest.pod_kinds import CustomKind
+
+
+# What every manifest has, or a part of one; and what templates and files of other programs have.
+_OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+_OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 
 class Source:
     """A file, or standard input. One that cannot be opened holds nothing but a problem.
 
-    ``data`` and ``reading`` are what was read already.
+    ``data`` and ``reading`` are what was read already. ``scope`` is the directory whose objects its policies apply to,
+    with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
+    the well-known ones. A file that was not named, cannot be read and looks like another program's is no manifest.
     """
 
-    def __init__(self, path: str, data: bytes | None = None, reading: Reading | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        data: bytes | None = None,
+        reading: Reading | None = None,
+        scope: str | None = None,
+        kinds: Mapping[str, CustomKind] | None = None,
+    ) -> None:
         self.path = path
+        self.scope = scope
         self.data = b""
         try:
             self.data = read_bytes(path) if data is None else data
@@ -33,6 +52,21 @@ class Source:
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
             self.reading = read(path, self.data) if reading is None else reading
+            if scope is not None and self.reading.problems and self._is_of_others():
+                self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
+            self.reading = self._with_custom_resources(self.reading, kinds or {})
+
+    def _is_of_others(self) -> bool:
+        return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None
+
+    def _with_custom_resources(self, reading: Reading, kinds: Mapping[str, CustomKind]) -> Reading:
+        if all(is_kubernetes_own(each.kind, each.api_version) and each.kind not in kinds for each in reading.others):
+            return reading
+        from podqos.manifest.custom_objects import CustomResources
+        from podqos.manifest.text import normalise
+
+        lookup = self.lookup
+        return CustomResources(reading, normalise(self.data), lookup.plain, lookup.locate, kinds).read()
 
     @cached_property
     def lookup(self) -> Lookup:

@@ -5,19 +5,22 @@ Injectors come first, then admission with the policies of the version. What is w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.injectors import CustomInjector, Injector, inject
-from podqos.admission.policies import NamespacePolicies
 from podqos.errors import InputError
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.files import existing_files, read_bytes
-from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.files import read_bytes
+from podqos.library.inputs.gathering import existing_files
+from podqos.library.inputs.node_pods import numbered
+from podqos.library.inputs.objects import FoundWorkload, Objects, custom_kinds
 from podqos.library.inputs.revisions import read_version
+from podqos.library.inputs.sources import Source
 from podqos.model.pod import Workload
+from podqos.model.policy import PriorityClass, RuntimeClass
 from podqos.model.profile import Profile
 from podqos.placement.workloads import POD
 from podqos.survival.drift import Identity, VersionWorkload
@@ -35,19 +38,30 @@ Entries = dict[Identity, VersionEntry]
 """The workloads of a version."""
 
 
-def load_version(version: str, *, policies: Sequence[str] = (), beside: Sequence[str] = ()) -> Objects:
+def load_version(
+    version: str,
+    *,
+    policies: Sequence[str] = (),
+    beside: Sequence[str] = (),
+    stated: Sequence[PriorityClass | RuntimeClass] = (),
+    kinds: Mapping[str, str] | None = None,
+) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
-    workload of the version replaces the same one beside it.
+    workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file,
+    ``kinds`` custom resources that hold pods, each with the path to its template.
     """
-    objects = Objects()
-    for path in existing_files([*policies]) if policies else ():
+    objects = Objects(stated=stated, kinds=custom_kinds(kinds))
+    for path in existing_files([*policies]).paths if policies else ():
         objects.add_text(path, read_bytes(path), are_stored=True)
-    for path in existing_files([*beside]) if beside else ():
+    for path in existing_files([*beside]).paths if beside else ():
         objects.add_text(path, read_bytes(path))
-    for text in read_version(version):
-        objects.add_text(text.name, text.data)
+    texts, problems = read_version(version)
+    objects.note(*problems)
+    for text in texts:
+        objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
+    objects.note_unjudged()
     if beside:
         objects.workloads = objects.latest(warn=False)
     return objects
@@ -57,13 +71,13 @@ def version_workloads(
     objects: Objects, injectors: Sequence[Injector | CustomInjector], named: Sequence[str], profile: Profile
 ) -> Entries:
     """Return the workloads of a version, injected and admitted; ``named`` are pods that a usage file speaks of."""
-    policies = objects.namespace_policies()
     entries: Entries = {}
+    taken: set[str] = set()
     for found in objects.latest():
-        stored = _stored(found, objects, policies, injectors, profile)
+        stored = _stored(found, objects, injectors, profile)
         if stored is not None:
             workload, injected = stored
-            pods = tuple(pods_on_node(workload, named))
+            pods = tuple(numbered(pods_on_node(workload, named), taken))
             identity = _identity(workload, entries)
             uids = tuple(entry.pod.metadata.uid for entry in pods)
             entries[identity] = VersionEntry(
@@ -75,7 +89,6 @@ def version_workloads(
 def _stored(
     found: FoundWorkload,
     objects: Objects,
-    policies: NamespacePolicies,
     injectors: Sequence[Injector | CustomInjector],
     profile: Profile,
 ) -> tuple[Workload, dict[str, str]] | None:
@@ -93,7 +106,7 @@ def _stored(
         pod = injection.pod
         injected.update({added.container.name: injection.injector for added in injection.added})
     prepared = replace(found, workload=replace(found.workload, pod=pod))
-    admitted = admitted_pod(prepared, objects, policies, profile)
+    admitted = admitted_pod(prepared, objects, profile)
     return None if admitted is None else (replace(found.workload, pod=admitted), injected)
 
 

@@ -251,11 +251,10 @@ def _refusal(outcome: WorkloadAdmission, locate: Locate) -> RefusalReport | None
     refusal, step = outcome.refusal, outcome.refused_by
     if refusal is None or step is None:
         return None
-    prefix = f"{outcome.workload.pod_path}." if outcome.workload.pod_path else ""
     fields = []
     for path, message in _fields_at_fault(refusal, step, outcome.first.pod):
-        line, column = locate(prefix + path)
-        fields.append(FieldReport(prefix + path, line, column, message))
+        line, column = locate(outcome.workload.at(path))
+        fields.append(FieldReport(outcome.workload.at(path), line, column, message))
     return RefusalReport(
         step=step,
         code=refusal.code,

@@ -135,7 +135,6 @@ def explain_pod(
     pod = decision.pod
     as_written = classify(workload.pod, settings.profile).qos_class
     names = container_names(pod)
-    prefix = f"{workload.pod_path}." if workload.pod_path else ""
     is_guaranteed = decision.classification.qos_class is QOSClass.GUARANTEED
     edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
     flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
@@ -151,7 +150,7 @@ def explain_pod(
         qos_class_computed=decision.classification.qos_class,
         decided_by=decision.classification.decided_by,
         reason=words.why_class(decision.classification),
-        edits_to_guaranteed=tuple(replace(edit, path=prefix + edit.path) for edit in edits),
+        edits_to_guaranteed=tuple(replace(edit, path=workload.at(edit.path)) for edit in edits),
         containers=tuple(
             _container(kind, container, score, own, settings)
             for (kind, container), score, own in zip(typed_containers(pod), decision.oom_scores, flags, strict=True)

@@ -1,0 +1,79 @@
+"""Finding the files that a command reads.
+
+A directory is walked; what has to be rendered first (``rendering``) is left out with a line that says how. Nothing is
+decided here. A file that cannot be read becomes a problem like any other and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+from podqos.errors import InputError, InvalidOption
+from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest
+from podqos.library.inputs.rendering import Rendered
+
+
+def find_files(arguments: Iterable[str]) -> Iterator[str]:
+    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name."""
+    yield from gather(arguments).paths
+
+
+def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name.
+
+    Hidden files and directories (``.git``) are left out, links to directories are not followed. Kustomizations and
+    charts are rendered where that was asked for, and otherwise left out with a problem that says how to render them.
+    """
+    files: list[InputFile] = []
+    rendered = Rendered(rendering.render)
+    for argument in arguments:
+        if argument == STDIN or not os.path.isdir(argument):
+            if not rendered.leaves_out(argument):
+                files.append(InputFile(argument))
+            continue
+        start = len(files)
+        for folder, folders, names in os.walk(argument):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            if rendered.takes(folder, folders, names):
+                continue
+            scope = os.path.abspath(folder)
+            files += [
+                InputFile(os.path.join(folder, name), scope)
+                for name in sorted(names)
+                if is_manifest(name) and not name.startswith(".")
+            ]
+        files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
+    for directory in rendering.directories:
+        rendered.add(directory)
+    files += rendered.files()
+    return Inputs(files, rendered.problems())
+
+
+def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that ``-f`` names; without it standard input is read, unless a person sits there."""
+    if not given and not rendering.directories:
+        if sys.stdin.isatty():
+            raise InvalidOption(f"nothing to {verb}", fix="name manifests with -f FILE|DIR, or pipe them in with -f -")
+        given = [STDIN]
+    return existing_files(given or [], rendering)
+
+
+def existing_files(given: list[str], rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the files that an option names; a directory with nothing to read or to render is an error."""
+    found = gather(given, rendering)
+    if not found.files and not found.problems:
+        raise InputError("no YAML or JSON files there", where=", ".join(given), fix="name a directory of manifests")
+    return found
+
+
+def applied_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:
+    """Return the same files in the order of ``kubectl apply -R``: what comes later replaces what came before."""
+    if not given:
+        return manifest_files(given, verb, rendering)
+    found = [existing_files([each], Rendering(rendering.render)) for each in given]
+    if rendering.directories:
+        found.append(gather((), rendering))
+    files = [file for each in found for file in sorted(each.files, key=lambda file: file.path)]
+    return Inputs(files, [problem for each in found for problem in each.problems])

@@ -1,0 +1,245 @@
+"""Kustomizations and Helm charts: left out with the command that renders them, and rendered only when asked."""
+
+from pathlib import Path
+
+import pytest
+
+from podqos.cli.main import main
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: NAME}\nspec: {containers: [{name: c, image: i}]}\n"
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}
+"""
+PATCH = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 2}\n"
+
+
+@pytest.fixture
+def tree(capsys, tmp_path, monkeypatch):
+    """Write files, by path, and run commands among them, without any tool on the PATH."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+
+    def write(files):
+        for path, text in files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text)
+
+        def run(*arguments):
+            code = main([str(each) for each in arguments])
+            return code, *capsys.readouterr()
+
+        return run
+
+    return write
+
+
+def tool(name, script):
+    """Put a program on the PATH that tells that it ran."""
+    path = Path("bin") / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f'#!/bin/sh\necho "$0 $*" >> ran\n{script}\n')
+    path.chmod(0o755)
+
+
+def ran():
+    return Path("ran").read_text().splitlines() if Path("ran").exists() else []
+
+
+def names(out):
+    return sorted(line.split(",")[1] for line in out.splitlines()[1:])
+
+
+OVERLAY = {
+    "base/kustomization.yaml": "resources: [web.yaml]\n",
+    "base/web.yaml": DEPLOYMENT,
+    "overlay/kustomization.yaml": "resources: [../base]\npatches: [{path: patch.yaml}, {path: more/patch.yaml}]\n",
+    "overlay/patch.yaml": PATCH,
+    "overlay/more/patch.yaml": PATCH,
+    "overlay/more/unused.yaml": PATCH,
+    "plain/pod.yaml": POD.replace("NAME", "plain"),
+}
+
+
+def test_a_kustomization_is_skipped_with_the_command_that_renders_it(tree):
+    code, out, err = tree(OVERLAY)("explain", "-f", ".", "-o", "csv")
+    assert (code, names(out)) == (0, ["plain"])
+    assert "skipped: a kustomization (kubectl kustomize overlay | podqos … -f -, or add --render)" in err
+    assert "kubectl kustomize base |" in err
+    assert "error" not in err
+
+
+@pytest.mark.parametrize("command", [["check"], ["cpu", "--cores", "1"], ["rank"], ["admit"], ["explain"]])
+def test_looking_at_a_repository_runs_nothing(tree, command):
+    run = tree(OVERLAY)
+    for name in ("kubectl", "kustomize", "helm"):
+        tool(name, "exit 1")
+    run(*command, "-f", ".")
+    assert ran() == []
+
+
+def test_every_command_says_what_it_skipped(tree):
+    run = tree(OVERLAY)
+    for command in (
+        ["check"],
+        ["cpu", "--cores", "1"],
+        ["rank"],
+        ["admit"],
+        ["place", "--nodes", "1", "--node-capacity", "cpu=1,memory=1Gi"],
+    ):
+        _, _, err = run(*command, "-f", ".")
+        assert "kubectl kustomize overlay" in err, command
+    _, _, err = run("drift", ".", ".")
+    assert "kubectl kustomize overlay" in err
+
+
+def test_a_directory_of_nothing_else_is_an_error_with_the_commands(tree):
+    files = {path: text for path, text in OVERLAY.items() if not path.startswith("plain")}
+    run = tree(files)
+    code, _, err = run("explain", "-f", ".")
+    assert code == 2
+    assert "kubectl kustomize overlay" in err
+    assert "no pods explained" in err
+    assert run("check", "-f", ".")[0] == 2
+
+
+def test_render_renders_what_no_other_takes_in(tree):
+    run = tree(OVERLAY)
+    tool("kubectl", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
+    code, out, err = run("explain", "-f", ".", "--render", "-o", "csv")
+    assert (code, names(out)) == (0, ["plain", "web"])
+    assert [line.split()[1:] for line in ran()] == [["kustomize", "./overlay"]]
+    assert "skipped" not in err
+
+
+def test_a_named_directory_is_rendered_and_kustomize_will_do(tree):
+    run = tree(OVERLAY)
+    tool("kustomize", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
+    code, out, _ = run("explain", "-k", "base", "-o", "csv")
+    assert (code, names(out)) == (0, ["web"])
+    assert [line.split()[1:] for line in ran()] == [["build", "base"]]
+
+
+def test_findings_in_what_was_rendered_name_the_directory(tree):
+    run = tree(OVERLAY)
+    tool("kubectl", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
+    _, out, _ = run("check", "-k", "overlay")
+    assert out.startswith("overlay/(rendered)\n")
+
+
+def test_what_was_rendered_is_not_fixed_in_place(tree):
+    code, _, err = tree(OVERLAY)("check", "-k", "overlay", "--fix")
+    assert code == 2
+    assert "what was rendered cannot be fixed in place" in err
+
+
+def test_a_failing_tool_is_one_line_and_the_rest_goes_on(tree):
+    run = tree(OVERLAY)
+    tool("kubectl", "echo 'warning: old' >&2; echo 'error: no such base' >&2; exit 1")
+    code, out, err = run("explain", "-f", ".", "--render", "-o", "csv")
+    assert (code, names(out)) == (2, ["plain"])
+    assert "./overlay: error: error: no such base (the command was: kubectl kustomize ./overlay)" in err
+
+
+def test_a_missing_tool_is_one_line(tree):
+    code, _, err = tree(OVERLAY)("explain", "-k", "overlay")
+    assert code == 2
+    assert "overlay: error: kubectl cannot be run: No such file or directory (install kubectl or kustomize)" in err
+
+
+def test_a_directory_without_anything_to_render_is_refused(tree):
+    for name in ("plain", "nowhere"):
+        code, _, err = tree(OVERLAY)("explain", "-k", name)
+        assert code == 2
+        assert f"there is no kustomization.yaml and no Chart.yaml in {name}" in err
+
+
+@pytest.mark.parametrize("name", ["overlay/patch.yaml", "overlay/kustomization.yaml"])
+def test_a_patch_that_is_named_is_not_read_as_a_workload(tree, name):
+    code, _, err = tree(OVERLAY)("check", name)
+    assert code == 2  # nothing is left to check
+    assert "kubectl kustomize overlay" in err
+    assert "error:" not in err
+
+
+def test_a_resource_that_is_named_is_read_as_it_is(tree):
+    code, out, _ = tree(OVERLAY)("explain", "-f", "base/web.yaml", "-o", "csv")
+    assert (code, names(out)) == (0, ["web"])
+
+
+def test_a_component_cannot_be_rendered_alone(tree):
+    files = {"part/kustomization.yaml": "kind: Component\nresources: []\n", "plain/pod.yaml": OVERLAY["plain/pod.yaml"]}
+    run = tree(files)
+    tool("kubectl", "exit 1")
+    code, _, err = run("explain", "-f", ".")
+    assert "skipped: a kustomize component (render a kustomization that uses it)" in err
+    assert run("explain", "-f", ".", "--render")[0] == code == 0
+    assert ran() == []
+
+
+def test_flux_has_a_kind_of_the_same_name(tree):
+    flux = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: a}\nspec: {}\n"
+    files = {"a/kustomization.yaml": flux, "a/pod.yaml": POD.replace("NAME", "beside")}
+    code, out, err = tree(files)("explain", "-f", ".", "-o", "csv")
+    assert (code, names(out)) == (0, ["beside"])
+    assert "skipped: a" not in err
+
+
+CHART = {
+    "chart/Chart.yaml": "apiVersion: v2\nname: web\nversion: 1.0.0\n",
+    "chart/values.yaml": "replicas: 1\n",
+    "chart/templates/web.yaml": "{{- if .Values.a }}\n"
+    + DEPLOYMENT
+    + '{{- end }}\n---\n{{ include "x" . }}: {{ 5 }}\n',
+    "chart/charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n",
+    "chart/charts/sub/templates/x.yaml": "{{ broken\n",
+    "plain/pod.yaml": POD.replace("NAME", "plain"),
+}
+
+
+@pytest.mark.parametrize("where", [".", "chart/templates", "chart/templates/web.yaml"])
+def test_a_chart_is_one_line_with_helm_template(tree, where):
+    _, _, err = tree(CHART)("explain", "-f", where, "-f", "plain", "-o", "csv")
+    (line,) = [line for line in err.splitlines() if "chart" in line]
+    assert line.endswith("skipped: a Helm chart (helm template chart | podqos … -f -, or add --render)")
+    assert "error" not in err
+
+
+def test_render_renders_a_chart(tree):
+    run = tree(CHART)
+    tool("helm", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
+    code, out, _ = run("explain", "-f", ".", "--render", "-o", "csv")
+    assert (code, names(out)) == (0, ["plain", "web"])
+    assert [line.split()[1:] for line in ran()] == [["template", "./chart"]]
+
+
+def test_many_directories_are_ten_lines_and_a_count(tree):
+    files = {f"d{number:02}/kustomization.yaml": "resources: []\n" for number in range(15)}
+    _, _, err = tree(files)("explain", "-f", ".")
+    assert err.count("skipped: a kustomization") == 10
+    assert "5 more kustomizations and charts are skipped (--render renders them all)" in err
+
+
+def test_a_broken_kustomization_is_still_one(tree):
+    run = tree({"a/kustomization.yaml": "resources: [\n", "a/pod.yaml": POD})
+    _, _, err = run("explain", "-f", ".")
+    assert "kubectl kustomize a |" in err
+    assert "Traceback" not in err
+
+
+def test_hidden_files_and_other_yaml_of_a_repository_are_no_errors(tree):
+    files = {
+        ".tool.yml": "a: 1\na: 2\n",
+        "mkdocs.yml": "x: !!python/name:a.b\na: {\n",
+        "feed.json": '{{ define "x" }}{"a": 1}\n',
+        "pod.yaml": POD.replace("NAME", "plain"),
+    }
+    code, out, err = tree(files)("explain", "-f", ".", "-o", "csv")
+    assert (code, names(out)) == (0, ["plain"])
+    assert "error" not in err
+    code, _, err = tree(files)("explain", "-f", "mkdocs.yml")
+    assert (code, "mkdocs.yml:" in err) == (2, True)
