@@ -10,6 +10,8 @@ is imported when something else comes along.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
@@ -36,7 +38,9 @@ def read(source: str, data: bytes) -> Reading:
         if chunk.notation == "json":
             from podqos.manifest.jsonreading import read_json
 
-            read_json(text, chunk, collector)
+            problem = read_json(text, chunk, collector)
+            if problem is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
+                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, problem)
         else:
             _read_yaml(text, chunk, collector)
     if collector.is_empty:
@@ -63,7 +67,8 @@ def _nowhere(_path: FieldPath) -> Position:
     raise AssertionError("only the strict reading reports")
 
 
-def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None:
+def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_json: SyntaxProblem | None = None) -> None:
+    """Read a chunk, and report what is wrong with it; why it is ``not_json`` rather than why it is not YAML."""
     from podqos.manifest.strictyaml import read_documents
 
     try:
@@ -73,9 +78,9 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None
             if document.value is None:
                 continue
             collector.count_document()
-            if document.problems:
+            if not document.has_value:
                 continue
             for found in objects_in(document.value, name=collector.name_for_snippet):
                 collector.add_object(found, interpret(found), found.place(chunk, number), document.locate)
     except SyntaxProblem as problem:
-        collector.add_syntax_problem(problem)
+        collector.add_syntax_problem(not_json or problem)
