@@ -25,7 +25,7 @@ def distinct(folder: Path, megabytes: float = 10.5, seed: int = 3) -> int:
     return _write(folder, megabytes, lambda: "---\n".join(draw.workload() for _ in range(draw.chance.randint(1, 2))))
 
 
-def gitops(folder: Path, megabytes: float = 21.0, seed: int = 4) -> int:
+def gitops(folder: Path, megabytes: float = 30.0, seed: int = 4) -> int:
     """Write a repository of which a quarter of the bytes are workloads; returns the number of files."""
     draw = _Draw(seed)
     written = {"workloads": 0, "rest": 0}
@@ -35,7 +35,7 @@ def gitops(folder: Path, megabytes: float = 21.0, seed: int = 4) -> int:
             one = draw.workload() + "---\n" + draw.service()
             written["workloads"] += len(one)
         else:
-            weights = (4, 4, 3, 2, 2, 1)
+            weights = (1, 16, 8, 4, 3, 2)
             kinds = (draw.crd, draw.dashboard, draw.settings, draw.role, draw.network_policy, draw.secret)
             one = draw.chance.choices(kinds, weights)[0]()
             written["rest"] += len(one)
@@ -198,12 +198,12 @@ class _Draw:
         lines += [f"  name: {plural}.{group}", "spec:", f"  group: {group}", "  names:", f"    kind: {plural.title()}"]
         lines += [f"    plural: {plural}", "  scope: Namespaced", "  versions:", "  - name: v1", "    schema:"]
         lines += ["      openAPIV3Schema:", f"        description: {self.words(8)}", "        properties:"]
-        lines += self._properties(5, "          ")
+        lines += self._properties(6, "          ")
         return "\n".join([*lines, "        type: object", "    served: true", "    storage: true", ""])
 
     def _properties(self, depth: int, indent: str) -> list[str]:
         lines = []
-        for _ in range(self.chance.randint(2, 5)):
+        for _ in range(self.chance.randint(3, 6)):
             lines += [f"{indent}{self.word()}{self.hexadecimal(4)}:"]
             lines += [f"{indent}  description: |-", f"{indent}    {self.words(9)}", f"{indent}    {self.words(12)}"]
             if depth and self.is_likely(0.45):
@@ -221,7 +221,7 @@ class _Draw:
                 "gridPos": {"h": self.number(1), "w": self.number(2), "x": 0, "y": self.number(2)},
                 "targets": [{"expr": f'sum(rate({self.word()}_total{{job="{self.word()}"}}[5m]))', "refId": "A"}],
             }
-            for _ in range(self.chance.randint(4, 16))
+            for _ in range(self.chance.randint(15, 80))
         ]
         text = json.dumps({"title": self.words(3), "uid": self.hexadecimal(12), "panels": panels}, indent=2)
         lines = ["apiVersion: v1", "kind: ConfigMap", *self._metadata(f"dashboard-{self.word()}"), "data:"]

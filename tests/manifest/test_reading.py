@@ -235,7 +235,7 @@ TWICE = {
     ),
     "json": (
         b'{"apiVersion": "v1","kind":"Pod","metadata":{"name":"o","name":"p"},"spec":{"containers":[{"name":"a"}]}}',
-        'f:1:61: error: key "name" is set twice (remove one of them)',
+        'f:1:57: error: key "name" is set twice (remove one of them)',
     ),
 }
 

@@ -136,6 +136,8 @@ class Explained(Struct):
     problems: list[Problem] = []
     others: int = 0
     """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
+    unparsed: int = 0
+    """Of these, documents that were not parsed: their kind was enough."""
     pods: PodSets | None = None
     """For the outputs that tell of the node as well."""
     as_written: int = 0
@@ -152,6 +154,16 @@ def explain_objects(
     objects: Objects, settings: ExplainSettings, cluster: Cluster | None, output: str = "json"
 ) -> Explained:
     """Explain the workloads of objects, as stored with the policies of a cluster."""
+    policies = sum(is_decisive_policy(found.other) for found in objects.others)
+    explained = Explained(
+        others=len(objects.others) - policies + objects.skipped,
+        unparsed=objects.unparsed,
+        policies=policies,
+        nodes=sum(found.other.kind == "Node" for found in objects.others),
+    )
+    if not objects.workloads:
+        explained.problems = sorted(objects.problems)
+        return explained
     storing = Storing(cluster, settings.profile)
     accepted: list[tuple[FoundWorkload, Stored]] = []
     for found in objects.workloads:
@@ -162,17 +174,11 @@ def explain_objects(
         else:
             accepted.append((found, storing.store(found.workload)))
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
-    policies = sum(is_decisive_policy(found.other) for found in objects.others)
-    explained = Explained(
-        classes=Counter([decision.qos_class for decision in decisions]),
-        problems=sorted(objects.problems),
-        others=len(objects.others) - policies + objects.skipped,
-        as_written=sum(not found.workload.is_stored for found, _ in accepted),
-        policies=policies,
-        nodes=sum(found.other.kind == "Node" for found in objects.others),
-        unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
-        refused=sum(stored.refusal is not None for _, stored in accepted),
-    )
+    explained.classes = Counter([decision.qos_class for decision in decisions])
+    explained.problems = sorted(objects.problems)
+    explained.as_written = sum(not found.workload.is_stored for found, _ in accepted)
+    explained.unknown = Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown)
+    explained.refused = sum(stored.refusal is not None for _, stored in accepted)
     if output == "csv":
         explained.rows = _rows(decisions)
         return explained
@@ -213,7 +219,7 @@ class Explaining:
         if is_large and len(self._files) > 1:
             yield from self._spread()
             return
-        objects = load(*self._files, progress=self._progress)
+        objects = load(*self._files, progress=self._progress, skips_services=True)
         cluster = self._surrounded_by(objects)
         yield explain_objects(objects, self.settings, cluster, self._output)
 
@@ -233,7 +239,7 @@ class Explaining:
         task = partial(_explain_file, settings=self.settings, output=self._output, cluster=None)
         explained = list(fan_out(task, self._files, usable_cores(), self._progress))
         holders = [path for path, each in zip(self._files, explained, strict=True) if each.policies or each.nodes]
-        objects = load(*holders)
+        objects = load(*holders, skips_services=True)
         cluster = self._surrounded_by(objects)
         if holders:
             yield Explained(problems=sorted(objects.problems))
@@ -243,7 +249,7 @@ class Explaining:
 
 
 def _explain_file(path: str, settings: ExplainSettings, output: str, cluster: Cluster | None) -> Explained:
-    objects = Objects()
+    objects = Objects(skips_services=True)
     objects.add_file(path)
     return explain_objects(objects, settings, cluster, output)
 

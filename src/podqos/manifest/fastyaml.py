@@ -140,10 +140,13 @@ class _Values(dict[str, Plain]):
     def __missing__(self, text: str) -> Plain:
         if text[0] == "{" or text[0] == "[":
             return _flow(text)
-        matched = _OTHER_VALUE.fullmatch(text)
-        if matched is None:
-            raise NotPlain
-        value = _scalar(matched[1])
+        if text.isalnum():
+            value: Plain = _scalar(text)
+        else:
+            matched = _OTHER_VALUE.fullmatch(text)
+            if matched is None:
+                raise NotPlain
+            value = _scalar(matched[1])
         if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_LENGTH:
             self[text] = value
         return value

@@ -1,8 +1,8 @@
 """Read a manifest: every pod in it, everything else it holds, and everything wrong with it.
 
-The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``),
-these to objects and workloads (``objects``). As soon as there is something to report, YAML is read again by the strict
-parser, which knows positions.
+The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``)
+unless it need not be parsed (``unparsed``), these to objects and workloads (``objects``). As soon as there is something
+to report, YAML is read again by the strict parser, which knows positions.
 
 Files are opened by the caller. Whatever the text is, the answer is a ``Reading``. What a plain YAML file does not need
 is imported when something else comes along.
@@ -17,11 +17,15 @@ from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
-from podqos.manifest.text import Chunk, begins_like_json, chunks, normalise
+from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
+from podqos.manifest.unparsed import unparsed_type
 
 
-def read(source: str, data: bytes) -> Reading:
-    """Return everything in the text ``data``; ``source`` is the name to report it under."""
+def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
+    """Return everything in the text ``data``; ``source`` is the name to report it under.
+
+    ``skips_services``: Services are not needed, and not parsed.
+    """
     collector = Collector(source)
     try:
         text = normalise(data)
@@ -42,7 +46,11 @@ def read(source: str, data: bytes) -> Reading:
             if problem is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
                 _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, problem)
         else:
-            _read_yaml(text, chunk, collector)
+            unparsed = unparsed_type(text, chunk, skips_services=skips_services)
+            if unparsed is None:
+                _read_yaml(text, chunk, collector)
+            else:
+                collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
         collector.add_problem(Finding((), "holds no documents", severity=Severity.WARNING), (1, 1))
     return collector.reading()

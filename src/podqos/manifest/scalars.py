@@ -45,6 +45,8 @@ def resolve(text: str) -> Scalar:
         return WORDS[text]
     if text[0] not in _MAYBE_NUMBER:
         return text
+    if text[0] != "0" and len(text) < 19 and text.isascii() and text.isdigit():  # most numbers
+        return int(text)
     if text in _NOT_FINITE:
         raise UnfitScalar(f"{text} is not a number that JSON can carry")
     if _NUMBER_CHARACTERS.fullmatch(text) is None:

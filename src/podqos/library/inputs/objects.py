@@ -85,10 +85,12 @@ class Objects:
     """What files hold.
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
-    first counts.
+    first counts. ``skips_services``: Services need not be parsed.
     """
 
-    def __init__(self, namespace: str = "default", *, doubles: Severity = Severity.WARNING) -> None:
+    def __init__(
+        self, namespace: str = "default", *, doubles: Severity = Severity.WARNING, skips_services: bool = False
+    ) -> None:
         self.namespace = namespace
         self.sources: list[Source] = []
         self.workloads: list[FoundWorkload] = []
@@ -101,6 +103,7 @@ class Objects:
         self.policy_problems: list[Problem] = []
         """Those of the problems that leave it open what the policies are."""
         self._doubles = doubles
+        self._skips_services = skips_services
         self._by_path: dict[str, Source] = {}
         self._taken: list[tuple[Source, bool]] = []
         self._noted: set[Problem] = set()
@@ -112,11 +115,11 @@ class Objects:
 
     def add_file(self, path: str, *, are_stored: bool = False) -> None:
         """Read one file."""
-        self.add(Source(path), are_stored=are_stored)
+        self.add(Source(path, skips_services=self._skips_services), are_stored=are_stored)
 
     def add_text(self, path: str, data: bytes, *, are_stored: bool = False) -> None:
         """Take in a text that was read already; ``path`` is the name to report it under."""
-        self.add(Source(path, data), are_stored=are_stored)
+        self.add(Source(path, data, skips_services=self._skips_services), are_stored=are_stored)
 
     def add(self, source: Source, *, are_stored: bool = False) -> None:
         """Take in a file.
@@ -147,7 +150,7 @@ class Objects:
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
-        objects = Objects(self.namespace, doubles=self._doubles)
+        objects = Objects(self.namespace, doubles=self._doubles, skips_services=self._skips_services)
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             objects.add(source if text is None else Source(source.path, text), are_stored=are_stored)
@@ -159,6 +162,11 @@ class Objects:
     def left_out(self) -> int:
         """How many objects are of kinds that decide nothing about pods, and documents are no Kubernetes objects."""
         return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
+
+    @property
+    def unparsed(self) -> int:
+        """How many documents were not parsed, because objects of their kind hold neither pods nor policies."""
+        return sum(not found.other.is_parsed for found in self.others)
 
     @property
     def skipped(self) -> int:
@@ -320,17 +328,18 @@ def load(
     namespace: str = "default",
     doubles: Severity = Severity.WARNING,
     progress: Progress | None = None,
+    skips_services: bool = False,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
     What cannot be read is among ``problems``; nothing is raised or printed. ``policies`` are files that tell what the
     cluster has: of them, only what decides about pods counts. ``namespace`` is that of objects which name none,
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
-    many.
+    many. ``skips_services``: Services need not be parsed.
     """
     from podqos.library.inputs.files import find_files
 
-    objects = Objects(namespace, doubles=doubles)
+    objects = Objects(namespace, doubles=doubles, skips_services=skips_services)
     # A file that is named twice is one file.
     files: dict[str, tuple[str, bool]] = {}
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):

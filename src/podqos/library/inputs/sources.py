@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 class Source:
     """A file, or standard input. One that cannot be opened holds nothing but a problem.
 
-    ``data`` and ``reading`` are what was read already.
+    ``data`` and ``reading`` are what was read already. ``skips_services``: Services need not be parsed.
     """
 
-    def __init__(self, path: str, data: bytes | None = None, reading: Reading | None = None) -> None:
+    def __init__(
+        self, path: str, data: bytes | None = None, reading: Reading | None = None, *, skips_services: bool = False
+    ) -> None:
         self.path = path
         self.data = b""
         try:
@@ -32,7 +34,7 @@ class Source:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
-            self.reading = read(path, self.data) if reading is None else reading
+            self.reading = read(path, self.data, skips_services=skips_services) if reading is None else reading
 
     @cached_property
     def lookup(self) -> Lookup:
