@@ -55,7 +55,7 @@ PARSED = {
     "lists": "apiVersion: v1\nkind: ConfigMapList\nitems: []\n",
     "no apiVersion": "kind: ConfigMap\nmetadata: {name: a}\n",
     "a missing separator": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n" + DEPLOYMENT,
-    "a document behind its separator": f"apiVersion: v1\nkind: ConfigMap\n--- !x\n{DEPLOYMENT.replace('kind:', 'kind :')}",
+    "a document behind its separator": "apiVersion: v1\nkind: ConfigMap\n--- !x\nkind : Pod\n",
     "kind below another key": "apiVersion: v1\nspec:\n  kind: ConfigMap\n",
     "flow": "{\napiVersion: v1,\nkind: ConfigMap\n}\n",
 }

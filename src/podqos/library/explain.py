@@ -293,7 +293,10 @@ def _rows(decisions: Sequence[Decision]) -> str:
         metadata = decision.pod.metadata
         start = f"{metadata.namespace or 'default'},{metadata.name or metadata.generate_name}"
         qos_class = decision.qos_class.value
-        lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
+        if decision.pod.is_windows:
+            lines += [f"{start},{score.container},{qos_class},\n" for score in decision.oom_scores]
+        else:
+            lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
     text = "".join(lines)
     # Names in Kubernetes need no quotes; what is no proper name shows here and is written with care.
     if '"' in text or "\r" in text or text.count(",") != 4 * len(lines) or text.count("\n") != len(lines):
@@ -311,5 +314,6 @@ def _quoted_rows(decisions: Sequence[Decision]) -> str:
         metadata = decision.pod.metadata
         namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
         for score in decision.oom_scores:
-            table.writerow((namespace, name, score.container, decision.qos_class.value, score.value))
+            value = "" if decision.pod.is_windows else score.value
+            table.writerow((namespace, name, score.container, decision.qos_class.value, value))
     return text.getvalue()

@@ -181,6 +181,11 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
         return f"{self.metadata.namespace or 'default'}/{self.metadata.name or self.metadata.generate_name}"
 
     @property
+    def is_windows(self) -> bool:
+        """Whether the pod runs on Windows, which has neither oom scores nor cgroups."""
+        return self.spec.os.name == "windows"
+
+    @property
     def is_static(self) -> bool:
         """Whether the kubelet got the pod from a file or URL instead of the API server."""
         source = self.metadata.annotations.get(_CONFIG_SOURCE)
