@@ -279,3 +279,40 @@ def test_names_that_need_quotes_get_them(capsys, tmp_path):
     file.write_text(json.dumps(pod))
     _, out, _ = explain(capsys, "-f", file, "-o", "csv")
     assert list(csv.reader(io.StringIO(out)))[1] == ["default", 'a,"b', "c\n", "BestEffort", "1000"]
+
+
+WINDOWS = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: w}
+spec:
+  os: {name: windows}
+  containers: [{name: a, resources: {requests: {memory: 1Gi}}}]
+"""
+
+
+@pytest.mark.parametrize("output", ["text", "table", "wide", "csv", "json"])
+def test_a_windows_pod_has_a_class_but_neither_oom_score_nor_cgroup(tmp_path, capsys, output):
+    file = tmp_path / "pod.yaml"
+    file.write_text(WINDOWS)
+    assert main(["explain", "-f", str(file), "-o", output]) == 0
+    out = capsys.readouterr().out
+    assert "Burstable" in out
+    assert "985" not in out
+    assert "cri-containerd" not in out
+    if output == "csv":
+        assert out.splitlines()[1] == "default,w,a,Burstable,"
+    if output == "json":
+        (item,) = json.loads(out)["items"]
+        assert item["containers"][0]["oomScoreAdj"] is None
+        assert item["cgroups"] == []
+
+
+def test_documents_that_are_not_parsed_are_counted(tmp_path, capsys):
+    file = tmp_path / "all.yaml"
+    file.write_text(
+        WINDOWS + "---\napiVersion: v1\nkind: ConfigMap\ndata: [\n---\napiVersion: v1\nkind: Service\n"
+        "---\napiVersion: e.com/v1\nkind: Widget\n"
+    )
+    assert main(["explain", "-f", str(file), "-o", "csv"]) == 0
+    assert "1 pod explained; 3 without pods skipped (2 unparsed)" in capsys.readouterr().err

@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[Reason, int | None]] = {
     "70-broken.yaml": (Reason.UNREADABLE, None),
     "71-not-a-mapping.yaml": (Reason.NOT_A_MAPPING, None),
     "72-utf-16.yaml": (Reason.UNREADABLE, None),
-    "73-duplicate-key.json": (Reason.UNREADABLE, None),
+    "73-duplicate-key.json": (Reason.DUPLICATE_KEY, 1),
 }
 UNCHANGED = {"47-already.yaml"}
 ALL = sorted(path.name for path in CORPUS.iterdir() if path.is_file())

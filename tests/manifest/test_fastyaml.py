@@ -32,7 +32,7 @@ def shown(value: Plain) -> str:
     return value.text if isinstance(value, Number) else repr(value)
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=3000, deadline=None)
 @given(documents())
 @example(b"a: b\n\n  c\n")
 @example(b"a: b # c\n  d\n")
@@ -63,6 +63,12 @@ PLAIN = {
     "keys that are no texts": b"on: 1\n2: b\n1.50: c\n",
     "quoted": b"a: \"x: y # z\"\nb: 'it''s'\n\"c d\": \"\\\"\\n\"\n",
     "flow": b'a: [x, "y", 1]\nb: {c: d, e: 5}\nf: []\ng: {}\n',
+    "nested flow": b'a: {b: {c: d}, "e": [1, {f: g}]} # h\ni: [[x], {}]\n',
+    "flow over several lines": b"a: [\n  b, # c\n  d\n  ]\ne: {\n  f: g\n  }\n",
+    "nested dashes": b"- - a\n  - b: 1\n    c: 2\n-  - d\n",
+    "colons at the beginning": b"- ::/0\n- :a\n",
+    "escapes": b'a: "it\\\'s \\x41\\u00e9\\0\\t"\n',
+    "quoted over several lines with escapes": b'a: "b \\"c\\" \\\n  \\ d\n  e"\nf: 1\n',
     "literal block": b"a: |\n  x\n    y\n\n  # z\nb: |-\n  v\nc: |+\n  w\n\nd: 1\n",
     "literal block in a list": b"- |\n  x\n- a: |\n    y\n  b: 1\n",
     "folded block": b"a: >-\n  x\n  y\nb: 1\n",
@@ -73,6 +79,8 @@ PLAIN = {
     "beyond ascii": "a: größe\n# ü\n".encode(),
     "arguments": b"args:\n- --a=b\n- -c\n- /bin/sh\n- $(X)\n- a:b\n- a#b\n",
     "no line end": b"a: 1",
+    "no line end below a block": b"a: |\n  b\nc: 1",
+    "block that begins with empty lines": b"a: |\n\n\n  b\n",
 }  # fmt: skip
 
 
@@ -135,14 +143,17 @@ LEFT_TO_THE_STRICT_READING = {
     "key in a list": b"a:\n  - 1\n  b: 2\n",
     "item in a mapping": b"a: 1\n- b\n",
     "indented document": b"  a: 1\n",
-    "nested dashes": b"- - a\n",
     "bare dash": b"-\n  a: 1\n",
     "scalar document": b"a\n",
     "end of document": b"a: 1\n...\n",
     "directive": b"%YAML 1.1\n---\na: 1\n",
     "unclosed quote": b"a: 'b\n",
-    "unclosed bracket": b"a: [b,\n  c]\n",
-    "escape that json lacks": b'a: "\\x41"\n',
+    "unclosed bracket": b"a: [b,\n  c\n",
+    "key without a value in a flow mapping": b"a: {b}\n",
+    "unknown escape": b'a: "\\q"\n',
+    "half of a character": b'a: "\\ud800"\n',
+    "blank line in quotes": b"a: 'b\n\n  c'\n",
+    "block at the end without a line end": b"a: |\n  b",
     "indentation indicator": b"a: |2\n   x\n",
     "folded block with paragraphs": b"a: >\n  x\n\n  y\n",
     "control character": b"a: \x01\n",
@@ -169,8 +180,20 @@ def test_readers_of_the_same_line_get_flow_collections_of_their_own():
     assert second == {"a": [1]}
 
 
-def test_the_memory_of_lines_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(fastyaml, "_REMEMBERED_LINES", 10)
+def test_what_is_remembered_is_bounded_and_what_came_first_stays(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fastyaml, "_REMEMBERED", 10)
+    monkeypatch.setattr(fastyaml, "heads", fastyaml._Heads())
+    monkeypatch.setattr(fastyaml, "_values", fastyaml._Values())
     for number in range(50):
         assert read_plain(f"key{number}: {number}\n".encode()) == {f"key{number}": number}
-    assert len(fastyaml.remembered_lines) <= 10
+    for remembered in (fastyaml.heads, fastyaml._values):
+        assert len(remembered) == 10
+    assert "key0: " in fastyaml.heads
+
+
+def test_heads_are_parsed_once_even_if_no_two_values_are_alike():
+    read_plain(b"some-key: first\n")
+    known = len(fastyaml.heads)
+    for number in range(9):
+        read_plain(b"some-key: value %d\n" % number)
+    assert len(fastyaml.heads) == known

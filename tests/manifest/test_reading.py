@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from podqos.manifest.contents import Reading
+from podqos.manifest.lookup import Lookup
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
 from podqos.model.pod import QOSClass, Workload
@@ -50,7 +51,7 @@ def test_what_is_sound_is_read_although_its_neighbours_are_not():
     }
     found = {name: workloads for name, workloads in names.items() if workloads}
     assert found == {
-        "list.json": ["d"],
+        "list.json": ["c", "d"],
         "misspelt.yaml": ["bystander"],
         "status.yaml": ["exported"],
         "stream.json": ["a"],
@@ -225,3 +226,40 @@ def test_deep_json_is_read_once_or_not_at_all(depth: int):
     reading = read("f", f'{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}'.encode())
     assert len(reading.workloads) <= 1
     assert len(reading.workloads) + len(reading.problems) >= 1
+
+
+TWICE = {
+    "yaml": (
+        POD.format(name="p").encode() + b"    image: x\n    image: z\n",
+        'f:9:5: error: key "image" is set twice (it is already set on line 8)',
+    ),
+    "json": (
+        b'{"apiVersion": "v1","kind":"Pod","metadata":{"name":"o","name":"p"},"spec":{"containers":[{"name":"a"}]}}',
+        'f:1:57: error: key "name" is set twice (remove one of them)',
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), TWICE.values(), ids=TWICE.keys())
+def test_a_workload_with_a_key_set_twice_is_reported_and_read_as_kubectl_reads_it(text: bytes, problem: str):
+    reading = read("f", text)
+    assert lines_of(reading) == [problem]
+    assert [workload.metadata.name for workload in reading.workloads] == ["p"]
+
+
+def test_json_documents_may_follow_each_other_without_a_separator():
+    pod = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "NAME"}, "spec": {"containers": [{"name": "c"}]}}'
+    text = "".join((pod.replace("NAME", "a"), "\n\n", pod.replace("NAME", "b"), pod.replace("NAME", "c"), "\n---\n"))
+    reading = read("f", (text + POD.format(name="d")).encode())
+    assert lines_of(reading) == []
+    assert [workload.metadata.name for workload in reading.workloads] == ["a", "b", "c", "d"]
+    lookup = Lookup(text.encode())
+    assert lookup.locate(reading.places[2], "metadata.name") == (3, len(pod) - 3 + pod.index('"name"') + 1)
+
+
+def test_what_begins_like_json_and_is_yaml_is_read_as_yaml():
+    text = b'{"apiVersion": v1, "kind": Pod, metadata: {name: p},\n "spec": {"containers": [{"name": c}]}}\n'
+    reading = read("f", text)
+    assert lines_of(reading) == []
+    assert Lookup(text).locate(reading.places[0], "spec.containers[0].name") == (2, 27)
+    assert lines_of(read("f", b'{"a": ]')) == ["f:1:7: error: broken JSON: Expecting value"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from podqos.manifest.plain import FieldPath, Plain
@@ -26,6 +28,10 @@ MEANINGS: dict[str, tuple[str, Plain]] = {
     "tags": ("a: !!str 5\nb: !!int '5'\nc: !t x\n!!str 1: d\n", {"a": "5", "b": 5, "c": "x", "1": "d"}),
     "keys": ("on: 1\n2: b\n'3': c\n", {"true": 1, "2": "b", "3": "c"}),
     "complex notation of a simple key": ("? a\n: b\n", {"a": "b"}),
+    "escaped apostrophe, which go-yaml knows": (
+        "a: \"it\\'s\" # \\'\nb: 'c\\'\nd: \"\\\\'\\a\"\n\"k\\'\": {e: \"\\'\\'\"}\n",
+        {"a": "it's", "b": "c\\", "d": "\\'\a", "k'": {"e": "''"}},
+    ),
     "scalars over several lines": ('a: b\n\n  c\nd: "e\\\n  f"\n', {"a": "b\nc", "d": "ef"}),
 }
 
@@ -95,6 +101,26 @@ def test_documents_that_can_be_read_but_not_used_carry_their_problems(
 ):
     (problem,) = one(text).problems
     assert (problem.position, problem.what, problem.fix) == (position, what, fix)
+
+
+def test_of_a_key_that_is_set_twice_the_last_counts():
+    document = one("a: 1\nb: {c: 2, c: 3}\na: 4\n")
+    assert document.has_value
+    assert document.value == {"a": 4, "b": {"c": 3}}
+    assert document.locate(("a",)) == (3, 1)
+    assert not one("a: .nan\na: 1\n").has_value
+
+
+def test_positions_behind_an_escaped_apostrophe_are_those_of_the_text():
+    assert one('a: ["it\\\'s", x]\n').locate(("a", 1)) == (1, 14)
+
+
+def test_a_text_full_of_escaped_apostrophes_does_not_take_forever():
+    text = "".join(f'a{number}: "\\\'"\n' for number in range(5_000))
+    started = time.process_time()
+    with pytest.raises(SyntaxProblem):
+        one(text)
+    assert time.process_time() - started < 10
 
 
 def test_a_merged_key_may_be_set_again():

@@ -19,12 +19,16 @@ SCALARS = (
     *("1E-7", "1e400", "12:30", "2026-01-01", "2026-01-01T00:00:00Z", "1.2.3", "10.0.0.0/8", "--", "_1", "1__0", "0x"),
     *("250m", "64Mi", "0.1Gi", "1e", "9223372036854775808", "99999999999999999999", "0777777777777777777777777"),
     *('"q"', "'q'", '""', "''", "'it''s'", '"a\\"b\\n\\t\\\\"', '"1"', "'yes'", '"a: b # c"', "[]", "{}"),
-    *("日本", "-.5", "[a, 1, yes]", "{a: b, c: 010}", "[\"a\", 'b']", "[--x, -c]"),
+    *("日本", "-.5", "[a, 1, yes]", "{a: b, c: 010}", "[\"a\", 'b']", "[--x, -c]", "::/0", "?x", "- x", "- - y"),
+    *("{a: {b: c, d: [1, x]}, e: {}}", '[{a: b}, {c: "d"}]', "{\"a\": b, 'c': 'd'}", "[a b, c:d, /x*y]", "{on: off}"),
+    *('"it\\\'s"', '"\\u00e9\\x41\\0"', '"a\\ b"', '["a", "b\\\'c"]', "{a: 1.50}", "[{}, []]", "--- x", "-- x"),
 )  # fmt: skip
 ODD_SCALARS = (
     *("-", ".inf", "-.INF", ".NaN", '"\\x41"', '"\\u00e9"', "[a, b,]", "{a: 1, a: 2}", "[[a]]", "[a", "{", "[a b]"),
     *("&x a", "*x", "!!str 1", "!t x", "%a", "@a", "`a", "? a", ": a", "a: b", "a:", "a #b", "a#b", "a\tb", "# c", ""),
     *("'a", '"a', "a'", "|", ">", "|+ # c", "|2", "a  ", "...", "---", "- a", "\\", "a\u2028b", "\ufeff", "\x7f"),
+    *('"\\ud800"', '"\\q"', "[a: b]", "{a}", "[a], b", "{a: b} c", "{a:b}", "[a #b]", "[a? b]", "[-]", "{a: }", "[,]"),
+    *('"\\', "'\\'", '"a\\\'b\\a"', "[\ta]", "{a: b,, c: d}", "[a]]", "{- a}", "[!a]", "x: |", "# |", "- # x"),
 )  # fmt: skip
 KEYS = (
     "a",
@@ -43,7 +47,8 @@ KEYS = (
 )
 ODD_KEYS = ("on", "null", "1", "1.50", "<<", "? k", "a b", "é", "- k", "*x", "&x k", '"a\\n"', "-k", "k" * 1030)
 TEXT_LINES = ("plain text", "# no comment", "key: value", "- item", "'quote", "\ttab", "  deeper", "", "   ", "last")
-WORDS = ("a", "b c", "it''s", "1", "# d", "", "x: y", "- z")
+WORDS = ("a", "b c", "it''s", "1", "# d", "", "x: y", "- z", "e\\", 'f\\"g', "h\\n", "[i,", "j,", "x: |")
+CHARACTERS = "-?:,[]{}#&*!|>'\"%@`\\ \t\nab1.~"
 
 
 def documents() -> st.SearchStrategy[bytes]:
@@ -103,6 +108,11 @@ class _Writer:
             quote = self._random.choice(("", "'", '"'))
             first, *rest = (self._random.choice(WORDS) for _ in range(count + 1))
             return [quote + first, *(f"  {word}" for word in rest[:-1]), f"  {rest[-1]}{quote}"]
+        if kind < 0.25:
+            opening, closing = self._random.choice(("[]", "{}"))
+            entry = "" if opening == "[" else "k{}: "
+            words = (entry.format(number) + self._pick(SCALARS, ODD_SCALARS) for number in range(count))
+            return [opening, *(f"  {word},{self._tail()}" for word in words), f"  {entry.format('x')}y", "  " + closing]
         return [self._pick(SCALARS, ODD_SCALARS) + self._tail()]
 
     def _tail(self) -> str:
@@ -111,6 +121,7 @@ class _Writer:
     def _damage(self, lines: list[str]) -> None:
         index = self._random.randrange(len(lines))
         line = lines[index]
+        middle = self._random.randint(0, len(line))
         lines[index : index + 1] = self._random.choice(
             (
                 [line, "    # comment: 'x"],
@@ -121,5 +132,8 @@ class _Writer:
                 [line, self._pick(SCALARS, ODD_SCALARS)],
                 [line, "  " + self._pick(SCALARS, ODD_SCALARS)],
                 [line.lstrip(" ")],
+                [line[:middle] + self._random.choice(CHARACTERS) + line[middle:]],
+                [line[:middle] + self._random.choice(CHARACTERS) + line[middle + 1 :]],
+                [line[:middle] + line[middle + 1 :]],
             )
         )

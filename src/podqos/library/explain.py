@@ -147,6 +147,8 @@ class Explained(Struct):
     problems: list[Problem] = []
     others: int = 0
     """Objects that hold no pod and are no policies, and documents that are no Kubernetes objects."""
+    unparsed: int = 0
+    """Of these, documents that were not parsed: their kind was enough."""
     pods: PodSets | None = None
     """For the outputs that show the node as well."""
     as_written: int = 0
@@ -167,6 +169,16 @@ def explain_objects(
     objects: Objects, settings: ExplainSettings, output: str = "json", surroundings: Objects | None = None
 ) -> Explained:
     """Explain the workloads of objects, as stored with the policies among them, or among their surroundings."""
+    policies = sum(found.is_decisive for found in objects.others)
+    explained = Explained(
+        others=len(objects.others) - policies + objects.skipped,
+        unparsed=objects.unparsed,
+        policies=policies,
+        nodes=sum(found.other.kind == "Node" for found in objects.others),
+    )
+    if not objects.workloads:
+        explained.problems = sorted(objects.problems)
+        return explained
     storing = _storing(surroundings or objects, settings.profile)
     accepted: list[tuple[FoundWorkload, Stored]] = []
     for found in objects.workloads:
@@ -177,18 +189,12 @@ def explain_objects(
         else:
             accepted.append((found, storing(found.source).store(found.workload)))
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
-    policies = sum(found.is_decisive for found in objects.others)
-    explained = Explained(
-        classes=Counter([decision.qos_class for decision in decisions]),
-        problems=sorted(objects.problems),
-        others=len(objects.others) - policies + objects.skipped,
-        as_written=sum(not found.workload.is_stored for found, _ in accepted),
-        policies=policies,
-        nodes=sum(found.other.kind == "Node" for found in objects.others),
-        unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
-        refused=sum(stored.refusal is not None for _, stored in accepted),
-        kinds=Counter([found.workload.kind for found, _ in accepted]),
-    )
+    explained.classes = Counter([decision.qos_class for decision in decisions])
+    explained.problems = sorted(objects.problems)
+    explained.as_written = sum(not found.workload.is_stored for found, _ in accepted)
+    explained.unknown = Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown)
+    explained.refused = sum(stored.refusal is not None for _, stored in accepted)
+    explained.kinds = Counter([found.workload.kind for found, _ in accepted])
     if output == "csv":
         explained.rows = _rows(decisions)
         return explained
@@ -263,7 +269,13 @@ class Explaining:
         if is_large and len(files) > 1:
             yield from self._spread()
             return
-        objects = load(self._inputs, progress=self._progress, stated=self._stated, kinds=self._stated_kinds)
+        objects = load(
+            self._inputs,
+            progress=self._progress,
+            stated=self._stated,
+            kinds=self._stated_kinds,
+            skips_services=True,
+        )
         self._surrounded_by(objects)
         self.assumptions += policy_scopes(objects)
         yield explain_objects(objects, self.settings, self._output)
@@ -299,7 +311,7 @@ class Explaining:
         objects = Objects(stated=self._stated)
         objects.note(*self._inputs.problems)
         for file in holders:
-            objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds))
+            objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds, skips_services=True))
         before = self.settings
         self._surrounded_by(objects)
         yield Explained(problems=sorted(objects.problems))
@@ -329,7 +341,7 @@ def _explain_file(
     file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects, kinds: Mapping[str, CustomKind]
 ) -> Explained:
     objects = Objects()
-    objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds))
+    objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds, skips_services=True))
     explained = explain_objects(objects, settings, output, surroundings)
     explained.unjudged = objects.unjudged
     return explained
@@ -370,7 +382,10 @@ def _rows(decisions: Sequence[Decision]) -> str:
         metadata = decision.pod.metadata
         start = f"{metadata.namespace or 'default'},{metadata.name or metadata.generate_name}"
         qos_class = decision.qos_class.value
-        lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
+        if decision.pod.is_windows:
+            lines += [f"{start},{score.container},{qos_class},\n" for score in decision.oom_scores]
+        else:
+            lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
     text = "".join(lines)
     # Names in Kubernetes need no quotes; anything else shows here and goes through the csv module.
     if '"' in text or "\r" in text or text.count(",") != 4 * len(lines) or text.count("\n") != len(lines):
@@ -388,5 +403,6 @@ def _quoted_rows(decisions: Sequence[Decision]) -> str:
         metadata = decision.pod.metadata
         namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
         for score in decision.oom_scores:
-            table.writerow((namespace, name, score.container, decision.qos_class.value, score.value))
+            value = "" if decision.pod.is_windows else score.value
+            table.writerow((namespace, name, score.container, decision.qos_class.value, value))
     return text.getvalue()

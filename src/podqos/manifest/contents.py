@@ -25,7 +25,9 @@ class Other(Struct, frozen=True):
     kind: str
     api_version: str
     metadata: ObjectMeta
+    """Empty where the document was not parsed."""
     place: Place
+    is_parsed: bool = True
 
 
 class Refused(Struct, frozen=True):
@@ -111,6 +113,11 @@ class Collector:
     def add_syntax_problem(self, problem: SyntaxProblem) -> None:
         """Report that a document cannot be read."""
         self.add_problem(Finding((), problem.what, problem.fix), problem.position)
+
+    def add_unparsed(self, kind: str, api_version: str, place: Place) -> None:
+        """Take in an object that need not be parsed."""
+        self._documents += 1
+        self._others.append(Other(kind, api_version, ObjectMeta(), place, is_parsed=False))
 
     def name_for_snippet(self) -> str:
         """Return a name for the next object that has none: that of the file, numbered from the second on."""

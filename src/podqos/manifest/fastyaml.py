@@ -1,9 +1,10 @@
-"""The fast reading of YAML: plain documents only, line by line.
+"""The fast reading of YAML: plain documents only, token by token.
 
-Most manifests use a small part of YAML: one ``key: value`` per line, list items, block scalars, flow lists that
-fit on a line. And they repeat themselves: of a thousand lines a few dozen are new. So a line is parsed once, by one
-regular expression, and remembered; reading a document is then little more than looking its lines up and hanging
-the values into mappings and lists by their indentation.
+Most manifests use a small part of YAML: one ``key: value`` per line, list items, block scalars, quoted texts, flow
+collections. One regular expression cuts a document into tokens, one for each line and each value that spans lines. A
+token is a head (indentation, dashes, key) and a value. Heads repeat, even where no two values are alike, so each is
+parsed once and remembered; most values are texts that mean themselves. What is left is hanging the values into mappings
+and lists by their indentation.
 
 Everything else (anchors, tags, tabs, odd characters, a key set twice, a nesting that does not add up, whatever might be
 broken) raises ``NotPlain`` and is read by ``strictyaml``, which decides. What is admitted here means the same there:
@@ -16,136 +17,104 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import msgspec
-
-from podqos.manifest.plain import Plain
-from podqos.manifest.scalars import Scalar, UnfitScalar, resolve, resolve_key
+from podqos.manifest.plain import FieldPath, Plain
+from podqos.manifest.scalars import WORDS, Scalar, UnfitScalar, resolve, resolve_key
 
 
 class NotPlain(Exception):
     """The document is not plain enough to be read here."""
 
 
-# ---- one line -----------------------------------------------------------------------------------------------------
+# ---- tokens -------------------------------------------------------------------------------------------------------
 
 # Python before 3.11.5 mishandles possessive quantifiers behind groups, so only single characters have one. What may be
 # missing is an empty alternative, which is as fast. What a group gives back fails at its next character, so every
 # pattern takes linear time.
-_DOUBLE_QUOTED = r'"[^"\\\n]*+(?:\\["\\/nt][^"\\\n]*+)*"'
-_SINGLE_QUOTED = r"'[^'\n]*+(?:''[^'\n]*+)*'(?!')"
-# An unquoted scalar does not begin with an indicator; it holds a colon or a number sign only inside a word.
-_UNQUOTED = (
-    r"(?:[^-?:,\[\]{}\#&*!|>'\"%@`\x00-\x20]|-(?=[^\s]))[^:\#\n]*+"
-    r"(?:(?![:\#])|(?:(?::(?=[^ \n])|(?<=[^ ])\#)[^:\#\n]*+)*)"  # most hold neither
+_DASHES = r"(?:-[ ]++(?:-[ ]++)*|)"
+_KEY = (
+    r"""(?:[A-Za-z0-9_$/.][^:\# \n\t]*+(?:(?=:[ \n])|(?::(?=[^ \n\t])[^:\# \n\t]*+)*)"""
+    r"""|"[^"\\\n\t]++"|'[^'\n\t]++')"""
 )
-_KEY = r"""(?:[\w$/.][^:\#\s]*+(?::(?=[^\s])[^:\#\s]*+)*|"[^"\\\n]++"|'[^'\n]++')"""
-# Inside brackets, unquoted scalars are single words of harmless characters.
-_FLOW_SCALAR = rf"(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|-{{0,2}}+[\w/.$][\w/.$=+-]*+(?=[ ]*+[,\]}}]))"
-_FLOW_KEY = r"[\w$/.-]++"
-_FLOW_ENTRY = rf"{_FLOW_KEY}:[ ]++{_FLOW_SCALAR}"
-_FLOW = (
-    rf"\[[ ]*+(?:{_FLOW_SCALAR}[ ]*+(?:,[ ]*+{_FLOW_SCALAR}[ ]*+)*)?\]"
-    rf"|\{{[ ]*+(?:{_FLOW_ENTRY}[ ]*+(?:,[ ]*+{_FLOW_ENTRY}[ ]*+)*)?\}}"
-)
-# Stands for the text of a block scalar, which is read beforehand; no plain document holds this character.
-_BLOCK_MARK = "\x01"
+_INDICATORS = r"-?:,\[\]{}\#&*!|>'\"%@`\x00-\x20"
+# An unquoted scalar holds a colon or a number sign only inside a word; most hold neither.
+_REST_OF_SCALAR = r"[^:\#\n\t]*+(?:(?![:\#])|(?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:\#\n\t]*+)*)"
+_UNQUOTED = rf"(?:[^{_INDICATORS}]|[-?:](?=[^ \n\t])){_REST_OF_SCALAR}"
+# One that begins like this is no number.
+_TEXT = rf"(?:[^{_INDICATORS}+.0-9]|-{{1,2}}+[A-Za-z/$]){_REST_OF_SCALAR}"
+# A quoted scalar may go on on the next line, if that is indented and not blank.
+_DOUBLE_QUOTED = r'"[^"\\\n\t]*+(?:(?:\\[^\n\t]|\\?+\n[ ]++(?=[^ "\n]))[^"\\\n\t]*+)*"'
+_SINGLE_QUOTED = r"'[^'\n\t]*+(?:(?:''|\n[ ]++(?=[^ '\n]))[^'\n\t]*+)*'(?!')"
+_COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
+# A flow collection ends at a bracket that ends a line; what is in it is checked when it is parsed.
+_FLOW = rf"[\[{{](?:[^\n\#]*[\]}}]{_COMMENT}(?=\n)|[^\n]*+(?:\n[ ]++[^\n]*+){{0,50}}?(?<=[\]}}])(?=\n))"
 
-_LINE = re.compile(
+_TOKEN = re.compile(
     rf"""
-      ([ ]*+) (?: (-[ ]++) |)
-      (?: ({_KEY}): (?:[ ]++|\Z) |)
-      (?: ({_UNQUOTED}|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}) | ({_FLOW}) | ({_BLOCK_MARK}) |)
-      [ ]*+ (?: (?<=[ ])\#.*+ |)
-    | \#.*+
+      ( [ ]*+ {_DASHES} (?: {_KEY}: (?:[ ]++|(?=\n)) |) )
+      (?: ({_TEXT})(?<![ ])\n
+        | \n
+        | "([^"\\\n\t]++)"\n
+        | ([|>][-+]?+ \n\n*+ ([ ]++)[^ \t\n][^\n]*+\n (?:\5[^\n]*+\n|[ ]*+\n)*)
+        | ({_FLOW}|(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}){_COMMENT}(?=\n)|[^\n]++)\n
+      )
     """,
     re.VERBOSE | re.ASCII,
 )
-_FLOW_PART = re.compile(rf"(?:({_FLOW_KEY}):[ ]++|)({_FLOW_SCALAR})", re.ASCII)
+Token = tuple[str, str, str, str, str, str]
+"""The head, and one of: a text; a quoted text; a block scalar and its indentation; any other value, or a comment."""
 
-# What a line does. (Plain integers: the members of an enum are too slow to look up for every line.)
-SAYS_NOTHING = 0
-_SETS_KEY = 1  # key: value
-SETS_BARE_KEY = 2  # key:       a mapping or list may follow, otherwise the value is null
-_ADDS_ITEM = 3  # - value
-_ADDS_MAPPING = 4  # - key: value
-_ADDS_MAPPING_WITH_BARE_KEY = 5  # - key:
-CONTINUES = 6  # more words of the unquoted scalar on the line before
-ENDS_IN_BARE_KEY = (SETS_BARE_KEY, _ADDS_MAPPING_WITH_BARE_KEY)
-# Added to it: the value is the next block scalar, or a flow collection of which every reader gets a copy.
-TAKES_VALUE = 8
-
-_Line = tuple[int, int, str, Plain, int]
-"""What it does, column, key, value, column behind the dash."""
-_NOTHING: _Line = (SAYS_NOTHING, -1, "", None, 0)
-
-
-class _Lines(dict[str, _Line]):
-    """Every line seen so far."""
-
-    def __missing__(self, text: str) -> _Line:
-        line = _parse_line(text)
-        if len(text) <= _REMEMBERED_LENGTH:
-            if len(self) >= _REMEMBERED_LINES:
-                self.clear()
-            self[text] = line
-        return line
-
-
+_COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
+# Of the others: control characters, those that end a line in YAML 1.1, and those it does not allow.
+_ODD_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
-_LONGEST_KEY = 1_000  # libyaml looks no further than 1024 characters for the colon
-_REMEMBERED_LINES = 50_000
-_REMEMBERED_LENGTH = 200
-remembered_lines = _Lines()
 
 
-def _parse_line(text: str) -> _Line:
-    matched = _LINE.fullmatch(text) if len(text) <= _LONGEST_LINE else None
-    if matched is None:
-        raise NotPlain
-    indent, dash, key, scalar, flow, block = matched.groups()
-    if block is None and _BLOCK_MARK in text:  # what looked like a block scalar stood inside quotes
-        raise NotPlain
-    value: Plain = None
-    if scalar is not None:
-        value = _scalar(scalar)
-    elif flow is not None:
-        value = _flow(flow)
-    elif block is None and key is None:
-        if dash is not None:
-            raise NotPlain
-        return _NOTHING
-    has_value = scalar is not None or flow is not None or block is not None
-    if key is not None:
-        bare, full = (SETS_BARE_KEY, _SETS_KEY) if dash is None else (_ADDS_MAPPING_WITH_BARE_KEY, _ADDS_MAPPING)
-        action = full if has_value else bare
-    elif dash is not None:
-        action = _ADDS_ITEM
-    elif isinstance(value, str) and is_open_ended(text):
-        action = CONTINUES
-    else:
-        raise NotPlain
-    if flow is not None or block is not None:
-        action += TAKES_VALUE
-    column = len(indent)
-    return action, column, "" if key is None else _key(key), value, column + len(dash) if dash else 0
-
-
-def is_open_ended(text: str) -> bool:
-    """Whether a line ends in an unquoted scalar, which the next line may go on with."""
-    matched = _LINE.fullmatch(text)
-    scalar = matched[4] if matched else None
-    return scalar is not None and not scalar.startswith(('"', "'")) and text.endswith(scalar)
-
-
-def _scalar(text: str) -> Scalar:
-    if text.startswith('"'):
-        return str(msgspec.json.decode(text)) if "\\" in text else text[1:-1]
-    if text.startswith("'"):
-        return text[1:-1].replace("''", "'")
+def tokens(data: bytes) -> list[Token]:
+    """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be."""
     try:
-        return resolve(text.rstrip(" "))
-    except UnfitScalar:
+        text = data.decode()
+    except UnicodeDecodeError:
         raise NotPlain from None
+    if data.translate(None, _COMMON_CHARACTERS) and _ODD_CHARACTER.search(text) is not None:
+        raise NotPlain
+    if len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE:
+        raise NotPlain
+    ends_early = not text.endswith("\n")
+    found: list[Token] = _TOKEN.findall(text + "\n" if ends_early else text)
+    if ends_early and found and found[-1][3]:
+        raise NotPlain  # it is subtle how such a block ends
+    return found
+
+
+# ---- heads --------------------------------------------------------------------------------------------------------
+
+_HEAD = re.compile(rf"([ ]*+)({_DASHES})(?:({_KEY}):[ ]*+|)\n", re.ASCII)
+_DASH = re.compile(r"-[ ]++")
+_LONGEST_KEY = 1_000  # libyaml looks no further than 1024 characters for the colon
+_REMEMBERED = 50_000
+_REMEMBERED_LENGTH = 200
+
+Head = tuple[int, str, tuple[int, int, tuple[int, ...], int]]
+"""Of a key without a dash its column, otherwise -1; the key; and: the first column; the column behind the last dash, or
+0; the columns of the second and further dashes; the column that a block scalar is indented deeper than."""
+
+
+class _Heads(dict[str, Head]):
+    """The heads seen so far; once there are too many, no more are remembered."""
+
+    def __missing__(self, text: str) -> Head:
+        matched = _HEAD.fullmatch(text + "\n")
+        assert matched is not None
+        indent, dashes, key = matched.groups()
+        column = len(indent)
+        behind = column + len(dashes) if dashes else 0
+        columns = [column + dash.start() for dash in _DASH.finditer(dashes)]
+        name = "" if key is None else _key(key)
+        parent = (behind or column) if name else columns[-1] if columns else column
+        head = column if name and not dashes else -1, name, (column, behind, tuple(columns[1:]), parent)
+        if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_LENGTH:
+            self[text] = head
+        return head
 
 
 def _key(text: str) -> str:
@@ -159,213 +128,323 @@ def _key(text: str) -> str:
         raise NotPlain from None
 
 
-def _flow(text: str) -> dict[str, Plain] | list[Plain]:
-    parts = _FLOW_PART.findall(text, 1)
-    if text.startswith("["):
-        return [_scalar(scalar) for _, scalar in parts]
-    mapping: dict[str, Plain] = {_key(key): _scalar(scalar) for key, scalar in parts}
-    if len(mapping) < len(parts):
+# ---- values -------------------------------------------------------------------------------------------------------
+
+_OTHER_VALUE = re.compile(rf"({_UNQUOTED}|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}){_COMMENT}", re.ASCII)
+_OPEN_ENDED = re.compile(rf"{_UNQUOTED}(?<![ ])", re.ASCII)
+
+
+class _Values(dict[str, Plain]):
+    """Scalars that may be no texts, are quoted or have a comment behind them. A flow collection is always a new one."""
+
+    def __missing__(self, text: str) -> Plain:
+        if text[0] == "{" or text[0] == "[":
+            return _flow(text)
+        if text.isalnum():
+            value: Plain = _scalar(text)
+        else:
+            matched = _OTHER_VALUE.fullmatch(text)
+            if matched is None:
+                raise NotPlain
+            value = _scalar(matched[1])
+        if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_LENGTH:
+            self[text] = value
+        return value
+
+
+_LINE_BREAK = re.compile(r"[ ]*+\n[ ]*+")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(\n[ ]*+|.))|[ ]*+\n[ ]*+")
+_ESCAPED = {"0": "\0", "a": "\a", "b": "\b", "e": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED |= {'"': '"', "'": "'", "\\": "\\", "/": "/", " ": " ", "N": "\x85", "_": "\xa0", "L": "\u2028", "P": "\u2029"}
+
+
+def _scalar(text: str) -> Scalar:
+    if text[0] == '"':
+        return _ESCAPE.sub(_unescape, text[1:-1]) if "\\" in text or "\n" in text else text[1:-1]
+    if text[0] == "'":
+        return _LINE_BREAK.sub(" ", text[1:-1].replace("''", "'"))
+    try:
+        return resolve(text.rstrip(" "))
+    except UnfitScalar:
+        raise NotPlain from None
+
+
+def _unescape(matched: re.Match[str]) -> str:
+    """Return what an escape in double quotes stands for; a line break is a space, and behind a backslash nothing."""
+    two, four, other = matched.groups()
+    code = two or four
+    if code is not None:
+        if "d7ff" < code.lower() < "e000":
+            raise NotPlain  # half of a character
+        return chr(int(code, 16))
+    if other is None:
+        return " "
+    if other[0] == "\n":
+        return ""
+    if other not in _ESCAPED:
         raise NotPlain
-    return mapping
+    return _ESCAPED[other]
 
 
-def flow_columns(text: str) -> Iterator[tuple[str | int, int]]:
-    """Yield the keys or indexes of the flow collection on a line, each with the column where it begins."""
-    matched = _LINE.fullmatch(text)
-    assert matched is not None
-    is_list = text.startswith("[", matched.start(5))
-    for index, part in enumerate(_FLOW_PART.finditer(text, matched.start(5) + 1, matched.end(5))):
-        yield (index, part.start(2) + 1) if is_list else (_key(part[1]), part.start(1) + 1)
-
-
-# ---- scalars over several lines -----------------------------------------------------------------------------------
-
-_BLOCK_SCALAR = re.compile(
-    rf"""
-    ^([ ]*+) (-[ ])? ({_KEY}:[ ]++)? ([|>]) ([-+]?+) \n
-    ( \1 (?(2)[ ][ ]) ((?(3)[ ])[ ]*+) [^ \t\n][^\n]*+\n
-      (?: \1 (?(2)[ ][ ]) \7 [^\n]*+\n | [ ]*+\n )* )
-    """,
-    re.VERBOSE | re.MULTILINE | re.ASCII,
-)
-
-
-def _take_block_scalars(text: str) -> tuple[str, list[str]]:
-    """Return the document with marks for its block scalars, and their texts, last first."""
-    texts: list[str] = []
-
-    def take(matched: re.Match[str]) -> str:
-        indent, dash, key, style, chomping, content, extra = matched.groups("")
-        texts.append(_block_text(content, len(indent + dash + extra), style, chomping))
-        return f"{indent}{dash}{key}{_BLOCK_MARK}\n"
-
-    marked = _BLOCK_SCALAR.sub(take, text)
-    if texts and not text.endswith("\n"):
-        raise NotPlain  # it is subtle how such a text ends
-    texts.reverse()
-    return marked, texts
-
-
-def _block_text(content: str, indentation: int, style: str, chomping: str) -> str:
-    lines = [line[indentation:] for line in content.split("\n")[:-1]]
+def _block_text(block: str, indentation: int) -> str:
+    """Return the text of a block scalar; ``block`` begins with its indicators."""
+    header, *lines = block.split("\n")[:-1]
+    lines = [line[indentation:] for line in lines]
     trailing_lines = 0
     while not lines[-1]:
         lines.pop()
         trailing_lines += 1
-    if style == ">" and any(not line or line[0] in " \t" for line in lines):
+    if header[0] == ">" and any(not line or line[0] in " \t" for line in lines):
         raise NotPlain  # not every line break becomes a space
-    text = ("\n" if style == "|" else " ").join(lines)
-    if chomping == "-":
+    text = ("\n" if header[0] == "|" else " ").join(lines)
+    if header.endswith("-"):
         return text
-    return text + "\n" * (trailing_lines + 1 if chomping == "+" else 1)
+    return text + "\n" * (trailing_lines + 1 if header.endswith("+") else 1)
 
 
-_UNCLOSED = re.compile(r""": (?:'[^'\n]*+(?:''[^'\n]*+)*|"[^"\\\n]*+)\n""")
-_QUOTED_LINES = re.compile(
+# ---- flow collections ---------------------------------------------------------------------------------------------
+
+# Unquoted scalars inside brackets are words of harmless characters.
+_FLOW_CHARACTERS = r"[^\s,?\[\]{}:\#\"']"
+_FLOW_WORD = rf"[^{_INDICATORS}]{_FLOW_CHARACTERS}*+(?::(?={_FLOW_CHARACTERS}){_FLOW_CHARACTERS}*+)*"
+_FLOW_SCALAR = rf"(?:-{{1,2}}+(?=[\w/.$])|){_FLOW_WORD}(?:[ ]++{_FLOW_WORD})*(?=[ ]*+[,\]}}\n]|[ ]++\#)"
+_FLOW_TOKEN = re.compile(
     rf"""
-    ^([ ]*+ (?:-[ ]++)? {_KEY}:[ ]++)
-    ( ' [^'\n]*+ (?:''[^'\n]*+)* (?: \n[ ]++ (?=[^ '\n]) [^'\n]*+ (?:''[^'\n]*+)* )+ '
-    | " [^"\\\n]*+ (?: \n[ ]++ (?=[^ "\n]) [^"\\\n]*+ )+ " )
-    (?=[ ]*+\n)
+    [ \n]*+
+    (?: ([\[\]{{}},])
+      | ([\w$/.-]++|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}):[ ]++
+      | ({_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|{_FLOW_SCALAR})
+      | (?<=[ \n])\#[^\n]*+
+      | \Z
+      | (.)
+    )
     """,
-    re.VERBOSE | re.MULTILINE | re.ASCII,
+    re.VERBOSE | re.ASCII,
 )
-_LINE_BREAK = re.compile(r"[ ]*+\n[ ]*+")
-
-
-def _join_quoted_lines(text: str) -> str:
-    """Return the document with its quoted scalars on one line each: a line break inside quotes is a space."""
-    return _QUOTED_LINES.sub(lambda matched: matched[1] + _LINE_BREAK.sub(" ", matched[2]), text)
-
-
-# ---- a document ---------------------------------------------------------------------------------------------------
-
-_COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
-# Of the others: control characters, those that end a line in YAML 1.1, and those it does not allow.
-_ODD_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-
 # What is nested deeper is left to the strict reading, which has a limit.
 _DEEPEST = 100
 
 _Collection = dict[str, Plain] | list[Plain]
 
 
-def plain_text(data: bytes) -> str:
-    """Return the text of a document that holds only harmless characters, or raise ``NotPlain``."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise NotPlain from None
-    if data.translate(None, _COMMON_CHARACTERS) and _ODD_CHARACTER.search(text) is not None:
+# Most are flat and simple.
+_FLAT_ENTRY = r"([A-Za-z][\w$/.-]*+):[ ]++(?:([A-Za-z/_$][\w/.$=+-]*+)|([0-9][\w.]*+))"
+_FLAT_MAPPING = re.compile(rf"\{{[ ]*+{_FLAT_ENTRY}(?:,[ ]*+{_FLAT_ENTRY})*[ ]*+\}}", re.ASCII)
+_FLAT_ENTRY_PATTERN = re.compile(_FLAT_ENTRY, re.ASCII)
+_FLAT_LIST = re.compile(r'\[[ ]*+"[^"\\\n\t]*+"(?:,[ ]*+"[^"\\\n\t]*+")*[ ]*+\]')
+_FLAT_ITEM = re.compile(r'"([^"]*+)"')
+
+
+def _flow(text: str) -> _Collection:
+    """Return the flow collection that ``text`` is, which may have comments in it and behind it."""
+    if _FLAT_MAPPING.fullmatch(text) is not None:
+        entries = _FLAT_ENTRY_PATTERN.findall(text)
+        mapping: dict[str, Plain] = {
+            _key(name) if name in WORDS else name: WORDS.get(word, word) if word else resolve(number)
+            for name, word, number in entries
+        }
+        if len(mapping) < len(entries):
+            raise NotPlain
+        return mapping
+    if _FLAT_LIST.fullmatch(text) is not None:
+        return list(_FLAT_ITEM.findall(text))
+    return _any_flow(text)
+
+
+def _any_flow(text: str) -> _Collection:
+    """Return a flow collection, however it is nested."""
+    root: _Collection | None = None
+    current: _Collection | None = None
+    outer: list[_Collection] = []
+    key: str | None = None  # whose value comes next
+    may_end, may_go_on = False, True  # a bracket may close; another key or value may come
+    for mark, name, scalar, bad in _FLOW_TOKEN.findall(text):
+        if name:
+            if not may_go_on or not isinstance(current, dict) or key is not None:
+                raise NotPlain
+            key = str(_scalar(name)) if name[0] in "\"'" else _key(name)
+            if key in current:
+                raise NotPlain
+            may_end = False
+        elif scalar or mark in {"[", "{"}:
+            if not may_go_on or len(outer) >= _DEEPEST:
+                raise NotPlain
+            value: Plain = _scalar(scalar) if scalar else [] if mark == "[" else {}
+            if isinstance(current, dict):
+                if key is None:
+                    raise NotPlain
+                current[key] = value
+            elif current is not None:
+                current.append(value)
+            key, may_end, may_go_on = None, True, not scalar
+            if isinstance(value, (dict, list)):
+                if current is None:
+                    root = value
+                else:
+                    outer.append(current)
+                current = value
+        elif mark == ",":
+            if may_go_on or current is None:
+                raise NotPlain
+            may_end, may_go_on = False, True
+        elif mark:
+            if not may_end or current is None or (mark == "]") is not isinstance(current, list):
+                raise NotPlain
+            current = outer.pop() if outer else None
+            may_go_on = False
+        elif bad:
+            raise NotPlain
+    if root is None or current is not None:
         raise NotPlain
-    return text
+    return root
 
 
-def spans_lines(text: str) -> bool:
-    """Whether a text may hold block scalars, or quoted ones that go on on the next line."""
-    if ("|" in text or ">" in text) and _BLOCK_SCALAR.search(text) is not None:
-        return True
-    return _UNCLOSED.search(text) is not None
+def flow_fields(text: str) -> Iterator[tuple[FieldPath, int]]:
+    """Yield the path of each key and item of a flow collection that can be read, with the offset where it begins."""
+    path: list[str | int] = []
+    for token in _FLOW_TOKEN.finditer(text):
+        mark, name, scalar, _ = token.groups()
+        if name:
+            path[-1] = str(_scalar(name)) if name[0] in "\"'" else _key(name)
+            yield tuple(path), token.start(2)
+        elif scalar or mark in {"[", "{"}:
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+                yield tuple(path), token.start(3 if scalar else 1)
+            if not scalar:
+                path.append(-1 if mark == "[" else "")
+        elif mark in {"]", "}"}:
+            path.pop()
+
+
+# ---- a document ---------------------------------------------------------------------------------------------------
+
+_NOTHING: Token = ("", "", "", "", "", "")
+heads = _Heads()
+"""What the head of a token says."""
+_values = _Values()
+
+
+def is_open_ended(token: Token) -> bool:
+    """Whether a token is an unquoted scalar up to the end of its line, which the next line may go on with."""
+    return bool(token[1]) or _OPEN_ENDED.fullmatch(token[5]) is not None
 
 
 def read_plain(data: bytes) -> Plain:
     """Return what the one document in ``data`` says, or raise ``NotPlain``."""
-    text = plain_text(data)
-    block_texts: list[str] = []
-    if "|" in text or ">" in text:
-        text, block_texts = _take_block_scalars(text)
-    if _UNCLOSED.search(text) is not None:
-        text = _join_quoted_lines(text)
-    if "\t" in text:
-        raise NotPlain
-    return _assemble(text.split("\n"), block_texts)
+    return assemble(tokens(data))
 
 
-def _assemble(lines: list[str], block_texts: list[str]) -> Plain:
-    """Hang the values of the lines into mappings and lists by their indentation."""
+def assemble(found: list[Token]) -> Plain:
+    """Hang the values of tokens into mappings and lists by their indentation."""
     root: _Collection | None = None
-    # The collection that lines add to (a mapping or a list), and the column of its keys or dashes.
-    mapping: dict[str, Plain] | None = None
+    # The collection that tokens add to (a mapping or a list), and the column of its keys or dashes.
+    mapping: dict[str, Plain] = {}
     items: list[Plain] | None = None
     column = -1
-    outer: list[tuple[dict[str, Plain] | None, list[Plain] | None, int]] = []
-    last = _NOTHING  # the last line that said something
-    text_before = ""
-    remembered = remembered_lines
-    for text in lines:
-        line = remembered[text]
-        action, at, key, value, behind_dash = line
-        if at == column and action <= SETS_BARE_KEY and mapping is not None:  # most lines
+    mapping_column = -2  # the same for a mapping; otherwise one that no key has
+    outer: list[tuple[dict[str, Plain], list[Plain] | None, int]] = []
+    open_key = ""  # the last key, if it had no value: a collection may follow
+    last = _NOTHING  # the token on the line before, if there was one
+    known_heads, known_values, words = heads, _values, WORDS
+    value: Plain
+    for token in found:
+        head, text, quoted, block, indentation, other = token
+        field_column, key, details = known_heads[head]
+        opened = ""
+        if text:
+            value = words.get(text, text)
+        elif other and other[0] != "#":
+            value = known_values[other]
+        elif quoted:
+            value = quoted
+        elif block:
+            if len(indentation) <= details[3]:
+                raise NotPlain
+            value = _block_text(block, len(indentation))
+        elif key:
+            value, opened = None, key
+        elif details[1]:
+            raise NotPlain
+        else:
+            last = _NOTHING
+            continue
+
+        if field_column == mapping_column:
             if key in mapping:
                 raise NotPlain
             mapping[key] = value
-            last = line
-            text_before = text
-            continue
-        if action == SAYS_NOTHING:
-            text_before = text
-            continue
-        if action == CONTINUES:
-            if at <= column or not is_open_ended(text_before):
-                raise NotPlain
-            _continue(items if mapping is None else mapping, value)
-            text_before = text
-            continue
-
-        # Find the collection that the line adds to.
-        if at < column:
-            while outer and at < column:
-                mapping, items, column = outer.pop()
-            if at != column:
-                raise NotPlain
-            last = _NOTHING
-        if at > column or (behind_dash and mapping is not None):  # a new one
-            inner: _Collection = [] if behind_dash else {}
-            if mapping is not None and last[0] in ENDS_IN_BARE_KEY and len(outer) < _DEEPEST:
-                mapping[last[2]] = inner
-                outer.append((mapping, items, column))
-            elif root is None and at == 0:
+        elif field_column > column:  # a new mapping
+            inner: dict[str, Plain] = {key: value}
+            if open_key and items is None and len(outer) < _DEEPEST:
+                mapping[open_key] = inner
+                outer.append((mapping, None, column))
+            elif root is None and field_column == 0:
                 root = inner
             else:
                 raise NotPlain
-            mapping, items = (None, inner) if isinstance(inner, list) else (inner, None)
-            column = at
-        elif mapping is None and not behind_dash:  # the mapping around a list that stands in the column of its key
-            if not outer or outer[-1][2] != at:
-                raise NotPlain
-            mapping, items, column = outer.pop()
-
-        # Add to it.
-        if action > TAKES_VALUE:
-            action -= TAKES_VALUE
-            value = value.copy() if isinstance(value, (dict, list)) else block_texts.pop()
-        if mapping is not None:
-            if key in mapping:
+            mapping, items = inner, None
+            column = mapping_column = field_column
+        elif field_column >= 0:  # one further out
+            while outer and field_column < column:
+                mapping, items, column = outer.pop()
+            if items is not None and outer:  # around a list that stands in the column of its key
+                mapping, items, column = outer.pop()
+            if field_column != column or items is not None or key in mapping:
                 raise NotPlain
             mapping[key] = value
-        else:
-            assert items is not None
-            if action == _ADDS_ITEM:
-                items.append(value)
-            else:
+            mapping_column = column
+        elif details[1]:
+            at, behind_dash, inner_dashes, _ = details
+            if at < column:
+                while outer and at < column:
+                    mapping, items, column = outer.pop()
+                if at != column or items is None:
+                    raise NotPlain
+            elif at > column or items is None:  # a new list
+                new: list[Plain] = []
+                if open_key and items is None and len(outer) < _DEEPEST:
+                    mapping[open_key] = new
+                    outer.append((mapping, None, column))
+                elif root is None and at == 0:
+                    root = new
+                else:
+                    raise NotPlain
+                items, column = new, at
+            for inner_column in inner_dashes:
+                nested: list[Plain] = []
+                items.append(nested)
+                outer.append((mapping, items, column))
+                items, column = nested, inner_column
+            if len(outer) > 2 * _DEEPEST:
+                raise NotPlain
+            if key:
                 outer.append((mapping, items, column))
                 mapping = {key: value}
                 items.append(mapping)
-                items = None
-                column = behind_dash
-        last = line
-        text_before = text
+                items, column = None, behind_dash
+                mapping_column = column
+            else:
+                items.append(value)
+                mapping_column = -2
+        else:  # more words of the unquoted scalar on the line before
+            if details[0] <= column or not is_open_ended(last) or not is_open_ended(token):
+                raise NotPlain
+            _continue(mapping if items is None else items, value)
+        open_key = opened
+        last = token
     return root
 
 
-def _continue(collection: _Collection | None, words: Plain) -> None:
+def _continue(collection: _Collection, more: Plain) -> None:
     """Add the words of another line to the last value, an unquoted scalar."""
-    if isinstance(collection, dict):
-        key, value = next(reversed(collection.items()))
-        if isinstance(value, str):
-            collection[key] = f"{value} {words}"
+    if isinstance(more, str):
+        if isinstance(collection, dict):
+            key, value = next(reversed(collection.items()))
+            if isinstance(value, str):
+                collection[key] = f"{value} {more}"
+                return
+        elif isinstance(collection[-1], str):
+            collection[-1] = f"{collection[-1]} {more}"
             return
-    elif collection and isinstance(collection[-1], str):
-        collection[-1] = f"{collection[-1]} {words}"
-        return
     raise NotPlain

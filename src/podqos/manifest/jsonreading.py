@@ -131,18 +131,20 @@ class _Part(Struct, frozen=True):
     api_version: str = ""
 
 
-def read_json(text: bytes, chunk: Chunk, collector: Collector) -> None:
-    """Read a chunk that begins like JSON."""
+def read_json(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProblem | None:
+    """Read a chunk that begins like JSON; if not even its first value is JSON, return why and leave it at that."""
     try:
         _read_value(text, chunk, collector)
     except REFUSALS:
-        _read_stream(text, chunk, collector)
+        return _read_stream(text, chunk, collector)
+    return None
 
 
-def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> None:
-    """Read JSON values one after the other, and report where that fails."""
+def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProblem | None:
+    """Read JSON values one after the other, and report where that fails; return the problem if there is no value."""
     from podqos.manifest.strictjson import spans
 
+    count = 0
     try:
         string = decode(text[chunk.start : chunk.end], chunk.origin)
         start, before = chunk.start, 0
@@ -155,10 +157,14 @@ def _read_stream(text: bytes, chunk: Chunk, collector: Collector) -> None:
                 _read_value(text, part, collector)
             except REFUSALS as error:
                 raise SyntaxProblem(origin, f"broken JSON: {error}") from None
+            count += 1
             start, before = part.end, end
             origin = position_at(string[begin:end], end - begin, origin)
     except SyntaxProblem as problem:
+        if not count:
+            return problem
         collector.add_syntax_problem(problem)
+    return None
 
 
 def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
@@ -174,11 +180,9 @@ def _read_value(text: bytes, chunk: Chunk, collector: Collector) -> None:
         except REFUSALS as error:
             collector.add_problem(Finding((), f"broken JSON: {error}"), locator.locate(part.path))
             continue
-        for path in doubled:
+        for path in doubled:  # the last one counts, as for kubectl
             finding = Finding((), f'key "{path[-1]}" is set twice', "remove one of them")
             collector.add_problem(finding, locator.locate((*part.path, *path)))
-        if doubled:
-            continue
         named = collector.name_for_snippet
         for found in objects_in(value, part.path, part.kind, part.api_version, name=named):
             collector.add_object(found, interpret(found), found.place(chunk), locator.locate)

@@ -56,13 +56,14 @@ class Finding(Struct, frozen=True):
 
 
 class SyntaxProblem(Exception):
-    """Something in the notation that keeps a document from being read."""
+    """Something wrong with the notation of a document; unless ``keeps_value``, it cannot be read."""
 
-    def __init__(self, position: Position, what: str, fix: str = "") -> None:
+    def __init__(self, position: Position, what: str, fix: str = "", *, keeps_value: bool = False) -> None:
         super().__init__(what)
         self.position = position
         self.what = what
         self.fix = fix
+        self.keeps_value = keeps_value
 
 
 def position_at(text: str, offset: int, origin: Position = (1, 1)) -> Position:

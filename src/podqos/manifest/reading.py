@@ -1,8 +1,8 @@
 """Read a manifest: every pod in it, everything else it holds, and everything wrong with it.
 
-The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``),
-these to objects and workloads (``objects``). As soon as there is something to report, YAML is read again by the strict
-parser, which knows positions.
+The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``)
+unless it need not be parsed (``unparsed``), these to objects and workloads (``objects``). As soon as there is something
+to report, YAML is read again by the strict parser, which knows positions.
 
 Files are opened by the caller. Whatever the text is, the answer is a ``Reading``. What a plain YAML file does not need
 is imported when something else comes along.
@@ -10,16 +10,22 @@ is imported when something else comes along.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from podqos.manifest.contents import Collector, Reading
 from podqos.manifest.fastyaml import NotPlain, read_plain
 from podqos.manifest.objects import interpret, objects_in
 from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Finding, Position, Severity, SyntaxProblem
-from podqos.manifest.text import Chunk, begins_like_json, chunks, normalise
+from podqos.manifest.text import Chunk, Place, begins_like_json, chunks, normalise
+from podqos.manifest.unparsed import unparsed_type
 
 
-def read(source: str, data: bytes) -> Reading:
-    """Return everything in the text ``data``; ``source`` is the name to report it under."""
+def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
+    """Return everything in the text ``data``; ``source`` is the name to report it under.
+
+    ``skips_services``: Services are not needed, and not parsed.
+    """
     collector = Collector(source)
     try:
         text = normalise(data)
@@ -36,9 +42,15 @@ def read(source: str, data: bytes) -> Reading:
         if chunk.notation == "json":
             from podqos.manifest.jsonreading import read_json
 
-            read_json(text, chunk, collector)
+            unread = read_json(text, chunk, collector)
+            if unread is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
+                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, unread)
         else:
-            _read_yaml(text, chunk, collector)
+            unparsed = unparsed_type(text, chunk, skips_services=skips_services)
+            if unparsed is None:
+                _read_yaml(text, chunk, collector)
+            else:
+                collector.add_unparsed(*unparsed, Place(chunk))
     if collector.is_empty:
         collector.add_problem(Finding((), "holds no documents", severity=Severity.WARNING), (1, 1))
     return collector.reading()
@@ -63,7 +75,8 @@ def _nowhere(_path: FieldPath) -> Position:
     raise AssertionError("only the strict reading reports")
 
 
-def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None:
+def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector, not_json: SyntaxProblem | None = None) -> None:
+    """Read a chunk, and report what is wrong with it; why it is ``not_json`` rather than why it is not YAML."""
     from podqos.manifest.strictyaml import read_documents
 
     try:
@@ -73,9 +86,9 @@ def _read_yaml_strictly(text: bytes, chunk: Chunk, collector: Collector) -> None
             if document.value is None:
                 continue
             collector.count_document()
-            if document.problems:
+            if not document.has_value:
                 continue
             for found in objects_in(document.value, name=collector.name_for_snippet):
                 collector.add_object(found, interpret(found), found.place(chunk, number), document.locate)
     except SyntaxProblem as problem:
-        collector.add_syntax_problem(problem)
+        collector.add_syntax_problem(not_json or problem)

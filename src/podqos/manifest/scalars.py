@@ -21,11 +21,12 @@ class UnfitScalar(ValueError):
     """A scalar that cannot be carried over to JSON, or is not what its tag says."""
 
 
-_WORDS: dict[str, bool | None] = {
+WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
+"""Texts that are no texts."""
 _NOT_FINITE = frozenset(
     (".nan", ".NaN", ".NAN", *(sign + word for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")))
 )
@@ -40,10 +41,12 @@ _TAG_PREFIX = "tag:yaml.org,2002:"
 
 def resolve(text: str) -> Scalar:
     """Return what the unquoted scalar ``text`` means."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in WORDS:
+        return WORDS[text]
     if text[0] not in _MAYBE_NUMBER:
         return text
+    if text[0] != "0" and len(text) < 19 and text.isascii() and text.isdigit():  # most numbers
+        return int(text)
     if text in _NOT_FINITE:
         raise UnfitScalar(f"{text} is not a number that JSON can carry")
     if _NUMBER_CHARACTERS.fullmatch(text) is None:

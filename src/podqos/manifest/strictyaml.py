@@ -1,15 +1,16 @@
-"""The strict reading of YAML: everything Kubernetes reads, with the position of every key.
+r"""The strict reading of YAML: everything Kubernetes reads, with the position of every key.
 
 PyYAML's binding of libyaml supplies the events (go-yaml is a translation of libyaml, so the two agree on syntax);
 what they mean is decided here as go-yaml v2 does for Kubernetes: scalars by ``scalars``, merge keys, aliases with a
-bound on what they expand to. Duplicate keys, which YAML forbids and the API server's strict decoding refuses, are
-errors.
+bound on what they expand to. A key that is set twice, which the API server's strict decoding refuses, is an error; the
+last one counts, as for kubectl. The one escape that go-yaml knows and libyaml does not is ``\'`` in double quotes.
 
 This is the reading that reports. It knows notation and positions, not Kubernetes objects.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol, cast
@@ -52,6 +53,11 @@ class Document(Struct, frozen=True):
     """Of each mapping and list, by ``id``: where its keys or items stand."""
     problems: tuple[SyntaxProblem, ...] = ()
 
+    @property
+    def has_value(self) -> bool:
+        """Whether it is clear what the document says, in spite of its problems."""
+        return all(problem.keeps_value for problem in self.problems)
+
     def locate(self, path: FieldPath) -> Position:
         """Return where the field at ``path`` stands, or the nearest ancestor that exists."""
         value, position = self.value, self.position
@@ -69,14 +75,15 @@ def read_documents(text: bytes, first_line: int = 1) -> Iterator[Document]:
     import yaml
 
     string = decode(text, (first_line, 1))
-    parser = cast("_Parser", (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(text))
+    parsable, apostrophe = without_escaped_apostrophes(string)
+    parser = _parser(text if parsable is string else parsable.encode())
     try:
         while True:
             event = parser.get_event()
             if isinstance(event, yaml.StreamEndEvent):
                 return
             if isinstance(event, yaml.DocumentStartEvent):
-                yield _Builder(parser, first_line).document()
+                yield _Builder(parser, first_line, apostrophe).document()
     except SyntaxProblem as problem:
         problem.fix = _TEMPLATE_FIX if "{{" in string else problem.fix
         raise
@@ -86,6 +93,55 @@ def read_documents(text: bytes, first_line: int = 1) -> Iterator[Document]:
         before = text[: error.position].decode(errors="ignore")
         what = f"character U+{_code(error.character):04X} is not allowed in YAML"
         raise SyntaxProblem(position_at(before, len(before), (first_line, 1)), what, "remove it") from None
+
+
+def _parser(text: bytes) -> _Parser:
+    import yaml
+
+    return cast("_Parser", (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(text))
+
+
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_IN_DOUBLE_QUOTES = re.compile(r'(?:[^"\\]|\\.)*', re.DOTALL)
+# Escapes as long as ``\'`` that no manifest needs, and the character each stands for.
+_STAND_INS = {"a": "\a", "e": "\x1b", "v": "\v", "f": "\f", "b": "\b", "0": "\0"}
+_MOST_APOSTROPHES = 200  # scalars that hold some; every one is another start of the parser
+
+
+def without_escaped_apostrophes(text: str) -> tuple[str, str]:
+    r"""Return the text with another escape for each ``\'`` in double quotes, and the character that one stands for.
+
+    Positions stay. Without such escapes the text is returned as it is, with an empty character.
+    """
+    if "\\'" not in text:
+        return text, ""
+    import yaml
+
+    free = (
+        (letter, character)
+        for letter, character in _STAND_INS.items()
+        if f"\\{letter}" not in text and not re.search(rf"(?i)\\(?:x|u00|U000000){ord(character):02x}", text)
+    )
+    letter, stand_in = next(free, ("", ""))
+    changed = text
+    for _ in range(_MOST_APOSTROPHES if letter else 0):
+        parser = _parser(changed.encode())
+        try:
+            while not isinstance(parser.get_event(), yaml.StreamEndEvent):
+                pass
+        except yaml.MarkedYAMLError as error:
+            at = error.problem_mark.index if error.problem_mark else 0
+            if not changed.startswith("\\'", at) or "unknown escape" not in str(error.problem):
+                break
+            rest = _IN_DOUBLE_QUOTES.match(changed, at)
+            assert rest is not None
+            replaced = _ESCAPE.sub(lambda each: f"\\{letter}" if each[1] == "'" else each[0], rest[0])
+            changed = changed[:at] + replaced + changed[rest.end() :]
+        except yaml.reader.ReaderError:
+            break
+        else:
+            break
+    return (text, "") if changed == text else (changed, stand_in)
 
 
 def _code(character: str | bytes | int) -> int:
@@ -137,9 +193,10 @@ class _Anchored(Struct, frozen=True):
 class _Builder:
     """Builds one document out of the parser's events."""
 
-    def __init__(self, parser: _Parser, first_line: int) -> None:
+    def __init__(self, parser: _Parser, first_line: int, apostrophe: str) -> None:
         self._parser = parser
         self._first_line = first_line
+        self._apostrophe = apostrophe  # what stands for one in double quotes
         self._frames: list[_Frame] = []
         self._anchors: dict[str, _Anchored | None] = {}  # None: the anchored node is still being read
         self._nodes = 0
@@ -190,7 +247,7 @@ class _Builder:
         is_plain, is_quoted = event.implicit
         try:
             if is_quoted:
-                return event.value
+                return event.value.replace(self._apostrophe, "'") if self._apostrophe else event.value
             if is_plain:
                 return resolve_key(event.value) if as_key else resolve(event.value)
             value = resolve_tagged(event.value, str(event.tag))
@@ -256,7 +313,8 @@ class _Builder:
             if frame.key in frame.own_keys:
                 line, _ = frame.own_keys[frame.key]
                 what = f'key "{frame.key}" is set twice'
-                self._problems.append(SyntaxProblem(frame.key_position, what, f"it is already set on line {line}"))
+                fix = f"it is already set on line {line}"
+                self._problems.append(SyntaxProblem(frame.key_position, what, fix, keeps_value=True))
             frame.own_keys[frame.key] = here[frame.key] = frame.key_position
             frame.value[frame.key] = value
         frame.key = None

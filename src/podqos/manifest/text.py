@@ -22,6 +22,7 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _MARK = rb"(?:---|\.\.\.)"
 _REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
 _FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
+_ANY_MARK = re.compile(rb"\n(?=%b)" % _MARK)
 _SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?%b)*\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
 # Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
 _NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*")
@@ -37,6 +38,8 @@ class Chunk(Struct, frozen=True):
     notation: Literal["json", "yaml"]
     origin: Position = (1, 1)
     """Line and column where it begins."""
+    may_hold_more: bool = False
+    """Whether it may hold several documents: content follows ``---`` on its line."""
 
 
 class Place(Struct, frozen=True):
@@ -93,13 +96,30 @@ def chunks(text: bytes) -> Iterator[Chunk]:
     first = _FIRST_SEPARATOR.match(text)
     if first is not None:
         start = first.end()
-    for separator in _SEPARATOR.finditer(text, start):
-        yield from _chunk(text, start, separator.start() + 1, line)
+    may_hold_more = False
+    for at in _marks(text, start):
+        separator = _SEPARATOR.match(text, at) if at >= start else None
+        if separator is None:
+            may_hold_more |= at >= start
+            continue
+        yield from _chunk(text, start, at + 1, line, may_hold_more=may_hold_more)
         line += text.count(b"\n", start, separator.end())
-        start = separator.end()
-    yield from _chunk(text, start, len(text), line)
+        start, may_hold_more = separator.end(), False
+    yield from _chunk(text, start, len(text), line, may_hold_more=may_hold_more)
 
 
-def _chunk(text: bytes, start: int, end: int, line: int) -> Iterator[Chunk]:
+def _marks(text: bytes, start: int) -> Iterator[int]:
+    """Yield where lines end that a separator may follow. Texts have few of them: this is faster than a pattern."""
+    if text.find(b"\n...", start) >= 0:
+        yield from (mark.start() for mark in _ANY_MARK.finditer(text, start))
+        return
+    at = text.find(b"\n---", start)
+    while at >= 0:
+        yield at
+        at = text.find(b"\n---", at + 1)
+
+
+def _chunk(text: bytes, start: int, end: int, line: int, *, may_hold_more: bool) -> Iterator[Chunk]:
     if _NOTHING.fullmatch(text, start, end) is None:
-        yield Chunk(start, end, "json" if _JSON_START.match(text, start, end) else "yaml", (line, 1))
+        notation: Literal["json", "yaml"] = "json" if _JSON_START.match(text, start, end) else "yaml"
+        yield Chunk(start, end, notation, (line, 1), may_hold_more)

@@ -228,7 +228,7 @@ class Pod(Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def is_windows(self) -> bool:
-        """Whether the pod is made for Windows."""
+        """Whether the pod runs on Windows, which has neither oom scores nor cgroups."""
         return self.spec.os is not None and self.spec.os.name == "windows"
 
     @property

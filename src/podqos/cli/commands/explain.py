@@ -171,7 +171,8 @@ class Tally:
         left_out = []
         others = sum(each.others for each in self._explained)
         if others:
-            left_out.append(f"{others} without pods skipped")
+            unparsed = sum(each.unparsed for each in self._explained)
+            left_out.append(f"{others} without pods skipped" + (f" ({unparsed} unparsed)" if unparsed else ""))
         if errors:
             left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
         if left_out or not found:

@@ -74,8 +74,8 @@ def read_bytes(path: str) -> bytes:
     try:
         if path == STDIN:
             return sys.stdin.buffer.read()
-        with open(path, "rb") as file:
-            return file.read()
+        with open(path, "rb", buffering=0) as file:
+            return file.readall()
     except OSError as error:
         raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
 

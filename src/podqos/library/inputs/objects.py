@@ -122,6 +122,7 @@ class Objects:
 
     ``namespace`` is that of objects which name none. ``doubles`` is how bad it is that a policy is given twice; the
     first counts. ``stated`` are classes that the cluster has. ``kinds`` are custom resources that hold pods, by kind.
+    ``skips_services``: Services need not be parsed.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class Objects:
         doubles: Severity = Severity.WARNING,
         stated: Iterable[PriorityClass | RuntimeClass] = (),
         kinds: Mapping[str, CustomKind] | None = None,
+        skips_services: bool = False,
     ) -> None:
         self.namespace = namespace
         self.kinds = kinds or {}
@@ -150,6 +152,7 @@ class Objects:
         self.policy_problems: list[Problem] = []
         """Those of the problems that leave it open what the policies are."""
         self._doubles = doubles
+        self._skips_services = skips_services
         self._by_path: dict[str, Source] = {}
         self._taken: list[tuple[Source, bool]] = []
         self._noted: set[Problem] = set()
@@ -162,11 +165,11 @@ class Objects:
 
     def add_file(self, path: str, *, are_stored: bool = False) -> None:
         """Read one file."""
-        self.add(Source(path, kinds=self.kinds), are_stored=are_stored)
+        self.add(Source(path, kinds=self.kinds, skips_services=self._skips_services), are_stored=are_stored)
 
     def add_text(self, path: str, data: bytes, *, are_stored: bool = False) -> None:
         """Take in a text that was read already; ``path`` is the name to report it under."""
-        self.add(Source(path, data, kinds=self.kinds), are_stored=are_stored)
+        self.add(Source(path, data, kinds=self.kinds, skips_services=self._skips_services), are_stored=are_stored)
 
     def add(self, source: Source, *, are_stored: bool = False) -> None:
         """Take in a file.
@@ -198,7 +201,13 @@ class Objects:
 
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
-        objects = Objects(self.namespace, doubles=self._doubles, stated=self.stated, kinds=self.kinds)
+        objects = Objects(
+            self.namespace,
+            doubles=self._doubles,
+            stated=self.stated,
+            kinds=self.kinds,
+            skips_services=self._skips_services,
+        )
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
@@ -212,6 +221,11 @@ class Objects:
     def left_out(self) -> int:
         """How many objects are of kinds that decide nothing about pods, and documents are no Kubernetes objects."""
         return self.skipped + sum(not found.is_stored and not decides_about_pods(found.other) for found in self.others)
+
+    @property
+    def unparsed(self) -> int:
+        """How many documents were not parsed, because objects of their kind hold neither pods nor policies."""
+        return sum(not found.other.is_parsed for found in self.others)
 
     @property
     def skipped(self) -> int:
@@ -461,6 +475,7 @@ def load(
     stated: Iterable[PriorityClass | RuntimeClass] = (),
     rendering: Rendering | None = None,
     kinds: Mapping[str, str] | None = None,
+    skips_services: bool = False,
 ) -> Objects:
     """Return everything that files hold. A directory stands for all YAML and JSON files below it, ``-`` for stdin.
 
@@ -469,6 +484,7 @@ def load(
     ``doubles`` how bad it is that a policy is given twice. ``progress`` is told how many files have been read, of how
     many. ``stated`` are classes of the cluster that are in no file. ``kinds`` are custom resources that hold pods,
     besides the well-known ones, each with the path to its template: ``{"Widget": "spec.podTemplate"}``.
+    ``skips_services``: Services need not be parsed.
 
     Policies found in a directory apply to the objects of their own directory and below; those of ``policies``, and of
     files that are named themselves, apply to all. Kustomizations and Helm charts in a directory are left out with a
@@ -477,7 +493,9 @@ def load(
     from podqos.library.inputs.files import NO_RENDERING, InputFile, Inputs
     from podqos.library.inputs.gathering import gather
 
-    objects = Objects(namespace, doubles=doubles, stated=stated, kinds=custom_kinds(kinds))
+    objects = Objects(
+        namespace, doubles=doubles, stated=stated, kinds=custom_kinds(kinds), skips_services=skips_services
+    )
     # A file that is named twice is one file; named by itself, its policies apply to all.
     files: dict[str, tuple[InputFile, bool]] = {}
     for given, are_stored in (*((path, False) for path in paths), *((path, True) for path in policies)):
@@ -496,7 +514,7 @@ def load(
             is_named = are_stored or file.scope is None
             files[real] = (replace(first, scope=None) if is_named else first, was_stored)
     for number, (file, are_stored) in enumerate(files.values(), 1):
-        source = Source(file.path, file.data, scope=file.scope, kinds=objects.kinds)
+        source = Source(file.path, file.data, scope=file.scope, kinds=objects.kinds, skips_services=skips_services)
         objects.add(source, are_stored=are_stored)
         if progress is not None:
             progress(number, len(files))

@@ -31,7 +31,8 @@ class Source:
 
     ``data`` and ``reading`` are what was read already. ``scope`` is the directory whose objects its policies apply to,
     with everything below it; None: they apply to all objects. ``kinds`` are custom resources that hold pods, besides
-    the well-known ones. A file that was not named, cannot be read and looks like another program's is no manifest.
+    the well-known ones. ``skips_services``: Services need not be parsed. A file that was not named, cannot be read and
+    looks like another program's is no manifest.
     """
 
     def __init__(
@@ -41,6 +42,8 @@ class Source:
         reading: Reading | None = None,
         scope: str | None = None,
         kinds: Mapping[str, CustomKind] | None = None,
+        *,
+        skips_services: bool = False,
     ) -> None:
         self.path = path
         self.scope = scope
@@ -51,7 +54,7 @@ class Source:
             problem = Problem(path, 0, 0, Severity.ERROR, "", error.what, error.fix)
             self.reading = Reading(path, (), (), problems=(problem,))
         else:
-            self.reading = read(path, self.data) if reading is None else reading
+            self.reading = read(path, self.data, skips_services=skips_services) if reading is None else reading
             if scope is not None and self.reading.problems and self._is_of_others():
                 self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
             self.reading = self._with_custom_resources(self.reading, kinds or {})

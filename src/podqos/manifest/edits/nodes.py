@@ -18,6 +18,7 @@ from msgspec import Struct
 from podqos.manifest.plain import Plain
 from podqos.manifest.scalars import resolve_key
 from podqos.manifest.strictjson import members, value_end
+from podqos.manifest.strictyaml import without_escaped_apostrophes
 
 if TYPE_CHECKING:
     from yaml.events import CollectionStartEvent, Event, ScalarEvent
@@ -103,18 +104,20 @@ def yaml_document(text: str, number: int) -> Node:
     """Return the root of a document; the text was read before, so it is known to be in order."""
     import yaml
 
-    parser = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(text.encode())
+    parsable, apostrophe = without_escaped_apostrophes(text)
+    parser = (yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)(parsable.encode())
     events: Iterator[Event] = iter(parser.get_event, None)
     starts = (event for event in events if isinstance(event, yaml.DocumentStartEvent))
     next(islice(starts, number, None))
-    return _Composer(text).compose(events)
+    return _Composer(text, apostrophe).compose(events)
 
 
 class _Composer:
     """Builds the nodes of one document out of the parser's events."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, apostrophe: str) -> None:
         self._text = text
+        self._apostrophe = apostrophe  # what stands for one in double quotes
         self._open: list[Node] = []
         self._keys: list[ScalarEvent | Event | None] = []
 
@@ -211,7 +214,9 @@ class _Composer:
             return Member(None, start, end, "", value, is_merge=True)
         if event.anchor or not (is_plain or is_quoted):
             return Member(None, start, end, "", value)
-        key = event.value if is_quoted else resolve_key(event.value)
+        key = resolve_key(event.value) if not is_quoted else event.value
+        if self._apostrophe and is_quoted:
+            key = key.replace(self._apostrophe, "'")
         return Member(key, start, end, event.style if event.style in ("'", '"') else "", value)
 
     def _content(self, start: int) -> int:

@@ -39,8 +39,9 @@ class ContainerExplanation(ContainerAmounts, frozen=True, rename="camel"):
     """One container: what it requests and what follows from that."""
 
     qos_class_per_resource: dict[str, QOSClass]
-    oom_score_adj: int
-    oom_score_idle: int
+    oom_score_adj: int | None
+    """Null on Windows, which has no such score."""
+    oom_score_idle: int | None
     """What ``/proc/PID/oom_score`` shows on that node for a process of the container that is idle."""
     oom_rule: str
     oom_reason: str
@@ -152,10 +153,10 @@ def explain_pod(
         reason=words.why_class(decision.classification),
         edits_to_guaranteed=tuple(replace(edit, path=workload.at(edit.path)) for edit in edits),
         containers=tuple(
-            _container(kind, container, score, own, settings)
+            _container(kind, container, None if pod.is_windows else score, own, settings)
             for (kind, container), score, own in zip(typed_containers(pod), decision.oom_scores, flags, strict=True)
         ),
-        cgroups=tuple(map(cgroup_explanation, cgroups)),
+        cgroups=() if pod.is_windows else tuple(map(cgroup_explanation, cgroups)),
         priority=pod.spec.priority or 0,
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
@@ -191,7 +192,7 @@ def _why_not_as_written(stored: Stored) -> str:
 
 
 def _container(
-    kind: str, container: Container, score: OOMScore, flags: ContainerFlags, settings: ExplainSettings
+    kind: str, container: Container, score: OOMScore | None, flags: ContainerFlags, settings: ExplainSettings
 ) -> ContainerExplanation:
     return ContainerExplanation(
         name=container.name,
@@ -199,13 +200,15 @@ def _container(
         requests=amounts(container.resources.requests),
         limits=amounts(container.resources.limits),
         qos_class_per_resource=class_per_resource(container.resources),
-        oom_score_adj=score.value,
-        oom_score_idle=idle_score(score.value, settings.machine_bytes),
-        oom_rule=score.rule,
-        oom_reason=words.oom_rule(score, settings.node_memory_bytes),
+        oom_score_adj=None if score is None else score.value,
+        oom_score_idle=None if score is None else idle_score(score.value, settings.machine_bytes),
+        oom_rule="NotOnWindows" if score is None else score.rule,
+        oom_reason="Windows has none" if score is None else words.oom_rule(score, settings.node_memory_bytes),
         run_flags=tuple(
             FlagExplanation(flag.name, flag.status, flag.value, words.flag_reason(flag)) for flag in flags.flags
-        ),
+        )
+        if score is not None
+        else (),
     )
 
 

@@ -28,7 +28,7 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
         lines += _labelled("note", [note], style)
     lines += _labelled("edit", _edit_lines(item), style)
     lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
-    for container in item.containers:
+    for container in (each for each in item.containers if each.run_flags):
         flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
         lines += _labelled("run", [f"{container.name}: {flags}"], style)
         if verbose:
@@ -66,9 +66,9 @@ def wide(items: Sequence[Explanation], style: Style) -> list[str]:
                 style.qos_class(item.qos_class),
                 asked(container, "cpu"),
                 asked(container, "memory"),
-                str(container.oom_score_adj),
-                files_text(cgroups[container.name]),
-                cgroups[container.name].path or "–",
+                _score(container.oom_score_adj),
+                files_text(cgroups[container.name]) if cgroups else "–",
+                (cgroups[container.name].path or "–") if cgroups else "–",
             )
             for container in item.containers
         ]
@@ -107,8 +107,8 @@ def _container_table(containers: Sequence[ContainerExplanation], style: Style) -
             container.name if container.type == "container" else f"{container.name} ({container.type})",
             asked(container, "cpu"),
             asked(container, "memory"),
-            str(container.oom_score_adj),
-            str(container.oom_score_idle),
+            _score(container.oom_score_adj),
+            _score(container.oom_score_idle),
             container.oom_reason,
         )
         for container in containers
@@ -154,5 +154,9 @@ def asked(container: ContainerExplanation, resource: str) -> str:
 
 
 def _scores(containers: Sequence[ContainerExplanation]) -> str:
-    values = sorted({container.oom_score_adj for container in containers})
-    return f"{values[0]} … {values[-1]}" if len(values) > 1 else "".join(map(str, values))
+    values = sorted({container.oom_score_adj for container in containers if container.oom_score_adj is not None})
+    return f"{values[0]} … {values[-1]}" if len(values) > 1 else "".join(map(str, values)) or "–"
+
+
+def _score(value: int | None) -> str:
+    return "–" if value is None else str(value)
