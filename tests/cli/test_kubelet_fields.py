@@ -133,8 +133,8 @@ def own_score(settings, folder, capsys):
     del capsys
     config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings})
     (folder / "self").mkdir(exist_ok=True)
-    procfs = SimpleNamespace(root=folder, oom_score_adj=lambda _pid: 0, cgroups=lambda _pid: {})
-    capabilities = SimpleNamespace(lines=list, oom_score_adj=lambda wanted, _own: (wanted, None))
+    procfs = SimpleNamespace(root=folder, cgroups=lambda _pid: {})
+    capabilities = SimpleNamespace(lines=list, oom_score_adj=lambda wanted: (wanted, None))
     own = SimpleNamespace(configuration=config, realtime=False, is_delegated=True)
     with patch("os.sched_setscheduler"), patch("os.setpriority"):
         Protection(own, SimpleNamespace(version=None), capabilities, procfs, lambda _line: None).begin()
