@@ -133,7 +133,7 @@ def own_score(settings, folder, capsys):
     del capsys
     config = kubelet_configuration({"apiVersion": API_VERSION, "kind": KIND, **settings})
     (folder / "self").mkdir(exist_ok=True)
-    procfs = SimpleNamespace(root=folder, oom_score_adj=lambda _pid: 0, cgroups=lambda _pid: {})
+    procfs = SimpleNamespace(root=folder, cgroups=lambda _pid: {})
     capabilities = SimpleNamespace(lines=list, oom_score_adj=lambda wanted: (wanted, None))
     own = SimpleNamespace(configuration=config, realtime=False, is_delegated=True)
     with patch("os.sched_setscheduler"), patch("os.setpriority"):

@@ -218,6 +218,21 @@ def test_a_runtime_that_never_says_how_it_ended_is_not_waited_for_for_ever(runti
     assert notes == ["main: the runtime did not report how it ended"]
 
 
+def test_an_end_that_the_runtime_notices_late_keeps_its_code_and_does_not_delay_other_work(runtime, engine):
+    engine.knows_ends = False
+    engine.may_start.set()
+    runtime.start(START)
+    while engine.process is None:
+        time.sleep(0.001)
+    engine.process.kill()
+    assert exits(runtime, 0.3) == []
+    before = time.monotonic()
+    assert runtime.containers() == []
+    assert time.monotonic() - before < 5
+    engine.knows_ends = True
+    assert exits(runtime) == [ContainerExit(NAME, 137, oom_killed=True)]
+
+
 def test_what_is_found_twice_ends_once(runtime, engine):
     engine.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
     engine.found = [FoundContainer(NAME, "/own/pod/id", engine.process.pid, None)]

@@ -65,7 +65,7 @@ def test_a_class_that_uses_more_than_is_left_to_it_is_held_at_that_or_killed(mon
             assert _ceilings(stage)[1] == 64
             return
         assert 100 <= _ceilings(stage)[1] < 192
-        assert [line for line in stage.said if "held at what it uses" in line]
+        assert [line for line in stage.said if "limited to its current usage" in line]
         assert stage.is_up("grown")
         (stage.manifests / "grown.json").unlink()
         stage.until(lambda: _ceilings(stage)[1] == 64)
