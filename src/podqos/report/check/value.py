@@ -6,8 +6,6 @@ added, never renamed or removed, and ``docs/schema/check.json`` is made from the
 
 from __future__ import annotations
 
-from typing import cast
-
 from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
@@ -94,7 +92,7 @@ def finding_report(finding: Finding, position: Position) -> FindingReport:
         path=finding.path,
         reason=finding.facts.what(finding.container or ""),
         consequence=consequence(finding),
-        facts=cast("Facts", finding.facts),
+        facts=finding.facts,
         effects=finding.consequence,
         patch=finding.patch,
         fingerprint=fingerprint(finding),
