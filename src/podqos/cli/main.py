@@ -36,15 +36,9 @@ COMMANDS = {
     "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, which acts first, what is wrong"),
     "drift": ("drift", "what a change to manifests does to classes, oom scores and both kill orders"),
     "advise": ("advise", "the class, priority and sizes a workload should have; a kubelet's settings for a node"),
-    "forecast": (
-        "forecast",
-        "whether kernel or kubelet acts first when a container grows, how likely, and which pod dies",
-    ),
+    "forecast": ("forecast", "whether kernel or kubelet acts first when a container grows, and which pod dies"),
     "scenario": ("scenario", "scenario files for simulations: validate, create, list, and their schema for editors"),
-    "simulate": (
-        "simulate",
-        "what happens on nodes over time: run a scenario with the same decisions in virtual time",
-    ),
+    "simulate": ("simulate", "what happens on nodes over time: run a scenario in virtual time"),
     "blast": ("blast", "the impact of a leak in each pod: which other pods die, how soon, and what kills them"),
     "sweep": ("sweep", "run a scenario with many values and seeds: how each workload fares"),
     "rehearse": ("rehearse", "run a scenario on this machine's kernel and compare it with the simulation"),

@@ -79,7 +79,7 @@ def _add_gate_options(parser: argparse.ArgumentParser) -> None:
     gate.add_argument(
         "--fail-on",
         choices=(*_SEVERITIES, "never"),
-        help="exit with 1 if there are findings of this severity or above (default: warning)",
+        help="exit with 1 at this severity or above (default: warning)",
     )
     gate.add_argument("--baseline", metavar="FILE", help="known findings, which are not reported again")
     gate.add_argument(
@@ -87,9 +87,7 @@ def _add_gate_options(parser: argparse.ArgumentParser) -> None:
     )
     gate.add_argument("--show-suppressed", action="store_true", help="also show suppressed findings, and why they are")
     gate.add_argument(
-        "--config-file",
-        metavar="FILE",
-        help="the configuration file, or none to ignore it (default: the nearest .podqos.yaml)",
+        "--config-file", metavar="FILE", help="configuration file, or none (default: the nearest .podqos.yaml)"
     )
 
 

@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("docker", "podman"),
         default="docker",
-        help="the engine whose run flags to show (default: docker)",
+        help="engine of the run flags (default: docker)",
     )
     parser.add_argument(
         "--require",

@@ -93,9 +93,7 @@ def _new(name: str) -> int:
     from podqos.library.inputs.shipped_scenarios import starter_files
 
     if not _NAME.fullmatch(name):
-        raise InvalidOption(
-            f"{name!r} is not a valid name", where="NAME", fix="use lower-case letters, digits and hyphens"
-        )
+        raise InvalidOption(f"{name!r} is not a name", where="NAME", fix="lower-case letters, digits, hyphens")
     files = starter_files(name)
     for path in files:
         if os.path.exists(path):

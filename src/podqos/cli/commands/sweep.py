@@ -43,9 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="ENGINE",
         help="where to run: processes (on this machine), dask=HOST:PORT or ray=HOST:PORT (default: processes)",
     )
-    parser.add_argument(
-        "--jobs", metavar="N", type=int, default=-1, help="parallel runs on this machine (default: one per core)"
-    )
+    parser.add_argument("--jobs", metavar="N", type=int, default=-1, help="parallel runs here (default: one per core)")
     add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.sweep:Sweep")
 
 
