@@ -348,7 +348,7 @@ def test_several_objects_of_one_name_must_be_told_apart(reads, tmp_path):
     (tmp_path / "more.yaml").write_text(pod)
     head = HEAD.replace("[pods.yaml]", "[pods.yaml, more.yaml]")
     problems = str(reads("workloads: [{workload: web}]", head).problems)
-    assert "say which: Deployment/default/web, Pod/default/web" in problems
+    assert "use one of Deployment/default/web, Pod/default/web" in problems
     assert reads("workloads: [{workload: Pod/default/web}]", head).problems == ()
 
 

@@ -120,7 +120,7 @@ def _remembered(container: ContainerRecord, known: Remembered) -> ContainerRecor
 
 
 def exited(turn: Turn, event: ContainerExited) -> Phase | None:
-    """Decide what becomes of a container that ended; return how its pod ends, if that was the last of it."""
+    """Handle the end of a container; return the phase of its pod if that has ended, too."""
     record = turn.state.pods.get(event.uid)
     index = None if record is None else _index(record, event.container)
     if record is None or index is None or record.containers[index].stage not in _ALIVE:

@@ -62,11 +62,11 @@ class AgentConfig(Struct, frozen=True, kw_only=True):
     notification: MemoryNotification = MemoryNotification.OFF
     profile: Profile = LATEST
     plans: PodPlans | None = None
-    """What has been worked out already, for nodes of this kind."""
+    """Cached plans for nodes of this kind."""
 
     @property
     def known_plans(self) -> PodPlans:
-        """What has been worked out, or can be."""
+        """The cached plans, or new ones."""
         return self.plans or PodPlans(self.cgroups, self.profile, self.allocatable)
 
     def plan_of(self, pod: Pod) -> PodPlan:

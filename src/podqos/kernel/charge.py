@@ -77,7 +77,7 @@ class Throttle(Struct, frozen=True, gc=False):
 
 
 class Charge(Struct, frozen=True, gc=False):
-    """What came of one allocation."""
+    """The result of one allocation."""
 
     charged_bytes: int
     recycled_bytes: int = 0

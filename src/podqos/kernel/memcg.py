@@ -1,7 +1,7 @@
 """The state of memory: a tree of cgroups with what each holds, in plain numbers.
 
 One ``Memory`` is one machine at one moment. It knows how to add, to move and to add up; what an allocation leads to
-is in ``charge``, what is given back under pressure in ``reclaim`` and ``protection``, who dies in ``oom``. Memory
+is in ``charge``, reclaim under pressure in ``reclaim`` and ``protection``, the OOM killer in ``oom``. Memory
 of system processes outside every cgroup belongs to the root itself.
 """
 
@@ -94,7 +94,7 @@ class Usage(Struct, frozen=True, gc=False):
 
     @property
     def working_set_bytes(self) -> int:
-        """Usage less inactive file pages: what the kubelet goes by."""
+        """Usage minus inactive file pages: what the kubelet counts."""
         return self.usage_bytes - self.inactive_file_bytes
 
 

@@ -88,7 +88,7 @@ def machine(
     cgroup_version: Literal[1, 2] = 2,
     recursive_protection: bool = True,
 ) -> Machine:
-    """Return an x86-64 machine with the kernel's default watermarks for so much memory."""
+    """Return an x86-64 machine with the kernel's default watermarks for that much memory."""
     zones = x86_zones(total_bytes)
     marks = watermarks(zone_watermarks(zones, default_min_free_kib(zones)))
     return Machine(total_bytes, marks, swap_bytes, cgroup_version, recursive_protection)

@@ -127,7 +127,7 @@ def kill(
     *,
     cgroup_version: int = 2,
 ) -> Kill:
-    """Say who dies with the victim.
+    """Return which processes die with the victim.
 
     ``oom_groups`` are the cgroups with ``memory.oom.group`` set; cgroup v1 has no such thing and kills one process.
     """

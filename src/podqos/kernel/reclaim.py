@@ -81,7 +81,7 @@ class _Plan:
         return any(each.low_bytes > each.min_bytes for each in self._protection.values())
 
     def take(self, kind: Kind, wanted_bytes: int, *, below_low: bool) -> int:
-        """Take up to so much of one kind; returns how much that was."""
+        """Take up to that much of one kind; return how much it was."""
         gained = 0
         # One round is enough unless cgroups compete for the last of a swap limit.
         while gained < wanted_bytes and (more := self._round(kind, wanted_bytes - gained, below_low=below_low)):

@@ -3,7 +3,7 @@
 One container grows at a steady rate; all others stay constant. The kernel acts when the first limit on its way, or the
 machine, is exhausted. The kubelet acts at its first pass at which a threshold is met (and has been for its grace
 period); the phase of its loop when the growth begins is random. The interval of the loop is cut where the result
-changes with that phase: who is first, by which threshold, which pod ranks first. Each piece is an outcome, and its
+changes with that phase: which acts first, by which threshold, which pod ranks first. Each piece is an outcome, and its
 share of the interval is its exact probability.
 
 An eviction does not necessarily end the growth: the first pod in the ranking need not be the growing one.

@@ -179,7 +179,7 @@ class _Compared(Struct, frozen=True, gc=False):
     """What puts the last distinguishable pod before it; None for the first, and for spared pods."""
 
 
-# What decides where nothing else does.
+# Tie-breaks.
 _NO_DIFFERENCE = (RankKey.NAME, RankKey.INPUT_ORDER)
 
 

@@ -140,7 +140,7 @@ def eviction_places(orders: Orders) -> tuple[EvictionPlace, ...]:
 
 
 def kill_places(orders: Orders, machine_bytes: int) -> tuple[KillPlace, ...]:
-    """Return the kernel's order on a machine with so much RAM and swap."""
+    """Return the kernel's order on a machine with this much RAM and swap."""
     places = {ranked.pod.metadata.uid: place for place, ranked in enumerate(orders.eviction, start=1)}
     return tuple(
         KillPlace(

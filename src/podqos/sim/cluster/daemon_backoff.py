@@ -15,7 +15,7 @@ from podqos.model.time_units import SECOND_US
 
 _FIRST_US = 1 * SECOND_US
 _LONGEST_US = 15 * 60 * SECOND_US
-# A pod that ran for so long counts as stable: the next failure begins anew.
+# A pod that ran this long counts as stable: the back-off starts over.
 _FORGOTTEN_US = 2 * _LONGEST_US
 
 

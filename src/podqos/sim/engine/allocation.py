@@ -94,7 +94,7 @@ class Allocation(Flow):
         self._set(time_us, 0, 0)
 
     def take(self, time_us: int, amount: int) -> None:
-        """Take so many whole units away."""
+        """Reclaim that many whole units."""
         self._resume(time_us)
         self.debt += amount << FRACTION_BITS
         self._follow(time_us)

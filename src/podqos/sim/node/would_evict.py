@@ -86,7 +86,7 @@ def _first(pods: Iterable[SimPod], time_us: int) -> tuple[_Key, _Key | None] | N
     return None
 
 
-# What the parts of a key stand for.
+# The criteria that the parts of a key belong to.
 _KEYS = SIGNALS[Signal.MEMORY].ranking[1:]
 
 

@@ -57,7 +57,7 @@ class Term(Struct, frozen=True, gc=False):
     up_to: Quantity | None = None
 
     def curve(self, unit: Unit, duration_us: int) -> Curve:
-        """Return the term as a curve for a run of so long."""
+        """Return the term as a curve for a run of that duration."""
         amount = -unit.of(self.amount) if self.is_taken_off else unit.of(self.amount)
         if self.per_us is not None:
             up_to = None if self.up_to is None else unit.of(self.up_to)
@@ -68,7 +68,7 @@ class Term(Struct, frozen=True, gc=False):
 
 
 def shape_curve(terms: tuple[Term, ...], unit: Unit, duration_us: int) -> Curve:
-    """Return a shape as a curve for a run of so long."""
+    """Return a shape as a curve for a run of that duration."""
     return total(term.curve(unit, duration_us) for term in terms)
 
 
