@@ -49,7 +49,7 @@ def admit(
 
     ``resizes`` are workloads of the objects with other resources: their pods are resized in place once they are
     admitted. ``override_profile`` names the generation of ClusterResourceOverride (``okd-3.9`` or ``current``), by
-    default that of its object's shape. ``progress`` is told how many workloads are done, of how many.
+    default that of its object's shape. ``progress`` is called with how many workloads are done, of how many.
 
     Raises InputError where the policies are not in order, as the problems of the objects say.
     """
@@ -149,7 +149,7 @@ class Admitting:
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What the answers rest on that nobody stated."""
+        """What the answers rest on that was not stated."""
         return without_policies(self._objects)
 
     def whole(self, items: Iterable[AdmissionReport]) -> AdmissionList:
