@@ -48,3 +48,10 @@ def test_what_turns_on_other_parts_of_a_pod_is_said_not_to_be_judged():
         if difference(line["expected"], got) is not None and not got.get("notJudged")
     }
     assert silent == set()
+
+
+def test_a_pod_that_names_another_namespace_is_a_bad_request():
+    """No vector has one: it is what the handler of the request checks first."""
+    pod = {"metadata": {"name": "p", "namespace": "b"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    answers = [evaluate({"namespace": {"metadata": {"name": name}}, "pod": pod}) for name in ("a", "b")]
+    assert [(answer["allowed"], answer.get("code")) for answer in answers] == [(False, 400), (True, None)]

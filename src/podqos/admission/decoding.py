@@ -172,8 +172,10 @@ class _Decoder:
 
     def _struct(self, value: dict[str, Plain], fields: dict[str, str], name: str, path: str, context: _Context) -> None:
         for field, item in value.items():
-            place = f"{path}.{field}" if path else field
             go_type = fields.get(field)
+            if go_type == "string" and type(item) is str:
+                continue  # most fields
+            place = f"{path}.{field}" if path else field
             if go_type is None:
                 if len(self.unknown) < _MOST_UNKNOWN:
                     self.unknown.append(place)

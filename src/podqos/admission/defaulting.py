@@ -1,4 +1,4 @@
-"""What the API server fills in before anybody else sees a pod, as far as resources go.
+"""What the API server fills in before admission, as far as resources go.
 
 Requests follow limits here: this is why a container that states only limits is Guaranteed. LimitRange defaults come
 later and are in ``limit_range``.

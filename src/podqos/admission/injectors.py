@@ -68,7 +68,7 @@ class AmountAnnotation(Struct, frozen=True):
 
 
 class Injector(Struct, frozen=True):
-    """A known injector, with the values it is installed with unless somebody changes them."""
+    """A known injector, with the values of its default installation."""
 
     name: str
     sidecar: str
@@ -88,7 +88,7 @@ class Injector(Struct, frozen=True):
 
 
 class CustomInjector(Struct, frozen=True):
-    """An injector that somebody described: containers to add."""
+    """An injector that the user describes: containers to add."""
 
     name: str
     containers: tuple[Container, ...] = ()
@@ -401,7 +401,7 @@ def _without(containers: tuple[Container, ...], names: set[str]) -> tuple[Contai
     return tuple(container for container in containers if container.name not in names)
 
 
-# ---- injectors that somebody describes ---------------------------------------------------------------------------
+# ---- injectors that the user describes ---------------------------------------------------------------------------
 
 _LISTS = ("containers", "initContainers")
 

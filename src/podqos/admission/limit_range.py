@@ -1,8 +1,8 @@
 """LimitRange defaults: what a namespace fills into the containers of its pods.
 
-This can change the class of a pod that nobody touched: a container without resources becomes Burstable or Guaranteed,
-one with a request alone gets a ceiling. The bounds that the result must keep to are in ``limit_range_bounds``, whether
-a LimitRange itself makes sense in ``policy_validation``.
+This can change the class of a pod whose manifest did not change: a container without resources becomes Burstable or
+Guaranteed, one with a request alone gets a ceiling. The bounds that the result must keep to are in
+``limit_range_bounds``, whether a LimitRange itself makes sense in ``policy_validation``.
 
 Source: Kubernetes v1.36 plugin/pkg/admission/limitranger/admission.go; the object's own defaults:
 pkg/apis/core/v1/defaults.go (SetDefaults_LimitRangeItem).

@@ -113,7 +113,7 @@ class PolicyError(Struct, frozen=True):
     metadata: ObjectMeta
     error: FieldError | str
     is_echo: bool = False
-    """Whether it is about a field that nobody wrote, while another error is about one that somebody did."""
+    """Whether it is about a field that is not written, while another error is about one that is."""
 
     def __str__(self) -> str:
         """Return one line: which object, what."""

@@ -172,7 +172,7 @@ def _affinity_terms(pod: Pod) -> Iterator[PodAffinityTerm]:
 
 
 def _is_terminating(pod: Pod) -> bool:
-    """Whether the pod's days are numbered: not that it is being deleted."""
+    """Whether the pod has a deadline: not that it is being deleted."""
     return pod.spec.active_deadline_seconds is not None and pod.spec.active_deadline_seconds >= 0
 
 
@@ -213,7 +213,7 @@ def _unstated(pod: Pod, quota: ResourceQuota) -> QuotaDenied | None:
 
 
 def _unknown(quota: ResourceQuota) -> QuotaDenied | None:
-    """Refuse everything while nobody has counted yet what is used."""
+    """Refuse everything until the quota controller has counted what is used."""
     tracked = sorted(filter(_is_of_pods, quota.status.hard))
     if all(name in quota.status.used for name in tracked):
         return None

@@ -193,7 +193,7 @@ def _override_left_out(policies: Policies) -> tuple[Unapplied, ...]:
 
 
 def _is_wrong_as_written(pod: Pod, admission: Admission) -> bool:
-    """Whether the API server refuses what the manifest says, whatever the policies are; that is told elsewhere."""
+    """Whether the API server refuses what the manifest says, whatever the policies are; that is reported elsewhere."""
     from podqos.admission.chain import Step
     from podqos.admission.defaulting import defaulted
     from podqos.admission.pod_validation import validate_new_pod

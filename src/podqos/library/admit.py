@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,7 +13,7 @@ from podqos.admission.decoding import decoding_refusal, read_pod
 from podqos.admission.policies import NamespacePolicies, Policies
 from podqos.admission.refusal import Refusal
 from podqos.admission.resource_override import PROFILES
-from podqos.admission.workloads import Admissions, Operation
+from podqos.admission.workloads import Admissions, Operation, WorkloadAdmission
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.assumptions import cluster_assumptions, without_policies
 from podqos.library.inputs.files import STDIN
@@ -48,7 +49,7 @@ def admit(
 
     ``resizes`` are workloads of the objects with other resources: their pods are resized in place once they are
     admitted. ``override_profile`` names the generation of ClusterResourceOverride (``okd-3.9`` or ``current``), by
-    default that of its object's shape. ``progress`` is told how many workloads are done, of how many.
+    default that of its object's shape. ``progress`` is called with how many workloads are done, of how many.
 
     Raises InputError where the policies are not in order, as the problems of the objects say.
     """
@@ -111,40 +112,50 @@ class Admitting:
             if progress is not None:
                 progress(number, len(self._items))
             if isinstance(item.what, Refused):
-                yield self._noted(_unread(item, item.what), item)
+                value = item.source.lookup.plain(item.place)
+                yield self._noted(_unread(item, item.what, value), item, value)
                 continue
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
-                refusal = _undecodable(item, item.what)
-                if refusal is not None:
-                    yield self._noted(report_undecodable(item.what, refusal, item.source.path, _locate(item)), item)
+                created, outcome = self._followed(
+                    item, item.what, partial(admissions.create, item.what, self._policies_of(item))
+                )
+                yield created
+                if outcome is None:
                     continue
-                outcome = admissions.create(item.what, self._policies_of(item))
-                yield self._noted(report(outcome, item.source.path, _locate(item)), item)
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
-                refusal = _undecodable(resized, resized.what)
-                if refusal is not None:
-                    unread = report_undecodable(resized.what, refusal, resized.source.path, _locate(resized))
-                    yield self._noted(replace(unread, operation=Operation.RESIZE), resized)
-                    continue
-                outcome = admissions.resize(old, resized.what, pods, self._policies_of(item))
-                yield _with_notes(report(outcome, resized.source.path, _locate(resized)), resized)
+                resize = partial(admissions.resize, old, resized.what, pods, self._policies_of(item))
+                yield replace(self._followed(resized, resized.what, resize)[0], operation=Operation.RESIZE)
 
-    def _noted(self, item_report: AdmissionReport, item: _Item) -> AdmissionReport:
-        """Say what was assumed where the text names no kind, and which fields are not judged."""
-        namespace = self._policies_of(item).of(item.namespace).namespace
+    def _followed(
+        self, item: _Item, workload: Workload, follow: Callable[[], WorkloadAdmission]
+    ) -> tuple[AdmissionReport, WorkloadAdmission | None]:
+        """Follow a workload that the API server can read; one that it sent itself it can."""
         value = item.source.lookup.plain(item.place)
+        refusal = None
+        if not workload.is_live and not _is_custom(value):
+            api_version = value.get("apiVersion") if isinstance(value, dict) else None
+            refusal = decoding_refusal(value, workload.kind, str(api_version or "v1"), item.pod_path)
+        if refusal is not None:
+            undecodable = report_undecodable(workload, refusal, item.source.path, _locate(item))
+            return self._noted(undecodable, item, value), None
+        outcome = follow()
+        return self._noted(report(outcome, item.source.path, _locate(item)), item, value), outcome
+
+    def _noted(self, item_report: AdmissionReport, item: _Item, value: Plain) -> AdmissionReport:
+        """Say what was assumed where the text names no kind, and which fields are not judged."""
         if _is_custom(value):
             fields: tuple[str, ...] = (f"{item.what.kind} (its controller makes the pods)",)
         else:
-            fields = not_judged(value, item.pod_path, namespace)
-        return _with_notes(replace(item_report, not_judged=fields) if fields else item_report, item)
+            fields = not_judged(value, item.pod_path, self._policies_of(item).of(item.namespace).namespace)
+        kind = item.place.taken_for
+        return replace(item_report, notes=(taken_for(kind),) if kind else (), not_judged=fields)
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:
-        """What the answers rest on that nobody stated."""
+        """What the answers rest on that was not stated."""
         for item in self._items:
             if not isinstance(item.what, Refused):
                 self._policies_of(item)
@@ -204,31 +215,15 @@ def _items(objects: Objects) -> Iterator[_Item]:
         yield from items
 
 
-def _undecodable(item: _Item, workload: Workload) -> Refusal | None:
-    """Return why the API server cannot read an object, if it cannot; one that it sent itself it can."""
-    if workload.is_live:
-        return None
-    value = item.source.lookup.plain(item.place)
-    if _is_custom(value):
-        return None
-    api_version = value.get("apiVersion") if isinstance(value, dict) else None
-    return decoding_refusal(value, workload.kind, str(api_version or "v1"), item.pod_path)
-
-
 def _is_custom(value: Plain) -> bool:
     """Whether an object is a custom resource, in which the API server sees no pod."""
     return isinstance(value, dict) and is_custom_group(group_of(str(value.get("apiVersion", ""))))
-
-
-def _with_notes(item_report: AdmissionReport, item: _Item) -> AdmissionReport:
-    kind = item.place.taken_for
-    return replace(item_report, notes=(taken_for(kind),)) if kind else item_report
 
 
 def _locate(item: _Item) -> Locate:
     return lambda path: item.source.lookup.locate(item.place, path)
 
 
-def _unread(item: _Item, refused: Refused) -> AdmissionReport:
-    read = read_pod(item.source.lookup.plain(item.place), refused.kind, refused.api_version, item.pod_path)
+def _unread(item: _Item, refused: Refused, value: Plain) -> AdmissionReport:
+    read = read_pod(value, refused.kind, refused.api_version, item.pod_path)
     return report_unread(refused, read if isinstance(read, Refusal) else None, item.namespace, item.source.path)

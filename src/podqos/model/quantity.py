@@ -25,7 +25,7 @@ _NANOS_PER_MILLI = 10**6
 _BINARY_CAP_NANOS = (2**63 - 1) * NANOS
 
 # Python integers have no largest exponent, memory has. Upstream keeps the exponent as a number apart and would
-# take any 32-bit one; nobody has 10^100000 of anything.
+# take any 32-bit one; no cluster has 10^100000 of anything.
 _LARGEST_EXPONENT = 100_000
 
 _DECIMAL_EXPONENTS = {
@@ -206,7 +206,7 @@ def _parse(text: str) -> Quantity:
             notation = "DecimalSI"
     quantity = Quantity(-nanos if sign == "-" else nanos, notation)
     if _looks_canonical(whole, fraction, exponent, binary):
-        quantity._text = text  # noqa: SLF001 - filled in once, before anybody else sees the object
+        quantity._text = text  # noqa: SLF001 - filled in once, before the object is shared
     return quantity
 
 

@@ -10,13 +10,15 @@ from podqos.admission.chain import admit
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import read_pod
 from podqos.admission.policies import Policies
-from podqos.admission.refusal import Refusal
+from podqos.admission.refusal import Code, Refusal
 from podqos.cli.eval.resources import list_of, plain, resources_by_name
 from podqos.model.pod import Pod
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
 
 if TYPE_CHECKING:
     from podqos.manifest.plain import Plain
+
+_OTHER_NAMESPACE = "the namespace of the provided object does not match the namespace sent on the request"
 
 
 def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the word of the interface
@@ -25,6 +27,8 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
     pod = read_pod(value)
     if isinstance(pod, Refusal):
         result = refused(pod)
+    elif policies.namespace is not None and pod.metadata.namespace not in {"", policies.namespace.metadata.name}:
+        result = refused(Refusal(Code.BAD_REQUEST, _OTHER_NAMESPACE))
     else:
         admission = admit(pod, policies)
         result = _admitted(admission.pod) if admission.refusal is None else refused(admission.refusal)

@@ -123,7 +123,7 @@ class AdmissionReport(Struct, frozen=True, rename="camel"):
 
     @property
     def is_finding(self) -> bool:
-        """Whether somebody should look at it."""
+        """Whether it needs attention."""
         return self.refusal is not None or self.class_changed
 
 
@@ -137,7 +137,7 @@ class AdmissionList(Struct, frozen=True, rename="camel"):
     api_version: str = "podqos.dev/v1alpha1"
     kind: str = "AdmissionList"
     assumptions: tuple[Assumption, ...] = ()
-    """What the answer rests on that nobody stated."""
+    """What the answer rests on that was not stated."""
 
 
 def report(outcome: WorkloadAdmission, source: str, locate: Locate) -> AdmissionReport:

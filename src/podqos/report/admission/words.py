@@ -54,7 +54,7 @@ def why_drift(result: StepResult) -> str:
 
 
 def conflict(conflicting: ConflictingDefaults) -> str:
-    """Return the warning about defaults that depend on an order nobody defines."""
+    """Return the warning about defaults that depend on an order that is not defined."""
     side = conflicting.side.removesuffix("s")
     offers = listed(
         [f"{name} {amount}" for name, amount in zip(conflicting.limit_ranges, conflicting.amounts, strict=True)]
@@ -77,13 +77,13 @@ def exempt(use: OverrideUse, why: Exempt) -> str:
 
 
 def applied(use: OverrideUse, *, changes: bool) -> str:
-    """Return that an override counts, and for whom it does nothing."""
+    """Return that an override counts, and that it may still change nothing."""
     rest = "" if changes else ", but changes nothing: it works from limits, and they are missing or followed already"
     return f"applied to namespace {use.namespace} (profile {use.profile.name}){rest}"
 
 
 def hint(refusal: Refusal) -> str:
-    """Return how to mend a refusal that may only be due to an object podqos was not given."""
+    """Return how to fix a refusal that may only be due to an object podqos was not given."""
     if refusal.code is Code.NOT_FOUND:
         return "if the cluster has this namespace, list it in --policies"
     if isinstance(refusal.denied, Missing):
