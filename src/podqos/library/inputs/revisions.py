@@ -15,7 +15,7 @@ from msgspec import Struct
 from podqos.errors import HostError, InputError
 from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
 from podqos.library.inputs.gathering import applied_files
-from podqos.manifest.problems import Problem
+from podqos.manifest.problems import Problem, Severity
 
 
 class ManifestText(Struct, frozen=True):
@@ -31,8 +31,15 @@ def read_version(argument: str) -> tuple[list[ManifestText], list[Problem]]:
     """Return the manifests that an argument names, in the order of ``kubectl apply -R``, and what was left out."""
     if argument == STDIN or os.path.exists(argument) or ":" not in argument:
         inputs = applied_files([argument], "compare")
-        texts = [ManifestText(file.path, read_bytes(file.path), file.scope) for file in inputs.files]
-        return texts, inputs.problems
+        texts, problems = [], list(inputs.problems)
+        for file in inputs.files:
+            try:
+                texts.append(ManifestText(file.path, read_bytes(file.path), file.scope))
+            except InputError as error:
+                if file.scope is None:
+                    raise
+                problems.append(Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix))
+        return texts, problems
     revision, _, path = argument.partition(":")
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
