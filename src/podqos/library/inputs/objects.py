@@ -360,6 +360,10 @@ class Objects:
             self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
 
+    def unit(self, found: FoundWorkload) -> str:
+        """Return the directory whose workloads one is compared with; empty where its file was named."""
+        return self._by_path[found.source].scope or ""
+
     def plain(self, found: FoundWorkload) -> Plain:
         """Return everything that an object says."""
         return self._by_path[found.source].lookup.plain(found.place)

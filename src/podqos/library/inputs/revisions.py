@@ -15,6 +15,7 @@ from msgspec import Struct
 from podqos.errors import HostError, InputError
 from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
 from podqos.library.inputs.gathering import applied_files
+from podqos.library.inputs.rendering import left_out_of_tree
 from podqos.manifest.problems import Problem, Severity
 
 
@@ -44,7 +45,12 @@ def read_version(argument: str) -> tuple[list[ManifestText], list[Problem]]:
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
         raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
-    return found, []
+    left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
+    fix = "compare what is rendered: kubectl kustomize or helm template, of both revisions"
+    skipped = [
+        Problem(each, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix) for each in directories
+    ]
+    return [text for text in found if text.name not in left_out], skipped
 
 
 def _from_git(revision: str, path: str) -> Iterator[ManifestText]:
