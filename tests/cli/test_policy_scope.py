@@ -212,3 +212,10 @@ def test_drift_compares_workloads_of_the_same_directory(tree):
     beside = ["drift", "old/a", "new/a", "--beside", "old/b/two.yaml", "-o", "json"]
     moves = [each["movedAhead"] + each["movedBack"] for each in json.loads(run(*beside)[1])["workloads"]]
     assert all(moves)
+
+
+@pytest.mark.parametrize("forking_bytes", [1, 1 << 20])
+def test_a_file_that_is_walked_and_named_is_one_file(tree, monkeypatch, forking_bytes):
+    monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", forking_bytes)
+    _, out, _ = tree(TREE)("explain", "-f", ".", "-f", "b/three.yaml", "-f", "b", "-o", "csv")
+    assert sorted(line.split(",")[1] for line in out.splitlines()[1:]) == ["one", "three", "two"]
