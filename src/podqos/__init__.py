@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from podqos.library.drift import drift
     from podqos.library.explain import ExplainOptions, explain
     from podqos.library.forecast import forecast
+    from podqos.library.inputs.files import Rendering
     from podqos.library.inputs.injecting import read_injectors
     from podqos.library.inputs.kubelet_node import Kubelet, load_kubelet
     from podqos.library.inputs.objects import FoundWorkload, Objects, load
@@ -134,6 +135,7 @@ _PUBLIC: dict[str, str] = {
     "Profile": "podqos.model.profile",
     "Quantity": "podqos.model.quantity",
     "RankReport": "podqos.report.survival.ranking",
+    "Rendering": "podqos.library.inputs.files",
     "Rehearsed": "podqos.library.rehearsal",
     "Run": "podqos.library.simulation",
     "RunSummary": "podqos.sim.summary",
@@ -235,6 +237,7 @@ __all__ = [
     "Quantity",
     "RankReport",
     "Rehearsed",
+    "Rendering",
     "Run",
     "RunSummary",
     "RunView",
