@@ -31,6 +31,7 @@ from podqos.library.drift import drift as drift
 from podqos.library.explain import ExplainOptions as ExplainOptions
 from podqos.library.explain import explain as explain
 from podqos.library.forecast import forecast as forecast
+from podqos.library.inputs.files import Rendering as Rendering
 from podqos.library.inputs.injecting import read_injectors as read_injectors
 from podqos.library.inputs.kubelet_node import Kubelet as Kubelet
 from podqos.library.inputs.kubelet_node import load_kubelet as load_kubelet

@@ -196,3 +196,26 @@ def test_defaults_that_contradict_each_other_are_still_a_finding(tree):
     other = DEFAULTS.replace("512Mi", "1Gi").replace("defaults", "team")
     _, out, _ = tree({"a/limits.yaml": DEFAULTS, "a/team.yaml": other})("check", "-f", ".")
     assert "PQ204" in out
+
+
+def test_drift_compares_workloads_of_the_same_directory(tree):
+    files = {
+        "old/a/one.yaml": pod("one"),
+        "old/b/two.yaml": pod("two"),
+        "new/a/one.yaml": pod("one").replace("requests: {memory: 1Gi}", "requests: {memory: 1Mi}"),
+        "new/b/two.yaml": pod("two"),
+    }
+    run = tree(files)
+    _, out, _ = run("drift", "old", "new", "-o", "json")
+    moves = [each["movedAhead"] + each["movedBack"] for each in json.loads(out)["workloads"]]
+    assert moves == [[], []]
+    beside = ["drift", "old/a", "new/a", "--beside", "old/b/two.yaml", "-o", "json"]
+    moves = [each["movedAhead"] + each["movedBack"] for each in json.loads(run(*beside)[1])["workloads"]]
+    assert all(moves)
+
+
+@pytest.mark.parametrize("forking_bytes", [1, 1 << 20])
+def test_a_file_that_is_walked_and_named_is_one_file(tree, monkeypatch, forking_bytes):
+    monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", forking_bytes)
+    _, out, _ = tree(TREE)("explain", "-f", ".", "-f", "b/three.yaml", "-f", "b", "-o", "csv")
+    assert sorted(line.split(",")[1] for line in out.splitlines()[1:]) == ["one", "three", "two"]

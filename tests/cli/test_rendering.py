@@ -1,5 +1,7 @@
 """Kustomizations and Helm charts: left out with the command that renders them, and rendered only when asked."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -229,6 +231,18 @@ def test_a_broken_kustomization_is_still_one(tree):
     _, _, err = run("explain", "-f", ".")
     assert "kubectl kustomize a |" in err
     assert "Traceback" not in err
+
+
+def test_kustomizations_and_charts_of_a_revision_are_skipped_as_those_of_a_directory(tree, monkeypatch):
+    monkeypatch.setenv("PATH", os.environ["PATH"] + os.pathsep + os.defpath)
+    files = {f"k8s/{path}": text for path, text in {**OVERLAY, **CHART}.items()}
+    run = tree(files)
+    for command in ("init -q", "add .", "-c user.name=x -c user.email=x@y commit -qm x"):
+        assert subprocess.run(["git", *command.split()], check=False).returncode == 0
+    code, out, err = run("drift", "HEAD:k8s", "k8s")
+    assert code == 0, err
+    assert "removed" not in out
+    assert "HEAD:k8s/overlay: warning: skipped: it has to be rendered first" in err
 
 
 def test_hidden_files_and_other_yaml_of_a_repository_are_no_errors(tree):

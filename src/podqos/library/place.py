@@ -15,6 +15,7 @@ from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -101,7 +102,11 @@ class Placing:
         """Yield the nodes of the objects and those that were only counted."""
         given = self._objects.of(Node)
         for node in given:
-            yield self._with_allocatable(node)
+            if self._options.node_count is not None and not node.status.capacity and not node.status.allocatable:
+                what = f"Node {node.name} has neither capacity nor allocatable, so it is left out"
+                self._objects.note(Problem(f"Node {node.name}", 0, 0, Severity.WARNING, "status", what))
+            else:
+                yield self._with_allocatable(node)
         if self._options.node_count is not None:
             yield from self._counted_nodes(self._options.node_count)
         elif not given:

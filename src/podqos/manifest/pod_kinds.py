@@ -188,7 +188,12 @@ def _builders() -> Iterator[CustomKind]:
             "its resources by Strimzi",
             "",
         ),
-        ("Prometheus PrometheusAgent Alertmanager ThanosRuler", "monitoring.coreos.com", "it by its operator", ""),
+        (
+            "Prometheus PrometheusAgent Alertmanager ThanosRuler",
+            "monitoring.coreos.com",
+            "its settings by its operator",
+            "",
+        ),
         ("HelmRelease", "helm.toolkit.fluxcd.io", "a Helm chart", "render it: helm template CHART --values FILE"),
         ("HelmChart", "helm.cattle.io", "a Helm chart", "render it: helm template CHART --values FILE"),
         ("Application ApplicationSet", "argoproj.io", "the source it names", "render that: argocd app manifests NAME"),

@@ -55,6 +55,8 @@ class VersionWorkload(Struct, frozen=True):
     injected: Mapping[str, str] = {}
     """Injectors by the names of the containers they added."""
     source: str = ""
+    unit: str = ""
+    """The directory it was found in, whose workloads it is compared with; empty: it is compared with all."""
 
 
 class Version(Struct, frozen=True):
@@ -360,7 +362,8 @@ def _overtakings(
     moved = [identity for identity in common if changed[identity]]
     for order in Order:
         for one, other in _pairs(moved, common, changed):
-            if not after.goes_first(order, one, other) or before.goes_first(order, one, other):
+            units = {after.pods[one].unit, after.pods[other].unit} - {""}
+            if len(units) > 1 or not after.goes_first(order, one, other) or before.goes_first(order, one, other):
                 continue
             move = Overtaking(
                 order=order,

@@ -22,6 +22,7 @@ from podqos.errors import InvalidOption, InvalidQuantity
 from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
 from podqos.library.place import PlaceOptions, Placing
+from podqos.model.node import Node
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, ResourceList
@@ -68,6 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     errors = print_problems(objects.problems)
     if errors:
         print(f"{errors} error{'s' if errors > 1 else ''}; placing the rest", file=sys.stderr)
+    if not placing.pods and not objects.of(Node):
+        print("no pods to place", file=sys.stderr)
+        return 2
     _hint(len(placing.pods) * len(placing.nodes))
     whole = placing.place(_progress(len(placing.pods)))
     emit(whole, arguments, text, csv_rows)

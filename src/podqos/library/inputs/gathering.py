@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest
 from podqos.library.inputs.rendering import Rendered
@@ -28,7 +30,8 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     """
     files: list[InputFile] = []
     rendered = Rendered(rendering.render)
-    for argument in arguments:
+    given = list(arguments)
+    for argument in given:
         if argument == STDIN or not os.path.isdir(argument):
             if not rendered.leaves_out(argument):
                 files.append(InputFile(argument))
@@ -48,7 +51,16 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
     for directory in rendering.directories:
         rendered.add(directory)
     files += rendered.files()
-    return Inputs(files, rendered.problems())
+    return Inputs(files if len(given) == 1 else _each_once(files), rendered.problems())
+
+
+def _each_once(files: Iterable[InputFile]) -> list[InputFile]:
+    """Return files each once; one that is named and found in a directory as well was named."""
+    found: dict[str, InputFile] = {}
+    for file in files:
+        real = os.path.realpath(file.path) if file.data is None else file.path
+        found[real] = replace(found.get(real, file), scope=None) if file.scope is None else found.get(real, file)
+    return list(found.values())
 
 
 def manifest_files(given: list[str] | None, verb: str, rendering: Rendering = NO_RENDERING) -> Inputs:

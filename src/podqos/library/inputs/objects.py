@@ -270,7 +270,7 @@ class Objects:
 
     def scopes(self, source: str) -> Scopes:
         """Return the directories whose policies apply to what a file holds."""
-        return self._collector().scopes(source)
+        return () if self._policies is None else self._policies.scopes(source)
 
     def cluster(self, source: str | None = None, override_profile: OverrideProfile | None = None) -> Cluster:
         """Return the policies of all namespaces that apply to what a file holds; None: all that there are.
@@ -285,8 +285,9 @@ class Objects:
 
     def check_policies(self) -> None:
         """Note everything wrong with the policies, wherever they apply."""
-        for _ in self._collector().clusters():
-            self._note_policies(self._collector().problems)
+        if self._policies is not None:
+            for _ in self._policies.clusters():
+                self._note_policies(self._policies.problems)
 
     @property
     def policy_errors(self) -> list[Problem]:
@@ -372,6 +373,10 @@ class Objects:
             fix = "name one directory at a time"
             self._report(replaced[_SHOWN][0], "", what, fix, severity=Severity.WARNING)
         return list(latest.values())
+
+    def unit(self, found: FoundWorkload) -> str:
+        """Return the directory whose workloads one is compared with; empty where its file was named."""
+        return self._by_path[found.source].scope or ""
 
     def plain(self, found: FoundWorkload) -> Plain:
         """Return everything that an object says."""

@@ -221,7 +221,7 @@ class PolicyCollector:
         elif is_stored is not first.is_stored:
             stored, applied = (found, first) if is_stored else (first, found)
             same_scope[key] = replace(applied, policy=_replacing(stored.policy, applied.policy))
-        else:
+        elif source.scope is None or policy != first.policy:
             line, column = first.source.lookup.locate(first.place, ())
             fix = f"remove one; the other is {first.source.path}:{line}:{column}"
             what = f"{key[0]} {key[2]} is given twice"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
 
 from msgspec import Struct
@@ -153,26 +153,17 @@ class Rendered:
             return False  # Flux has a kind of this name
         self._found(_Directory(folder, Tool.KUSTOMIZE, value.get("kind") == "Component"))
         claimed = self._patches(folder, file)
-        for path in _named(value, folder, _BASES):
+        for path in _existing(folder, _texts(value, _BASES)):
             (self._used if os.path.isdir(path) else claimed).add(path)
         self._claimed |= claimed
         below = os.path.join(os.path.realpath(folder), "")
         self._parts |= {os.path.dirname(path) for path in claimed if path.startswith(below)}
         return True
 
-    def _patches(self, folder: str, file: str) -> set[str]:
+    @staticmethod
+    def _patches(folder: str, file: str) -> set[str]:
         """Return the files that a kustomization names and that are no resources of it."""
-        value = _document(os.path.join(folder, file))
-        found = set(_named(value, folder, _NAMED))
-        for field in _IN_PATH:
-            items = value.get(field)
-            for item in items if isinstance(items, list) else ():
-                found.update(_named(item, folder, ("path",)) if isinstance(item, dict) else ())
-        for field in _GENERATORS:
-            items = value.get(field)
-            for item in items if isinstance(items, list) else ():
-                found.update(_named(item, folder, ("files", "envs")) if isinstance(item, dict) else ())
-        return found
+        return set(_existing(folder, _patch_texts(_document(os.path.join(folder, file)))))
 
     def _run(self, directory: _Directory, scope: str | None) -> Iterator[InputFile]:
         import subprocess
@@ -220,24 +211,70 @@ def _chart_of_templates(folder: str) -> str | None:
     return None
 
 
+def left_out_of_tree(texts: Mapping[str, bytes]) -> tuple[set[str], list[str]]:
+    """Return which files of a tree, by their paths in it, have to be rendered first, and the directories to render."""
+    left_out: set[str] = set()
+    directories: list[str] = []
+    for name in texts:
+        folder, file = os.path.split(name)
+        if file == _CHART:
+            directories.append(folder)
+            left_out |= {each for each in texts if not folder or each.startswith(f"{folder}/")}
+        elif file in _KUSTOMIZATIONS:
+            value = _value(name, texts[name])
+            if "fluxcd.io" in str(value.get("apiVersion", "")):
+                continue
+            directories.append(folder)
+            named = {os.path.normpath(os.path.join(folder, each)) for each in _patch_texts(value)}
+            named |= {os.path.normpath(os.path.join(folder, each)) for each in _texts(value, _BASES)}
+            claimed = named & texts.keys()
+            parts = {os.path.dirname(each) for each in claimed if not folder or each.startswith(f"{folder}/")}
+            left_out |= claimed | {each for each in texts if os.path.dirname(each) in {folder, *parts}}
+    return left_out, directories
+
+
 def _document(path: str) -> dict[str, Plain]:
     """Return what a kustomization says, as far as it can be read."""
+    try:
+        return _value(path, read_bytes(path))
+    except InputError:
+        return {}
+
+
+def _value(path: str, data: bytes) -> dict[str, Plain]:
     from podqos.manifest.documents import plain_documents
 
     try:
-        documents = plain_documents(path, read_bytes(path))
+        documents = plain_documents(path, data)
     except InputError:
         return {}
     value = documents[0].value if documents else None
     return value if isinstance(value, dict) else {}
 
 
-def _named(value: dict[str, Plain], folder: str, fields: Collection[str]) -> Iterator[str]:
-    """Yield the files and directories that fields name; texts and addresses are none."""
+def _existing(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the real paths of the files and directories that are named and exist."""
+    for name in names:
+        path = os.path.join(folder, name)
+        if os.path.exists(path):
+            yield os.path.realpath(path)
+
+
+def _patch_texts(value: dict[str, Plain]) -> Iterator[str]:
+    """Yield what a kustomization names besides its resources."""
+    yield from _texts(value, _NAMED)
+    for fields, inner in ((_IN_PATH, ("path",)), (_GENERATORS, ("files", "envs"))):
+        for field in fields:
+            items = value.get(field)
+            for item in items if isinstance(items, list) else ():
+                for text in _texts(item, inner) if isinstance(item, dict) else ():
+                    yield text.rpartition("=")[2] if inner == ("files", "envs") else text
+
+
+def _texts(value: dict[str, Plain], fields: Collection[str]) -> Iterator[str]:
+    """Yield the names in fields; patches that are written out and addresses are none."""
     for field in fields:
         items = value.get(field)
         for item in items if isinstance(items, list) else [items]:
-            if isinstance(item, str) and "\n" not in item and "://" not in item:
-                path = os.path.join(folder, item.rpartition("=")[2] if field in {"files", "envs"} else item)
-                if os.path.exists(path):
-                    yield os.path.realpath(path)
+            if isinstance(item, str) and item and "\n" not in item and "://" not in item:
+                yield item

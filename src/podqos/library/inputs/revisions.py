@@ -15,7 +15,8 @@ from msgspec import Struct
 from podqos.errors import HostError, InputError
 from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
 from podqos.library.inputs.gathering import applied_files
-from podqos.manifest.problems import Problem
+from podqos.library.inputs.rendering import left_out_of_tree
+from podqos.manifest.problems import Problem, Severity
 
 
 class ManifestText(Struct, frozen=True):
@@ -31,13 +32,25 @@ def read_version(argument: str) -> tuple[list[ManifestText], list[Problem]]:
     """Return the manifests that an argument names, in the order of ``kubectl apply -R``, and what was left out."""
     if argument == STDIN or os.path.exists(argument) or ":" not in argument:
         inputs = applied_files([argument], "compare")
-        texts = [ManifestText(file.path, read_bytes(file.path), file.scope) for file in inputs.files]
-        return texts, inputs.problems
+        texts, problems = [], list(inputs.problems)
+        for file in inputs.files:
+            try:
+                texts.append(ManifestText(file.path, read_bytes(file.path), file.scope))
+            except InputError as error:
+                if file.scope is None:
+                    raise
+                problems.append(Problem(file.path, 0, 0, Severity.ERROR, "", error.what, error.fix))
+        return texts, problems
     revision, _, path = argument.partition(":")
     found = sorted(_from_git(revision, path), key=lambda text: text.name)
     if not found:
         raise InputError("no YAML or JSON files there", where=argument, fix="name a directory of manifests")
-    return found, []
+    left_out, directories = left_out_of_tree({text.name: text.data for text in found if text.scope is not None})
+    fix = "compare what is rendered: kubectl kustomize or helm template, of both revisions"
+    skipped = [
+        Problem(each, 0, 0, Severity.WARNING, "", "skipped: it has to be rendered first", fix) for each in directories
+    ]
+    return [text for text in found if text.name not in left_out], skipped
 
 
 def _from_git(revision: str, path: str) -> Iterator[ManifestText]:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from podqos.errors import InputError
 from podqos.library.inputs.files import read_bytes
 from podqos.manifest.contents import Reading
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 # What every manifest has, or a part of one; and what templates and files of other programs have.
 _OF_MANIFESTS = (b"apiVersion", b"containers", b"kubeletArguments", b"kubeletconfig")
+_OF_PATCHES = (b"$patch", b"$setElementOrder", b"$deleteFromPrimitiveList", b"$retainKeys")
 _OF_OTHERS = re.compile(rb"\{\{|\{%|(?:^|\s)!!?[A-Za-z]")
 
 
@@ -57,7 +60,25 @@ class Source:
             self.reading = read(path, self.data, skips_services=skips_services) if reading is None else reading
             if scope is not None and self.reading.problems and self._is_of_others():
                 self.reading = Reading(path, (), (), skipped=max(self.reading.skipped, 1))
+            if scope is not None and self.reading.refused and any(mark in self.data for mark in _OF_PATCHES):
+                self.reading = self._without_patches()
             self.reading = self._with_custom_resources(self.reading, kinds or {})
+
+    def _without_patches(self) -> Reading:
+        """Return the reading without what can only be a strategic merge patch."""
+        reading = self.reading
+        patches = [
+            each
+            for each in reading.refused
+            if any(mark in self.data[each.place.chunk.start : each.place.chunk.end] for mark in _OF_PATCHES)
+        ]
+        theirs = {problem for each in patches for problem in each.problems}
+        return replace(
+            reading,
+            refused=tuple(each for each in reading.refused if each not in patches),
+            problems=tuple(each for each in reading.problems if each not in theirs),
+            skipped=reading.skipped + len(patches),
+        )
 
     def _is_of_others(self) -> bool:
         return not any(mark in self.data for mark in _OF_MANIFESTS) and _OF_OTHERS.search(self.data) is not None

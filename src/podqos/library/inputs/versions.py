@@ -81,7 +81,7 @@ def version_workloads(
             identity = _identity(workload, entries)
             uids = tuple(entry.pod.metadata.uid for entry in pods)
             entries[identity] = VersionEntry(
-                VersionWorkload(identity, workload.pod, uids, injected, found.source), pods
+                VersionWorkload(identity, workload.pod, uids, injected, found.source, objects.unit(found)), pods
             )
     return entries
 
