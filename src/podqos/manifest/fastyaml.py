@@ -103,18 +103,27 @@ class _Heads(dict[str, Head]):
     """The heads seen so far; once there are too many, no more are remembered."""
 
     def __missing__(self, text: str) -> Head:
-        matched = _HEAD.fullmatch(text + "\n")
-        assert matched is not None
-        indent, dashes, key = matched.groups()
-        column = len(indent)
-        behind = column + len(dashes) if dashes else 0
-        columns = [column + dash.start() for dash in _DASH.finditer(dashes)]
-        name = "" if key is None else _key(key)
-        parent = (behind or column) if name else columns[-1] if columns else column
-        head = column if name and not dashes else -1, name, (column, behind, tuple(columns[1:]), parent)
+        key = text.strip(" ")[:-1]
+        if key[:1].isalpha() and len(key) <= _REMEMBERED_LENGTH:  # most of them
+            column = len(text) - len(text.lstrip(" "))
+            head: Head = column, _key(key), (column, 0, (), column)
+        else:
+            head = _parse_head(text)
         if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_LENGTH:
             self[text] = head
         return head
+
+
+def _parse_head(text: str) -> Head:
+    matched = _HEAD.fullmatch(text + "\n")
+    assert matched is not None
+    indent, dashes, key = matched.groups()
+    column = len(indent)
+    behind = column + len(dashes) if dashes else 0
+    columns = [column + dash.start() for dash in _DASH.finditer(dashes)]
+    name = "" if key is None else _key(key)
+    parent = (behind or column) if name else columns[-1] if columns else column
+    return column if name and not dashes else -1, name, (column, behind, tuple(columns[1:]), parent)
 
 
 def _key(text: str) -> str:
