@@ -41,9 +41,9 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
         if chunk.notation == "json":
             from podqos.manifest.jsonreading import read_json
 
-            problem = read_json(text, chunk, collector)
-            if problem is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
-                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, problem)
+            not_json = read_json(text, chunk, collector)
+            if not_json is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
+                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, not_json)
         else:
             unparsed = unparsed_type(text, chunk, skips_services=skips_services)
             if unparsed is None:
