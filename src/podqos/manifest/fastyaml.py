@@ -223,7 +223,7 @@ _FLOW_TOKEN = re.compile(
       | ({_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|{_FLOW_SCALAR})
       | (?<=[ \n])\#[^\n]*+
       | \Z
-      | (.)
+      | (.[^\0]*+)
     )
     """,
     re.VERBOSE | re.ASCII,
