@@ -1,4 +1,4 @@
-"""What a text holds: the values that a reading hands out, and the collector that gathers them."""
+"""The contents of a text: the values that a reading returns, and the collector that builds them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Locate = Callable[[FieldPath], Position]
 
 
 class Other(Struct, frozen=True):
-    """An object that holds no pod. What it says is read again when somebody asks: see ``lookup``."""
+    """An object that holds no pod. Its fields are read again on demand: see ``lookup``."""
 
     kind: str
     api_version: str
@@ -70,7 +70,7 @@ class Reading(Struct, frozen=True):
 
 
 class Collector:
-    """A reading in the making."""
+    """Builds a reading."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -144,7 +144,7 @@ class Collector:
 
 
 def _metadata(value: dict[str, Plain]) -> ObjectMeta:
-    """Return who an object is, as far as that can be told."""
+    """Return the metadata of an object, or as much of it as can be read."""
     try:
         return convert(value.get("metadata", {}), ObjectMeta)
     except msgspec.ValidationError:

@@ -1,6 +1,6 @@
-"""YAML and JSON that is no manifest: configuration files and tables, read as strictly and with positions.
+"""Read YAML and JSON other than manifests (configuration files, tables) strictly and with positions.
 
-Unlike in ``reading``, the first thing wrong ends it: half of a configuration is worse than none.
+Unlike in ``reading``, the first error is final: half of a configuration is worse than none.
 """
 
 from __future__ import annotations

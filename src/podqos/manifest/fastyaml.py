@@ -2,14 +2,12 @@
 
 Most manifests use a small part of YAML: one ``key: value`` per line, list items, block scalars, quoted texts, flow
 collections. One regular expression cuts a document into tokens, one for each line and each value that spans lines. A
-token is a head (indentation, dashes, key) and a value. Heads repeat, even where no two values are alike, so each is
-parsed once and remembered; most values are texts that mean themselves. What is left is hanging the values into mappings
-and lists by their indentation.
+token is a head (indentation, dashes, key) and a value. Heads repeat even where values do not, so each is parsed once
+and cached; most values are plain texts. The tokens are then put into mappings and lists by indentation.
 
-Everything else (anchors, tags, tabs, odd characters, a key set twice, a nesting that does not add up, whatever might be
-broken) raises ``NotPlain`` and is read by ``strictyaml``, which decides. What is admitted here means the same there:
-scalars are resolved by the same functions, and a property test holds the two readings equal. Nothing is reported from
-here.
+Everything else (anchors, tags, tabs, odd characters, a key set twice, inconsistent nesting, anything that may be
+broken) raises ``NotPlain`` and is left to ``strictyaml``. What is read here means the same there: both resolve scalars
+by the same functions, and a property test holds the two equal. Nothing is reported from here.
 """
 
 from __future__ import annotations
@@ -28,8 +26,8 @@ class NotPlain(Exception):
 # ---- tokens -------------------------------------------------------------------------------------------------------
 
 # Python before 3.11.5 mishandles possessive quantifiers behind groups, so only single characters have one. What may be
-# missing is an empty alternative, which is as fast. What a group gives back fails at its next character, so every
-# pattern takes linear time.
+# missing is an empty alternative, which is as fast. Every backtrack fails at its next character, so every pattern takes
+# linear time.
 _DASHES = r"(?:-[ ]++(?:-[ ]++)*|)"
 _KEY = (
     r"""(?:[A-Za-z0-9_$/.][^:\# \n\t]*+(?:(?=:[ \n])|(?::(?=[^ \n\t])[^:\# \n\t]*+)*)"""
@@ -41,7 +39,7 @@ _REST_OF_SCALAR = r"[^:\#\n\t]*+(?:(?![:\#])|(?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:
 _UNQUOTED = rf"(?:[^{_INDICATORS}]|[-?:](?=[^ \n\t])){_REST_OF_SCALAR}"
 # One that begins like this is no number.
 _TEXT = rf"(?:[^{_INDICATORS}+.0-9]|-{{1,2}}+[A-Za-z/$]){_REST_OF_SCALAR}"
-# A quoted scalar may go on on the next line, if that is indented and not blank.
+# A quoted scalar may continue on the next line, if that is indented and not blank.
 _DOUBLE_QUOTED = r'"[^"\\\n\t]*+(?:(?:\\[^\n\t]|\\?+\n[ ]++(?=[^ "\n]))[^"\\\n\t]*+)*"'
 _SINGLE_QUOTED = r"'[^'\n\t]*+(?:(?:''|\n[ ]++(?=[^ '\n]))[^'\n\t]*+)*'(?!')"
 _COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
@@ -103,18 +101,27 @@ class _Heads(dict[str, Head]):
     """The heads seen so far; once there are too many, no more are remembered."""
 
     def __missing__(self, text: str) -> Head:
-        matched = _HEAD.fullmatch(text + "\n")
-        assert matched is not None
-        indent, dashes, key = matched.groups()
-        column = len(indent)
-        behind = column + len(dashes) if dashes else 0
-        columns = [column + dash.start() for dash in _DASH.finditer(dashes)]
-        name = "" if key is None else _key(key)
-        parent = (behind or column) if name else columns[-1] if columns else column
-        head = column if name and not dashes else -1, name, (column, behind, tuple(columns[1:]), parent)
+        key = text.strip(" ")[:-1]
+        if key[:1].isalpha() and len(key) <= _REMEMBERED_LENGTH:  # most of them
+            column = len(text) - len(text.lstrip(" "))
+            head: Head = column, _key(key), (column, 0, (), column)
+        else:
+            head = _parse_head(text)
         if len(self) < _REMEMBERED and len(text) <= _REMEMBERED_LENGTH:
             self[text] = head
         return head
+
+
+def _parse_head(text: str) -> Head:
+    matched = _HEAD.fullmatch(text + "\n")
+    assert matched is not None
+    indent, dashes, key = matched.groups()
+    column = len(indent)
+    behind = column + len(dashes) if dashes else 0
+    columns = [column + dash.start() for dash in _DASH.finditer(dashes)]
+    name = "" if key is None else _key(key)
+    parent = (behind or column) if name else columns[-1] if columns else column
+    return column if name and not dashes else -1, name, (column, behind, tuple(columns[1:]), parent)
 
 
 def _key(text: str) -> str:
@@ -216,7 +223,7 @@ _FLOW_TOKEN = re.compile(
       | ({_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|{_FLOW_SCALAR})
       | (?<=[ \n])\#[^\n]*+
       | \Z
-      | (.)
+      | (.[^\0]*+)
     )
     """,
     re.VERBOSE | re.ASCII,
@@ -326,7 +333,7 @@ _values = _Values()
 
 
 def is_open_ended(token: Token) -> bool:
-    """Whether a token is an unquoted scalar up to the end of its line, which the next line may go on with."""
+    """Whether a token is an unquoted scalar up to the end of its line, which the next line may continue."""
     return bool(token[1]) or _OPEN_ENDED.fullmatch(token[5]) is not None
 
 
@@ -336,7 +343,7 @@ def read_plain(data: bytes) -> Plain:
 
 
 def assemble(found: list[Token]) -> Plain:
-    """Hang the values of tokens into mappings and lists by their indentation."""
+    """Build mappings and lists from tokens by their indentation."""
     root: _Collection | None = None
     # The collection that tokens add to (a mapping or a list), and the column of its keys or dashes.
     mapping: dict[str, Plain] = {}

@@ -1,7 +1,7 @@
-"""The names of fields, and which one was meant by a name that is none.
+"""The names of fields, and which one a misspelt name means.
 
 The API server refuses unknown fields in new objects; so do we, because a misspelt ``resource:`` or
-``initContainer:`` would otherwise change the answer without a word. Objects that come from an API server may be newer
+``initContainer:`` would otherwise change the answer silently. Objects that come from an API server may be newer
 than these tables, so there only ``resources`` is held to its fields.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/api/core/v1/types.go, apimachinery/pkg/apis/meta/v1/types.go (ObjectMeta).
@@ -51,7 +51,7 @@ CONTAINER_LISTS = {
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return how to mend an unknown field name."""
+    """Return how to fix an unknown field name."""
     import difflib
 
     names = sorted(known)

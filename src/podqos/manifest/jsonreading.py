@@ -1,8 +1,8 @@
 """Reading JSON: one object, a list, or a stream of them.
 
 Lists of pods as ``kubectl get pods -o json`` prints them are large and were checked by an API server: they are decoded
-straight into the model, in one pass over the bytes. Everything else is decoded to plain values, a list item by
-item, and goes the way of all documents. What has to be reported is located by ``strictjson``.
+straight into the model, in one pass over the bytes. Everything else is decoded to plain values, a list item by item,
+and interpreted like YAML. ``strictjson`` locates what is reported.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Part(Struct, frozen=True):
 
 
 def read_json(text: bytes, chunk: Chunk, collector: Collector) -> SyntaxProblem | None:
-    """Read a chunk that begins like JSON; if not even its first value is JSON, return why and leave it at that."""
+    """Read a chunk that begins like JSON; if not even its first value is JSON, only return why."""
     try:
         _read_value(text, chunk, collector)
     except REFUSALS:

@@ -2,8 +2,7 @@
 
 ``KubeletConfiguration`` is the kubelet's own file. Its ``/configz`` answers with the same fields below
 ``kubeletconfig``. OpenShift 4 has them in a ``KubeletConfig``, and OpenShift 3 in a ``NodeConfig`` (node-config.yaml),
-as flags below ``kubeletArguments``. Where a field stands in each notation is known here too, for whoever has to point
-at it.
+as flags below ``kubeletArguments``. The path of each field in each notation is here, too, for messages.
 
 Sources: openshift/origin 3.9 pkg/cmd/server/apis/config/v1/types.go (NodeConfig); openshift/api
 machineconfiguration/v1/types.go (KubeletConfig); Kubernetes pkg/kubelet/server (/configz).

@@ -1,7 +1,6 @@
-"""Go back to the text: what an object says in full, and where a field of it stands.
+"""Look up in the text what an object says in full, and the position of a field.
 
-A reading keeps places, not texts or positions, because hardly anybody asks for them; whoever does, hands the same
-bytes in again.
+A reading keeps places, not texts or positions, because few callers need them; those pass the same bytes again.
 """
 
 from __future__ import annotations

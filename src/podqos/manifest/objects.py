@@ -1,9 +1,8 @@
 """The Kubernetes objects of a document, and the pods in them.
 
 A document is one object or a list of them; ``objects_in`` takes lists apart. ``interpret`` turns an object into a
-workload if its kind holds a pod: by a quick conversion that settles the usual case, and by an examination that finds
-everything wrong where the quick one is not sure. Documents here are plain values; how they were written is
-forgotten.
+workload if its kind holds a pod: by a quick conversion in the usual case, and where that fails by an examination that
+finds everything wrong. Documents here are plain values, without their notation.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _OVERRIDE_PLUGIN = ("admissionConfig", "pluginConfig", "ClusterResourceOverride"
 
 
 class KubernetesObject(Struct, frozen=True):
-    """An object of a document, before anybody asked what is in it."""
+    """An object of a document, not yet interpreted."""
 
     path: FieldPath
     """From the document to the object: empty, or ``items[3]``."""
@@ -106,7 +105,7 @@ def _master_config(value: dict[str, Plain], path: FieldPath) -> Iterator[Kuberne
         way: FieldPath = (*outer, *_OVERRIDE_PLUGIN)
         plugin = _nested(value, way)
         if isinstance(plugin, dict):
-            # Without it, the plug-in names another file; that is for whoever reads the policy to say.
+            # Without it, the plug-in names another file; reading the policy reports that.
             way = (*way, "configuration") if "configuration" in plugin else way
             yield from objects_in(_nested(value, way), (*path, *way), "ClusterResourceOverrideConfig", "v1")
             found = True

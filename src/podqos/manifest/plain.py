@@ -1,4 +1,4 @@
-"""Plain values: what a document says once its notation, YAML or JSON, is gone.
+"""Plain values: the content of a document without its notation, YAML or JSON.
 
 Kubernetes turns every manifest into JSON before it looks at it; these are the values JSON has. The one thing a
 Python number would lose is how a fraction was written, and quantities are read from the text, so ``Number`` keeps it.

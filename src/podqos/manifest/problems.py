@@ -1,7 +1,7 @@
-"""What is wrong with an input: where, what, and how to mend it.
+"""Problems of an input: where, what, and how to fix it.
 
-A ``Problem`` is what the reading hands out, one line each; the exceptions and findings inside the package carry the
-same parts before file names and positions are known.
+A reading returns each ``Problem`` as one line; exceptions and findings inside the package carry the same parts before
+file names and positions are known.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Read a manifest: every pod in it, everything else it holds, and everything wrong with it.
 
-The way of a text: into chunks (``text``), each chunk to plain values (``fastyaml`` or ``strictyaml``; ``jsonreading``)
-unless it need not be parsed (``unparsed``), these to objects and workloads (``objects``). As soon as there is something
-to report, YAML is read again by the strict parser, which knows positions.
+A text is split into chunks (``text``). Unless it need not be parsed (``unparsed``), a chunk becomes plain values
+(``fastyaml`` or ``strictyaml``; ``jsonreading``), and these become objects and workloads (``objects``). YAML with
+something to report is read again by the strict parser, which knows positions.
 
-Files are opened by the caller. Whatever the text is, the answer is a ``Reading``. What a plain YAML file does not need
-is imported when something else comes along.
+Files are opened by the caller. Every text gives a ``Reading``. What a plain YAML file does not need is imported lazily.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
         if chunk.notation == "json":
             from podqos.manifest.jsonreading import read_json
 
-            unread = read_json(text, chunk, collector)
-            if unread is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
-                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, unread)
+            not_json = read_json(text, chunk, collector)
+            if not_json is not None:  # kubectl then tries YAML, too: {"kind": Pod, …}
+                _read_yaml_strictly(text, replace(chunk, notation="yaml"), collector, not_json)
         else:
             unparsed = unparsed_type(text, chunk, skips_services=skips_services)
             if unparsed is None:

@@ -26,7 +26,7 @@ WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-"""Texts that are no texts."""
+"""Words that are booleans or null."""
 _NOT_FINITE = frozenset(
     (".nan", ".NaN", ".NAN", *(sign + word for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")))
 )
@@ -64,7 +64,7 @@ def resolve(text: str) -> Scalar:
 
 
 def resolve_tagged(text: str, tag: str) -> Scalar:
-    """Return what ``text`` means under an explicit tag; tags nobody knows leave it a text."""
+    """Return what ``text`` means under an explicit tag; under an unknown tag it is a text."""
     kind = tag.removeprefix(_TAG_PREFIX)
     if kind == "binary":
         return _decode_binary(text)

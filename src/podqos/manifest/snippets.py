@@ -1,7 +1,7 @@
-"""Parts of manifests, as documents and chats show them: the spec of a pod without the kind around it.
+"""Parts of manifests, as documentation and chats show them: the spec of a pod without the kind around it.
 
-Nothing may be guessed that could be something else: a document is taken for a pod only if it has nothing but the
-fields of one, and containers where a pod has them. Whoever reads it is told, and in which words is decided here.
+A document is taken for a pod only if it cannot be anything else: it has no fields but those of a pod, and containers
+where a pod has them. The reading reports the assumption; its wording is here.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Document(Struct, frozen=True):
 
     @property
     def has_value(self) -> bool:
-        """Whether it is clear what the document says, in spite of its problems."""
+        """Whether the document has a value despite its problems."""
         return all(problem.keeps_value for problem in self.problems)
 
     def locate(self, path: FieldPath) -> Position:

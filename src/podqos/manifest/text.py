@@ -1,7 +1,7 @@
-"""Bytes of a file to the pieces that are read one by one.
+"""Split the bytes of a file into chunks that are read one by one.
 
-Documents are separated by ``---`` lines before anything is parsed, as kubectl does it, so that a broken one does not
-take its neighbours along. Offsets are those of the normalised text: no byte order mark, one character at a line's end.
+Documents are split at ``---`` lines before anything is parsed, as in kubectl, so a broken one does not affect its
+neighbours. Offsets are those of the normalised text: no byte order mark, one character per line end.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _JSON_START = re.compile(rb"""[ \t\r\n]*+(?:\{[ \t\r\n]*+["}]|\[[ \t\r\n]*+[\[{"
 
 
 class Chunk(Struct, frozen=True):
-    """A part of a text that is read on its own: usually one document."""
+    """A part of a text that is read separately: usually one document."""
 
     start: int
     end: int

@@ -61,7 +61,7 @@ class CannotEdit(Struct, frozen=True):
     name: str = ""
     """Of an anchor, or what would be wrong with the new text."""
     others: tuple[CannotEdit, ...] = ()
-    """What is in the way of edits of other documents, so that nobody has to ask again for each."""
+    """Why edits of other documents are refused, so that callers need not try each."""
 
 
 _Replacement = tuple[int, int, str]
