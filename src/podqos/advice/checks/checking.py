@@ -18,7 +18,7 @@ from podqos.advice.checks.bundle import LocatedWorkload
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.finding import Finding, in_order
-from podqos.advice.checks.policies import conflicting_defaults
+from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
@@ -34,7 +34,7 @@ def _rules(disabled: frozenset[str]) -> tuple[tuple[WorkloadRule, ...], tuple[Bu
 
 
 # Rules that hold workloads, or the policies they are under, against each other.
-_WITHIN_UNITS = (compare_priorities, conflicting_defaults)
+_WITHIN_UNITS = (compare_priorities, find_conflicting_defaults)
 
 
 class CheckedWorkload(Struct, frozen=True, gc=False):
