@@ -4,13 +4,15 @@ import pytest
 from msgspec.structs import replace
 
 from admission.pods import container, limit_range, pod, quota, resources
-from podqos.admission.chain import Step
+from podqos.admission.chain import Step, admit
 from podqos.admission.policies import Policies
 from podqos.admission.refusal import Code
 from podqos.admission.resize import resize
 from podqos.model.pod import MIRROR_ANNOTATION, ObjectMeta, PodOS, PodStatus, QOSClass
 from podqos.model.profile import profile_for
 from podqos.model.resources import ResourceClaim, ResourceRequirements
+from podqos.model.scheduling import TopologySpreadConstraint
+from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 
 RUNNING = PodStatus("Running", QOSClass.BURSTABLE)
 OLD = replace(pod(container(requests="cpu=100m,memory=64Mi", limits="cpu=500m,memory=128Mi")), status=RUNNING)
@@ -204,3 +206,15 @@ def test_the_quota_counts_what_is_more():
     admission = resize(OLD, _to("cpu=300m,memory=64Mi", "cpu=500m,memory=128Mi"), policies)
     assert admission.refused_by is Step.RESOURCE_QUOTA
     assert "requested: requests.cpu=200m" in admission.refusal.message
+
+
+def test_keys_merged_into_a_selector_at_creation_are_not_merged_again():
+    """Or no pod with matchLabelKeys could ever be resized."""
+    merged = LabelSelector(match_expressions=(LabelSelectorRequirement("v", "In", ("1",)),))
+    spread = TopologySpreadConstraint(1, "zone", "DoNotSchedule", merged, match_label_keys=("v",))
+    labelled = ObjectMeta("p", labels={"v": "1"})
+    old = replace(_resized(topology_spread_constraints=(spread,)), metadata=labelled)
+    more = replace(old.spec.containers[0], resources=resources("cpu=2,memory=64Mi", "cpu=2,memory=128Mi"))
+    new = replace(old, spec=replace(old.spec, containers=(more,)))
+    assert "exists in both" not in str(resize(old, new, Policies()).refusal)
+    assert "exists in both" in str(admit(old, Policies()).refusal)

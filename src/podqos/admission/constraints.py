@@ -63,8 +63,14 @@ def _value_errors(value: str, path: str) -> Errors:
         yield invalid(path, value, complaint)
 
 
-def affinity_errors(pod: Pod) -> Errors:
+def _merged_labels(pod: Pod, *, is_stored: bool) -> Labels:
+    """Return the labels whose values are still to be merged into selectors: of a stored pod they have been."""
+    return {} if is_stored or pod.metadata.is_live else pod.metadata.labels
+
+
+def affinity_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
     """Check everything that a pod asks of its neighbourhood."""
+    labels = _merged_labels(pod, is_stored=is_stored)
     affinity = pod.spec.affinity
     if affinity is None:
         return
@@ -73,7 +79,7 @@ def affinity_errors(pod: Pod) -> Errors:
         yield from _node_affinity_errors(affinity.node_affinity, f"{path}.nodeAffinity")
     for name, pods in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
         if pods is not None:
-            yield from _pod_affinity_errors(pods, pod.metadata.labels, f"{path}.{name}")
+            yield from _pod_affinity_errors(pods, labels, f"{path}.{name}")
 
 
 def _node_affinity_errors(affinity: NodeAffinity, path: str) -> Errors:
@@ -215,8 +221,9 @@ def gate_errors(gates: tuple[PodSchedulingGate, ...]) -> Errors:
         seen.add(gate.name)
 
 
-def spread_errors(pod: Pod) -> Errors:
+def spread_errors(pod: Pod, *, is_stored: bool = False) -> Errors:
     """Check the constraints on how evenly pods must lie."""
+    labels = _merged_labels(pod, is_stored=is_stored)
     constraints = pod.spec.topology_spread_constraints
     later = Counter((constraint.topology_key, constraint.when_unsatisfiable) for constraint in constraints)
     for index, constraint in enumerate(constraints):
@@ -224,7 +231,7 @@ def spread_errors(pod: Pod) -> Errors:
         later[pair] -= 1
         path = f"spec.topologySpreadConstraints[{index}]"
         yield from _constraint_errors(constraint, path, is_repeated=later[pair] > 0)
-        merged = _merged(constraint.label_selector, "In", constraint.match_label_keys, pod.metadata.labels)
+        merged = _merged(constraint.label_selector, "In", constraint.match_label_keys, labels)
         yield from _label_keys_errors(constraint.match_label_keys, (), merged, path)
         yield from _selector_errors(merged, f"{path}.labelSelector")
 

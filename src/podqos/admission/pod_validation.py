@@ -78,9 +78,9 @@ def validate_new_pod(pod: Pod) -> tuple[FieldError, ...]:
     return (*_metadata_errors(pod.metadata), *validate_pod(pod), *_creation_errors(pod))
 
 
-def validate_pod(pod: Pod) -> tuple[FieldError, ...]:
-    """Return every error about what a pod is made of."""
-    return (*_annotation_errors(pod), *_spec_errors(pod), *_image_errors(pod.spec))
+def validate_pod(pod: Pod, *, is_stored: bool = False) -> tuple[FieldError, ...]:
+    """Return every error about what a pod is made of. What is stored has gone through this before, when it was new."""
+    return (*_annotation_errors(pod), *_spec_errors(pod, is_stored=is_stored), *_image_errors(pod.spec))
 
 
 def _metadata_errors(metadata: ObjectMeta) -> Errors:
@@ -131,7 +131,7 @@ def _creation_errors(pod: Pod) -> Errors:
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def _spec_errors(pod: Pod) -> Errors:
+def _spec_errors(pod: Pod, *, is_stored: bool) -> Errors:
     """Check the specification, in upstream's order."""
     spec = pod.spec
     claims = claim_names(pod)
@@ -143,9 +143,9 @@ def _spec_errors(pod: Pod) -> Errors:
     if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
         yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
     yield from label_errors(spec.node_selector, "spec.nodeSelector")
-    yield from affinity_errors(pod)
+    yield from affinity_errors(pod, is_stored=is_stored)
     yield from gate_errors(spec.scheduling_gates)
-    yield from spread_errors(pod)
+    yield from spread_errors(pod, is_stored=is_stored)
     yield from _subdomain_errors(spec.node_name, "spec.nodeName")
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _LARGEST_INT32:

@@ -107,7 +107,7 @@ def validate_resize(old: Pod, new: Pod, profile: Profile = LATEST) -> tuple[Fiel
         return (forbidden("", "static pods cannot be resized"),)
     if old.is_windows:
         return (forbidden("", "windows pods cannot be resized"),)
-    errors = (*validate_pod(new), *_class_errors(old, new, profile))
+    errors = (*validate_pod(new, is_stored=True), *_class_errors(old, new, profile))
     is_pod_level = _states_amounts(old.spec.resources) or _states_amounts(new.spec.resources)
     if is_pod_level and not profile.pod_level_resize:
         gate = "InPlacePodLevelResourcesVerticalScalingEnabled"
