@@ -125,7 +125,7 @@ def test_a_class_of_another_directory_is_assumed_and_the_file_is_named(tree):
     files = {"infra/gold.yaml": GOLD, "app/web.yaml": pod("web", extra="priorityClassName: gold")}
     run = tree(files)
     _, _, err = run("explain", "-f", ".", "-o", "table")
-    assert "priority of class gold 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which counts" in err
+    assert "priority of class gold 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which applies" in err
     _, _, err = run("explain", "-f", ".", "-f", "infra/gold.yaml", "-o", "table")
     assert "class gold" not in err
 

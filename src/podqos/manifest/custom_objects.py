@@ -1,4 +1,4 @@
-"""Pods in custom resources: those of well-known kinds, those of kinds that a user names, and those nobody knows of.
+"""Pods in custom resources: those of well-known kinds, those of kinds that a user names, and those of unknown kinds.
 
 A reading leaves custom resources among the other objects. Here they are looked at again: known ones become workloads,
 one for each of their templates; of the rest, what is shaped like a pod is named, because no workload may be left out

@@ -1,6 +1,6 @@
 """Kinds that are probably misspelt.
 
-An object of an unknown kind is skipped, as it may be anybody's custom resource; so ``kind: Deploymnt`` would leave a
+An object of an unknown kind is skipped, as it may be a custom resource; so ``kind: Deploymnt`` would leave a
 workload out without a word. Groups that only Kubernetes can own are held to the kinds that Kubernetes has.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/api/*/*/register.go (kinds of the API), and the configuration kinds of its

@@ -37,7 +37,7 @@ _OVERRIDE_PLUGIN = ("admissionConfig", "pluginConfig", "ClusterResourceOverride"
 
 
 class KubernetesObject(Struct, frozen=True):
-    """An object of a document, before anybody asked what is in it."""
+    """An object of a document, before it is interpreted."""
 
     path: FieldPath
     """From the document to the object: empty, or ``items[3]``."""
@@ -106,7 +106,7 @@ def _master_config(value: dict[str, Plain], path: FieldPath) -> Iterator[Kuberne
         way: FieldPath = (*outer, *_OVERRIDE_PLUGIN)
         plugin = _nested(value, way)
         if isinstance(plugin, dict):
-            # Without it, the plug-in names another file; that is for whoever reads the policy to say.
+            # Without it, the plug-in names another file; reading the policy reports that.
             way = (*way, "configuration") if "configuration" in plugin else way
             yield from objects_in(_nested(value, way), (*path, *way), "ClusterResourceOverrideConfig", "v1")
             found = True

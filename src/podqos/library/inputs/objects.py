@@ -1,7 +1,7 @@
 """Everything that files hold, as one value: workloads, and the objects that decide about their pods.
 
 Nothing is printed: what is wrong is kept as problems, each with its place in its file, and what can be read is read all
-the same. Objects other than workloads and policies are read when somebody asks for their kind.
+the same. Objects other than workloads and policies are read when their kind is asked for.
 """
 
 from __future__ import annotations
