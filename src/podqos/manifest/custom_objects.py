@@ -299,12 +299,12 @@ def _named(metadata: Plain, suffix: str) -> Plain:
     """Return the metadata of one of several parts, whose pods are called after it."""
     if not isinstance(metadata, dict) or not suffix:
         return metadata
-    named = dict(metadata)
-    if named.get("name"):
-        named["name"] = f"{named['name']}-{suffix}"
-    elif named.get("generateName"):
-        named["generateName"] = f"{named['generateName']}{suffix}-"
-    return named
+    name, generated = metadata.get("name"), metadata.get("generateName")
+    if name and isinstance(name, str):
+        return {**metadata, "name": f"{name}-{suffix}"}
+    if not name and generated and isinstance(generated, str):
+        return {**metadata, "generateName": f"{generated}{suffix}-"}
+    return metadata
 
 
 def _replicas(value: dict[str, Plain], template: Template, path: FieldPath) -> int | None:

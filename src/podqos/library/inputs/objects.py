@@ -97,7 +97,8 @@ def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
     for group in groups.values():
         first = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        what = f"{first.kind} {first.name}{more} not judged: {first.why}"
+        named = f"{first.kind} {first.name}".rstrip()
+        what = f"{named}{more} not judged: {first.why}"
         yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
 
 
