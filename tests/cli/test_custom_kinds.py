@@ -273,6 +273,15 @@ def test_odd_templates_are_no_pods_and_no_crash(run, value):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize("metadata", ["null", "[]", "{name: [a]}", "{name: 5}", "{}"])
+def test_odd_metadata_is_told_and_no_crash(run, metadata):
+    write("argoproj.io/v1alpha1", "Workflow", f"templates: [{{name: s, container: {WEAK}}}]", metadata=metadata)
+    code, _, err = run("explain", "-f", "object.yaml")
+    assert code == 2
+    assert "error: metadata" in err
+    assert "Traceback" not in err
+
+
 def test_check_with_nothing_to_check_says_so_and_exits_as_explain_does(run):
     Path("map.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {}\n")
     code, _, err = run("check", "map.yaml")

@@ -125,7 +125,7 @@ def test_a_class_of_another_directory_is_assumed_and_the_file_is_named(tree):
     files = {"infra/gold.yaml": GOLD, "app/web.yaml": pod("web", extra="priorityClassName: gold")}
     run = tree(files)
     _, _, err = run("explain", "-f", ".", "-o", "table")
-    assert "priority of class gold 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which counts" in err
+    assert "priority of class gold 0 (--priority gold=VALUE, or -f ./infra/gold.yaml, which applies" in err
     _, _, err = run("explain", "-f", ".", "-f", "infra/gold.yaml", "-o", "table")
     assert "class gold" not in err
 
@@ -219,3 +219,14 @@ def test_a_file_that_is_walked_and_named_is_one_file(tree, monkeypatch, forking_
     monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", forking_bytes)
     _, out, _ = tree(TREE)("explain", "-f", ".", "-f", "b/three.yaml", "-f", "b", "-o", "csv")
     assert sorted(line.split(",")[1] for line in out.splitlines()[1:]) == ["one", "three", "two"]
+
+
+def test_place_takes_nodes_and_pods_of_one_name_in_several_directories_for_what_they_are(tree):
+    node = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {capacity: {cpu: 4, memory: 8Gi, pods: 9}}\n"
+    live = pod("p").replace("{name: p}", "{name: p, uid: UID}")
+    files = {
+        f"{name}/{kind}.yaml": text.replace("UID", name) for name in "ab" for kind, text in (("n", node), ("p", live))
+    }
+    code, out, err = tree(files)("place", "-f", ".", "-o", "csv")
+    assert (code, len(out.splitlines())) == (0, 3)
+    assert "several Nodes have one name; the last of each counts" in err

@@ -120,7 +120,7 @@ def test_a_kubelets_settings_count_without_a_file():
 
 def test_drift_takes_both_versions_to_use_what_the_older_one_requests():
     answer = drift(objects(), objects(PODS.replace("4Gi", "2Gi")))
-    what = Assumption("usage that nobody measured", "what the older version requests", "--usage")
+    what = Assumption("unmeasured usage", "what the older version requests", "--usage")
     assert answer.assumptions == (MEMORY, what, KUBELET)
     assert [each.workload for each in answer.workloads if each.fails] == ["Pod default/web"]
 

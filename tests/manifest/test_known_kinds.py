@@ -30,7 +30,12 @@ def test_a_kind_of_kubernetes_is_not_misspelt(kind: str):
 
 @pytest.mark.parametrize(
     ("kind", "api_version"),
-    [("Deploymnt", "example.com/v1"), ("ServiceMonitor", "monitoring.coreos.com/v1"), ("Rollout", "argoproj.io/v1")],
+    [
+        ("Deploymnt", "example.com/v1"),
+        ("ServiceMonitor", "monitoring.coreos.com/v1"),
+        ("Rollout", "argoproj.io/v1"),
+        ("Cluster", "kops.k8s.io/v1alpha2"),
+    ],
 )
 def test_kinds_of_custom_groups_are_somebody_elses(kind: str, api_version: str):
     assert meant_kind(kind, api_version) is None

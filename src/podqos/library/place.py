@@ -64,6 +64,8 @@ class Placing:
     def __init__(self, objects: Objects, options: PlaceOptions) -> None:
         self._objects = objects
         self._options = options
+        # A directory may hold what belongs to several clusters.
+        self._is_walked = any(source.scope is not None for source in objects.sources)
         self._config = _kubelet(objects, options)
         self._assumptions: list[Assumption] = []
         self.nodes = tuple(self._nodes())
@@ -101,6 +103,10 @@ class Placing:
     def _nodes(self) -> Iterator[Node]:
         """Yield the nodes of the objects and those that were only counted."""
         given = self._objects.of(Node)
+        if self._is_walked and len({node.name for node in given}) < len(given):
+            what = "several Nodes have one name; the last of each counts"
+            self._objects.note(Problem("Nodes", 0, 0, Severity.WARNING, "", what, "name one directory at a time"))
+            given = tuple({node.name: node for node in given}.values())
         for node in given:
             if self._options.node_count is not None and not node.status.capacity and not node.status.allocatable:
                 what = f"Node {node.name} has neither capacity nor allocatable, so it is left out"
@@ -175,9 +181,10 @@ class Placing:
                     self._bare.add(made.key)
 
     def _named(self, pod: Pod, workload: Workload) -> Pod:
-        """Return a pod with a name of its own: those of controllers are made up, and two may have made up the same."""
+        """Return a pod with a name of its own: made-up names may coincide, and so may those of several clusters."""
         made, number = pod, 1
-        while made.key in self._workloads and (workload.kind != POD or not workload.metadata.name):
+        is_made_up = workload.kind != POD or not workload.metadata.name
+        while made.key in self._workloads and (is_made_up or self._is_walked):
             number += 1
             made = replace(pod, metadata=replace(pod.metadata, name=f"{pod.metadata.name}-{number}"))
         return made

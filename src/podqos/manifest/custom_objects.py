@@ -1,4 +1,4 @@
-"""Pods in custom resources: those of well-known kinds, those of kinds that a user names, and those nobody knows of.
+"""Pods in custom resources: those of well-known kinds, those of kinds that a user names, and those of unknown kinds.
 
 A reading leaves custom resources among the other objects. Here they are looked at again: known ones become workloads,
 one for each of their templates; of the rest, what is shaped like a pod is named, because no workload may be left out
@@ -299,12 +299,12 @@ def _named(metadata: Plain, suffix: str) -> Plain:
     """Return the metadata of one of several parts, whose pods are called after it."""
     if not isinstance(metadata, dict) or not suffix:
         return metadata
-    named = dict(metadata)
-    if named.get("name"):
-        named["name"] = f"{named['name']}-{suffix}"
-    elif named.get("generateName"):
-        named["generateName"] = f"{named['generateName']}{suffix}-"
-    return named
+    name, generated = metadata.get("name"), metadata.get("generateName")
+    if name and isinstance(name, str):
+        return {**metadata, "name": f"{name}-{suffix}"}
+    if not name and generated and isinstance(generated, str):
+        return {**metadata, "generateName": f"{generated}{suffix}-"}
+    return metadata
 
 
 def _replicas(value: dict[str, Plain], template: Template, path: FieldPath) -> int | None:

@@ -1,7 +1,7 @@
 """Which kinds of objects hold a pod, and where; which kinds are policies, and which hold a kubelet's settings.
 
 Adding a kind is adding a line to the table. A kind belongs to an API group; a custom resource that only shares the
-name (``batch.volcano.sh`` has a Job, too) is somebody else's.
+name (``batch.volcano.sh`` has a Job, too) is not meant.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def meant_policy(kind: str) -> str | None:
 
 
 def is_policy(kind: str, api_version: str) -> bool:
-    """Whether an object is a policy, or was probably meant to be one: kinds of custom groups are somebody else's."""
+    """Whether an object is a policy, or was probably meant to be one: kinds of custom groups are not meant."""
     meant = meant_policy(kind)
     group = group_of(api_version)
     return meant is not None and (group == POLICY_GROUPS[meant] or not is_custom_group(group))

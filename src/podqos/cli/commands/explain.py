@@ -176,7 +176,8 @@ class Tally:
         if errors:
             left_out.append(f"{errors} error{'s' if errors > 1 else ''}")
         if left_out or not found:
-            print(f"{found or 'no'} pod{'s' if found != 1 else ''} explained; {', '.join(left_out)}", file=sys.stderr)
+            explained = f"{found or 'no'} pod{'s' if found != 1 else ''} explained"
+            print("; ".join(filter(None, (explained, ", ".join(left_out)))), file=sys.stderr)
         if errors or not found:
             return 2
         required = arguments.require and _RANK[arguments.require]

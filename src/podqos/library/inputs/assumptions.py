@@ -1,4 +1,4 @@
-"""What answers rest on where nobody stated it, as values: one rule for each thing, the same for every question."""
+"""What answers assume where it is not stated, as values: one rule for each thing, the same for every command."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = 
         what, value, state_with = (each.format(name=name) for each in _OF_CLASS[kind])
         elsewhere = "" if objects is None else objects.defined_in(kind, name)
         if elsewhere:
-            state_with += f", or -f {elsewhere}, which counts for its own directory only"
+            state_with += f", or -f {elsewhere}, which applies to its own directory only"
         found.append(Assumption(what, value, state_with))
     return tuple(found)
 
 
 def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
-    """Return what is taken of the cluster: classes that no file has, and whose policies count for whom."""
+    """Return what is assumed of the cluster: classes that no file has, and which policies apply to what."""
     kinds = {found.workload.kind for found in objects.workloads}
     return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *added_containers(kinds))
 

@@ -15,7 +15,7 @@ from podqos.survival.drift import Version
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow
 
-USAGE = Assumption("usage that nobody measured", "what the older version requests", "--usage")
+USAGE = Assumption("unmeasured usage", "what the older version requests", "--usage")
 
 
 def both_versions(

@@ -42,7 +42,7 @@ class Inputs(Struct, frozen=True):
 
 
 class Rendering(Struct, frozen=True):
-    """What may be rendered: nothing, unless somebody asked."""
+    """What may be rendered; by default nothing."""
 
     render: bool = False
     """Whether to render every kustomization and chart that is found."""

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest
 from podqos.library.inputs.rendering import Rendered
-
-
-def find_files(arguments: Iterable[str]) -> Iterator[str]:
-    """Yield the files that ``-f`` names: a file as it is, of a directory all manifests below it, in order of name."""
-    yield from gather(arguments).paths
 
 
 def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inputs:

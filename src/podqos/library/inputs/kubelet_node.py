@@ -36,7 +36,7 @@ class Kubelet(Struct, frozen=True):
 
 
 DEFAULT_KUBELET = Kubelet()
-"""One whose configuration nobody stated."""
+"""One whose configuration is not stated."""
 
 
 def load_kubelet(path: str | os.PathLike[str]) -> Kubelet:

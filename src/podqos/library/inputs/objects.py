@@ -1,7 +1,7 @@
 """Everything that files hold, as one value: workloads, and the objects that decide about their pods.
 
 Nothing is printed: what is wrong is kept as problems, each with its place in its file, and what can be read is read all
-the same. Objects other than workloads and policies are read when somebody asks for their kind.
+the same. Objects other than workloads and policies are read when their kind is asked for.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def not_judged(found: Iterable[NotJudged]) -> Iterator[Problem]:
     for group in groups.values():
         first = group[0]
         more = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        what = f"{first.kind} {first.name}{more} not judged: {first.why}"
+        named = f"{first.kind} {first.name}".rstrip()
+        what = f"{named}{more} not judged: {first.why}"
         yield Problem(first.source, first.line, first.column, Severity.WARNING, "", what, first.hint)
 
 

@@ -212,7 +212,7 @@ class PolicyCollector:
         if is_stored:
             self._known_kinds.add(kind)
         if key in self._stated and self._stated[key] != policy:
-            what = f"{kind} {key[2]} is stated on the command line, which counts"
+            what = f"{kind} {key[2]} is stated on the command line, and that value counts"
             self.problems.append(source.problem(other.place, (), what, severity=Severity.WARNING))
         same_scope = self._found.setdefault(source.scope, {})
         first = same_scope.get(key)

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from podqos.admission.workloads import Admissions, WorkloadAdmission
 from podqos.errors import InputError
 from podqos.eviction.kubelet_file import read_kubelet
-from podqos.library.inputs.files import STDIN, read_bytes
-from podqos.library.inputs.gathering import find_files
+from podqos.library.inputs.files import STDIN, Inputs, read_bytes
+from podqos.library.inputs.gathering import gather
 from podqos.library.inputs.kubelet_notes import ignored_problems
 from podqos.library.inputs.policies import PolicyCollector
 from podqos.library.inputs.sources import Source
@@ -157,8 +157,10 @@ class _Fetched:
         files: dict[str, None] = {}
         for index, name in enumerate(self._spec.manifests):
             path = self._path(name)
-            found = list(find_files([path])) if os.path.exists(path) else []
-            if not found:
+            gathered = gather([path]) if os.path.exists(path) else Inputs([])
+            found = gathered.paths
+            self.problems += gathered.problems
+            if not found and not gathered.problems:
                 what = "no such file or directory" if not os.path.exists(path) else "no YAML or JSON files there"
                 self._complain(("spec", "manifests", index), f"{path}: {what}", "paths are relative to the scenario")
             files.update(dict.fromkeys(found))

@@ -41,7 +41,7 @@ def starter_files(name: str) -> dict[str, str]:
 
 
 def _home() -> Path:
-    # Installed comes first: beside an installed package, `../../scenarios` would be somebody else's directory.
+    # Installed comes first: beside an installed package, `../../scenarios` would be another package's directory.
     for home in (_PACKAGE / "scenarios", _SOURCE_TREE / "scenarios"):
         if home.is_dir():
             return home
