@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from podqos.errors import InputError
-from podqos.library.inputs.files import STDIN, read_bytes
+from podqos.library.inputs.files import STDIN, is_manifest, read_bytes
 
 FILE_NAME = ".podqos.yaml"
 
@@ -14,7 +14,9 @@ FILE_NAME = ".podqos.yaml"
 def find_configuration(paths: Iterable[str]) -> str | None:
     """Return the ``.podqos.yaml`` nearest to the files, going up until a repository ends."""
     seen: set[str] = set()
-    for start in [path for path in paths if path != STDIN] or ["."]:
+    # Thousands of files stand in few directories.
+    starts = dict.fromkeys(os.path.dirname(path) if is_manifest(path) else path for path in paths if path != STDIN)
+    for start in starts or [""]:
         folder = os.path.realpath(start)
         if not os.path.isdir(folder):
             folder = os.path.dirname(folder)
