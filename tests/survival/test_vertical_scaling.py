@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from admission.pods import amounts, container, pod
 from podqos.model.autoscaling import (
     ContainerResourcePolicy,
@@ -13,18 +11,18 @@ from podqos.model.autoscaling import (
     VerticalPodAutoscalerSpec,
     VerticalUpdatePolicy,
 )
-from podqos.model.pod import ObjectMeta, Pod, QOSClass, Workload
+from podqos.model.pod import ObjectMeta, Pod, QOSClass
 from podqos.qos.cgroup_settings import CgroupSettings
 from podqos.survival.decision import ExplainSettings
-from podqos.survival.vertical_scaling import VerticalScaling, autoscaler_of, vertical_scaling
+from podqos.survival.vertical_scaling import VerticalScaling, vertical_scaling
 
 NODE = ExplainSettings(CgroupSettings(node_memory_bytes=64 << 30))
 
 
-def autoscaler(*policies: ContainerResourcePolicy, mode: str = "Auto", name: str = "web") -> VerticalPodAutoscaler:
+def autoscaler(*policies: ContainerResourcePolicy) -> VerticalPodAutoscaler:
     """Make an autoscaler of Deployment ``web``."""
     spec = VerticalPodAutoscalerSpec(
-        ScaleTarget("Deployment", name), VerticalUpdatePolicy(mode), PodResourcePolicy(policies)
+        ScaleTarget("Deployment", "web"), VerticalUpdatePolicy(), PodResourcePolicy(policies)
     )
     return VerticalPodAutoscaler(ObjectMeta("vpa", "default"), spec)
 
@@ -84,19 +82,3 @@ def test_a_resource_that_is_not_controlled_stays_as_written():
         pod(container("app", requests="memory=1Gi")), policy(highest="memory=8Gi", controlled_resources=("cpu",))
     )
     assert [each.oom_score_adj for each in found.at_max_allowed.containers] == [985]
-
-
-@pytest.mark.parametrize(
-    ("mode", "counts"),
-    [("Auto", True), ("Recreate", True), ("InPlaceOrRecreate", True), ("Initial", True), ("Off", False)],
-)
-def test_an_autoscaler_that_is_off_changes_nothing(mode, counts):
-    web = Workload("Deployment", ObjectMeta("web", "default"), pod(container("app")))
-    assert (autoscaler_of(web, [autoscaler(mode=mode)]) is not None) is counts
-
-
-def test_an_autoscaler_of_another_workload_or_namespace_does_not_count():
-    web = Workload("Deployment", ObjectMeta("web", "prod"), pod(container("app")))
-    assert autoscaler_of(web, [autoscaler()]) is None
-    other = Workload("Deployment", ObjectMeta("api", "default"), pod(container("app")))
-    assert autoscaler_of(other, [autoscaler()]) is None

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
+AUTOSCALERS = ("VerticalPodAutoscaler", "HorizontalPodAutoscaler")
 
 
 class ExplainOptions(Struct, frozen=True, kw_only=True):
@@ -155,6 +156,7 @@ class Explained(Struct):
     """Pods that no API server has stored yet."""
     policies: int = 0
     nodes: int = 0
+    autoscalers: int = 0
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
@@ -171,6 +173,7 @@ def explain_objects(
     """Explain the workloads of objects, as stored with the policies among them, or among their surroundings."""
     policies = sum(found.is_decisive for found in objects.others)
     explained = Explained(
+        autoscalers=sum(found.other.kind in AUTOSCALERS for found in objects.others),
         others=len(objects.others) - policies + objects.skipped,
         unparsed=objects.unparsed,
         policies=policies,
@@ -189,19 +192,33 @@ def explain_objects(
         else:
             accepted.append((found, storing(found.source).store(found.workload)))
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
+    autoscalers = None
+    if output != "csv":
+        from podqos.library.inputs.autoscaling import Autoscalers
+
+        autoscalers = Autoscalers(surroundings or objects)
     explained.classes = Counter([decision.qos_class for decision in decisions])
     explained.problems = sorted(objects.problems)
     explained.as_written = sum(not found.workload.is_stored for found, _ in accepted)
     explained.unknown = Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown)
     explained.refused = sum(stored.refusal is not None for _, stored in accepted)
     explained.kinds = Counter([found.workload.kind for found, _ in accepted])
-    if output == "csv":
+    if autoscalers is None:
         explained.rows = _rows(decisions)
         return explained
     from podqos.report.explain.explanation import explain_pod
 
     explained.items = [
-        explain_pod(found.workload, stored, decision, found.source, settings, taken_for=found.place.taken_for)
+        explain_pod(
+            found.workload,
+            stored,
+            decision,
+            found.source,
+            settings,
+            taken_for=found.place.taken_for,
+            vertical=autoscalers.vertical(found),
+            horizontal=autoscalers.horizontal(found),
+        )
         for (found, stored), decision in zip(accepted, decisions, strict=True)
     ]
     if output not in {"table", "wide"}:
@@ -307,17 +324,24 @@ class Explaining:
             _explain_file, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
         )
         explained = list(fan_out(task, files, usable_cores(), self._progress))
-        holders = [file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes]
+        holders = [
+            file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes or each.autoscalers
+        ]
         objects = Objects(stated=self._stated)
         objects.note(*self._inputs.problems)
         for file in holders:
             objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds, skips_services=True))
         before = self.settings
         self._surrounded_by(objects)
+        if any(each.autoscalers for each in explained) and self._output != "csv":
+            from podqos.library.inputs.autoscaling import Autoscalers
+
+            Autoscalers(objects)  # notes what is wrong with them
         yield Explained(problems=sorted(objects.problems))
         if holders:
             applies_to_all = self.settings != before or any(
-                found.source.scope is None for found in objects.others if found.is_policy
+                found.other.kind in AUTOSCALERS or (found.is_policy and found.source.scope is None)
+                for found in objects.others
             )
             again = [n for n, file in enumerate(files) if applies_to_all or objects.scopes(file.path)]
             task = partial(

@@ -6,12 +6,15 @@ HorizontalPodAutoscaler.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from msgspec import Struct
 
 from podqos.model.pod import ObjectMeta
 from podqos.model.resources import QOS_RESOURCES, ResourceList
 
 ALL_CONTAINERS = "*"
+OFF = "Off"
 
 
 class ScaleTarget(Struct, frozen=True, gc=False, rename="camel"):
@@ -64,6 +67,11 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
     spec: VerticalPodAutoscalerSpec = VerticalPodAutoscalerSpec()
 
     @property
+    def target(self) -> ScaleTarget:
+        """The workload whose pods it changes."""
+        return self.spec.target_ref
+
+    @property
     def mode(self) -> str:
         """``Off``, ``Initial``, ``Recreate``, ``InPlaceOrRecreate``, ``InPlace``, or ``Auto``."""
         return self.spec.update_policy.update_mode
@@ -87,3 +95,11 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: HorizontalPodAutoscalerSpec = HorizontalPodAutoscalerSpec()
+
+    @property
+    def target(self) -> ScaleTarget:
+        """The workload whose pods it counts."""
+        return self.spec.scale_target_ref
+
+
+Autoscaler = TypeVar("Autoscaler", VerticalPodAutoscaler, HorizontalPodAutoscaler)

@@ -10,18 +10,15 @@ Source: kubernetes/autoscaler vertical-pod-autoscaler/pkg/utils/vpa (capping.go,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec import Struct
 from msgspec.structs import replace
 
-from podqos.model.autoscaling import ContainerResourcePolicy, VerticalPodAutoscaler
-from podqos.model.pod import Container, Pod, QOSClass, Workload
+from podqos.model.autoscaling import OFF, ContainerResourcePolicy, VerticalPodAutoscaler
+from podqos.model.pod import Container, Pod, QOSClass
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, MEMORY, QOS_RESOURCES, ResourceList
 from podqos.survival.decision import ExplainSettings, decide
 
-_OFF = "Off"
 # The least that the recommender recommends for a pod unless its flags say otherwise.
 _FLOOR = {CPU: Quantity.parse("25m"), MEMORY: Quantity.parse("250Mi")}
 
@@ -50,18 +47,6 @@ class VerticalScaling(Struct, frozen=True, rename="camel"):
     at_max_allowed: ScaledPod
 
 
-def autoscaler_of(workload: Workload, autoscalers: Iterable[VerticalPodAutoscaler]) -> VerticalPodAutoscaler | None:
-    """Return the autoscaler that changes the pods of a workload; in mode ``Off`` it only recommends."""
-    metadata = workload.metadata
-    for autoscaler in autoscalers:
-        target = autoscaler.spec.target_ref
-        is_same = (target.kind, target.name) == (workload.kind, metadata.name)
-        namespace = autoscaler.metadata.namespace or "default"
-        if is_same and namespace == (metadata.namespace or "default") and autoscaler.mode != _OFF:
-            return autoscaler
-    return None
-
-
 def vertical_scaling(pod: Pod, autoscaler: VerticalPodAutoscaler, settings: ExplainSettings) -> VerticalScaling:
     """Return what a stored pod is at both bounds."""
     policies = {each.name: autoscaler.policy_for(each.name) for each in pod.spec.containers}
@@ -87,7 +72,7 @@ def _at(
     is_open = {
         name
         for name, policy in policies.items()
-        if policy.mode != _OFF and MEMORY in policy.resources and MEMORY not in bounds[name]
+        if policy.mode != OFF and MEMORY in policy.resources and MEMORY not in bounds[name]
     }
     depends = decision.qos_class is QOSClass.BURSTABLE
     return ScaledPod(
@@ -102,7 +87,7 @@ def _at(
 
 def _scaled(container: Container, policy: ContainerResourcePolicy, bound: ResourceList) -> Container:
     """Return a container with the amounts of a bound; where there is none, with some amount."""
-    if policy.mode == _OFF:
+    if policy.mode == OFF:
         return container
     stated = container.resources
     requests, limits = dict(stated.requests), dict(stated.limits)

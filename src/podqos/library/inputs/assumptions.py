@@ -60,7 +60,26 @@ def missing_classes(named: Iterable[tuple[str, str]], objects: Objects | None = 
 def cluster_assumptions(objects: Objects) -> tuple[Assumption, ...]:
     """Return what is assumed of the cluster: classes that no file has, and which policies apply to what."""
     kinds = {found.workload.kind for found in objects.workloads}
-    return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *added_containers(kinds))
+    of_kinds = added_containers(kinds)
+    return (*missing_classes(objects.missing, objects), *policy_scopes(objects), *of_kinds, *as_written(objects))
+
+
+def as_written(objects: Objects) -> tuple[Assumption, ...]:
+    """Return that resources and replicas are as written where autoscalers change them."""
+    from podqos.library.inputs.autoscaling import Autoscalers
+
+    autoscalers = Autoscalers(objects)
+    if not autoscalers:
+        return ()
+    names = {
+        "resources": [found.workload.metadata.name for found in objects.workloads if autoscalers.vertical(found)],
+        "replicas": [found.workload.metadata.name for found in objects.workloads if autoscalers.horizontal(found)],
+    }
+    changes = {
+        "resources": "a VerticalPodAutoscaler changes them",
+        "replicas": "a HorizontalPodAutoscaler changes them",
+    }
+    return tuple(Assumption(f"{what} of {_shown(of)}", "as written", changes[what]) for what, of in names.items() if of)
 
 
 def added_containers(kinds: set[str]) -> tuple[Assumption, ...]:

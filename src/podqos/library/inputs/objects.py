@@ -43,6 +43,8 @@ _MODELS = {
     ("", "Node"): ("podqos.model.node", "Node"),
     ("", "Service"): ("podqos.model.service", "Service"),
     ("policy", "PodDisruptionBudget"): ("podqos.model.disruption", "PodDisruptionBudget"),
+    ("autoscaling", "HorizontalPodAutoscaler"): ("podqos.model.autoscaling", "HorizontalPodAutoscaler"),
+    ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ("podqos.model.autoscaling", "VerticalPodAutoscaler"),
 }
 
 
@@ -257,7 +259,9 @@ class Objects:
         if found is None:
             known = _MODELS.values()
             found = (
-                list(self._typed(model)) if (model.__module__, model.__name__) in known else self._policies_of(model)
+                [item for _, item in self.found(model)]
+                if (model.__module__, model.__name__) in known
+                else self._policies_of(model)
             )
             self._read[model.__name__] = found
         return tuple(item for item in found if isinstance(item, model))
@@ -428,16 +432,17 @@ class Objects:
     def _policies_of(self, model: type[Struct]) -> list[Struct]:
         return [] if self._policies is None else [each for each in self._policies.policies() if type(each) is model]
 
-    def _typed(self, model: type[Struct]) -> Iterator[Struct]:
+    def found(self, model: type[Model]) -> Iterator[tuple[FoundObject, Model]]:
+        """Yield the objects of one kind that is not a policy, each with where it was found."""
         for found in self.others:
             other = found.other
             known = _MODELS.get((group_of(other.api_version), other.kind))
             if known is not None and known[1] == model.__name__:
                 item = self._converted(found, model)
                 if item is not None:
-                    yield item
+                    yield found, item
 
-    def _converted(self, found: FoundObject, model: type[Struct]) -> Struct | None:
+    def _converted(self, found: FoundObject, model: type[Model]) -> Model | None:
         from podqos.manifest.decode import convert
         from podqos.manifest.examine import Examination
 

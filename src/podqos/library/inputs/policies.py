@@ -109,7 +109,7 @@ class PolicyCollector:
             return ()
         folder = scope_of(path)
         if folder not in self._scopes:
-            scopes = sorted(each for each in self._found if each is not None and _is_within(folder, each))
+            scopes = sorted(each for each in self._found if each is not None and is_within(folder, each))
             self._scopes[folder] = tuple(scopes)
         return self._scopes[folder]
 
@@ -262,7 +262,8 @@ def scope_of(path: str) -> str:
     return os.path.dirname(os.path.abspath(path))
 
 
-def _is_within(folder: str, scope: str) -> bool:
+def is_within(folder: str, scope: str) -> bool:
+    """Whether a directory is the one that policies apply to, or below it."""
     return folder == scope or folder.startswith(scope.rstrip(os.sep) + os.sep)
 
 

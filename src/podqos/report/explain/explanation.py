@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from podqos.admission.stored import Stored
 from podqos.model.assumption import Assumption
+from podqos.model.autoscaling import HorizontalPodAutoscaler, VerticalPodAutoscaler
 from podqos.model.pod import Container, QOSClass, Workload
 from podqos.qos.cgroup import Cgroup, pod_cgroups
 from podqos.qos.classes import class_per_resource, classify
@@ -24,6 +25,7 @@ from podqos.report.text import words
 from podqos.report.text.containers import ContainerAmounts, amounts, typed_containers
 from podqos.survival.components import ComponentReport, idle_score
 from podqos.survival.decision import Decision, ExplainSettings
+from podqos.survival.vertical_scaling import ScaledPod, VerticalScaling, vertical_scaling
 
 
 class FlagExplanation(Struct, frozen=True):
@@ -96,6 +98,18 @@ class Explanation(Struct, frozen=True, rename="camel"):
     """The API server's answer if policies of the input refuse the pod; the rest shows how far it got."""
     notes: tuple[str, ...]
     """Other remarks: the class as written, what was assumed, which policies were not applied."""
+    vertical_scaling: VerticalScaling | None = None
+    """What a VerticalPodAutoscaler of the input may make of the pods."""
+    horizontal_scaling: HorizontalScaling | None = None
+    """How many pods a HorizontalPodAutoscaler of the input may run."""
+
+
+class HorizontalScaling(Struct, frozen=True, rename="camel"):
+    """The bounds of a HorizontalPodAutoscaler."""
+
+    autoscaler: str
+    min_replicas: int
+    max_replicas: int
 
 
 class NodeExplanation(Struct, frozen=True):
@@ -131,6 +145,8 @@ def explain_pod(
     settings: ExplainSettings,
     *,
     taken_for: str = "",
+    vertical: VerticalPodAutoscaler | None = None,
+    horizontal: HorizontalPodAutoscaler | None = None,
 ) -> Explanation:
     """Render one decision about a stored pod; ``taken_for`` is the kind that was assumed if the text names none."""
     pod = decision.pod
@@ -140,6 +156,11 @@ def explain_pod(
     edits = () if is_guaranteed else edits_to_guaranteed(workload.pod, settings.profile)
     flags = run_flags(pod, decision.qos_class, settings.cgroups, settings.engine, settings.profile)
     cgroups = pod_cgroups(pod, decision.qos_class, settings.cgroups, settings.profile)
+    scaling = None if vertical is None else vertical_scaling(pod, vertical, settings)
+    replicas = None
+    if horizontal is not None:
+        spec = horizontal.spec
+        replicas = HorizontalScaling(horizontal.metadata.name, spec.min_replicas, spec.max_replicas)
     return Explanation(
         kind=workload.kind,
         namespace=workload.metadata.namespace or "default",
@@ -161,7 +182,9 @@ def explain_pod(
         priority_class_name=pod.spec.priority_class_name,
         policy_changes=tuple(change_report(change, names) for change in stored.changes),
         refusal=None if stored.refusal is None else stored.refusal.message,
-        notes=tuple(_notes(stored, decision, as_written, taken_for)),
+        notes=(*_notes(stored, decision, as_written, taken_for), *_scaling_notes(scaling, replicas)),
+        vertical_scaling=scaling,
+        horizontal_scaling=replicas,
     )
 
 
@@ -178,6 +201,25 @@ def _notes(stored: Stored, decision: Decision, as_written: QOSClass, taken_for: 
         yield words.missing_class(missing, pod)
     for policy in stored.unapplied:
         yield words.unapplied(policy, pod.metadata.namespace or "default")
+
+
+def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScaling | None) -> Iterator[str]:
+    if vertical is not None:
+        bounds = (("minAllowed", vertical.at_min_allowed), ("maxAllowed", vertical.at_max_allowed))
+        at = "; ".join(f"at {name} {_scaled(pod, name)}" for name, pod in bounds)
+        changes = f"VerticalPodAutoscaler {vertical.autoscaler} ({vertical.update_mode}) changes its resources"
+        yield f"{changes}, what is written is not what runs: {at}"
+    if horizontal is not None:
+        bounds_text = f"{horizontal.min_replicas} to {horizontal.max_replicas}"
+        yield f"HorizontalPodAutoscaler {horizontal.autoscaler} runs {bounds_text} of these pods"
+
+
+def _scaled(pod: ScaledPod, bound: str) -> str:
+    scores = ", ".join(
+        f"{each.container} {f'open, no {bound} for memory' if each.oom_score_adj is None else each.oom_score_adj}"
+        for each in pod.containers
+    )
+    return f"{pod.qos_class} (oom_score_adj {scores})"
 
 
 def _why_not_as_written(stored: Stored) -> str:

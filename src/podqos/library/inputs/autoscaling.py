@@ -1,0 +1,46 @@
+"""The autoscalers among the files, and the workloads whose resources or replicas they change."""
+
+from __future__ import annotations
+
+from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.policies import is_within, scope_of
+from podqos.model.autoscaling import OFF, Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
+
+Target = tuple[str, str, str]
+"""Namespace, kind and name."""
+
+
+class Autoscalers:
+    """Autoscalers by their targets. One that was found in a directory counts there and below, like a policy."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._vertical = _by_target(objects, VerticalPodAutoscaler)
+        self._horizontal = _by_target(objects, HorizontalPodAutoscaler)
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._vertical or self._horizontal)
+
+    def vertical(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
+        """Return the one that changes the resources of a workload; in mode ``Off`` it only recommends."""
+        chosen = _chosen(found, self._vertical)
+        return None if chosen is None or chosen.mode == OFF else chosen
+
+    def horizontal(self, found: FoundWorkload) -> HorizontalPodAutoscaler | None:
+        """Return the one that changes the number of a workload's pods."""
+        return _chosen(found, self._horizontal)
+
+
+def _by_target(objects: Objects, model: type[Autoscaler]) -> dict[Target, list[tuple[str | None, Autoscaler]]]:
+    targets: dict[Target, list[tuple[str | None, Autoscaler]]] = {}
+    for found, autoscaler in objects.found(model):
+        namespace = autoscaler.metadata.namespace or objects.namespace
+        target = autoscaler.target
+        targets.setdefault((namespace, target.kind, target.name), []).append((found.source.scope, autoscaler))
+    return targets
+
+
+def _chosen(found: FoundWorkload, targets: dict[Target, list[tuple[str | None, Autoscaler]]]) -> Autoscaler | None:
+    metadata = found.workload.metadata
+    scaling = targets.get((metadata.namespace, found.workload.kind, metadata.name), ())
+    return next((each for scope, each in scaling if scope is None or is_within(scope_of(found.source), scope)), None)
