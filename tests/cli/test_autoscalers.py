@@ -110,7 +110,9 @@ def test_explain_shows_how_many_pods_a_horizontal_autoscaler_runs(folder, capsys
     }
 
 
-@pytest.mark.parametrize("command", ["place --nodes 1 --node-capacity cpu=8,memory=32Gi", "rank", "cpu --cores 4"])
+@pytest.mark.parametrize(
+    "command", ["check", "place --nodes 1 --node-capacity cpu=8,memory=32Gi", "rank", "cpu --cores 4"]
+)
 def test_other_commands_assume_what_is_written_and_say_so(folder, capsys, command):
     (folder / "hpa.yaml").write_text(HORIZONTAL)
     main([*command.split(), "-f", str(folder)])

@@ -27,6 +27,7 @@ from podqos.errors import InputError
 from podqos.library.checking.configuration import check_names, relative_path
 from podqos.library.inputs.assumptions import (
     added_containers,
+    as_written,
     missing_classes,
     node_memory,
     policy_scopes,
@@ -141,6 +142,7 @@ class Checked:
             *missing_classes(_unknown_classes(workloads, context_of), objects),
             *policy_scopes(objects),
             *added_containers({found.workload.kind for found in objects.workloads}),
+            *as_written(objects),
         )
         about_files = [finding for finding in found if finding.subject.source in self._sources]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
