@@ -26,18 +26,6 @@ _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 # ---- declared ----------------------------------------------------------------------------------------------------
 
 
-def add_filename_option(parser: Parser) -> None:
-    """Declare ``-f``, spelled as kubectl spells it."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        dest="files",
-        metavar="FILE|DIR|-",
-        action="append",
-        help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
-    )
-
-
 def add_version_option(parser: Parser, default: str | None = _NEWEST) -> None:
     """Declare ``--kubernetes-version``; ``default`` is what a command sees where it is not given."""
     about = f"whose rules to use (default: {_NEWEST})"

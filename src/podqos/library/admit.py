@@ -87,23 +87,34 @@ class Admitting:
                 resizes.note(item.source.problem(item.place, ("metadata", "name"), what, fix))
 
     def items(self, progress: Progress | None = None) -> Iterator[AdmissionReport]:
-        """Yield what becomes of each workload, in the order of the files."""
+        """Yield what becomes of each workload that the answer is about, in the order of the files."""
+        for item, admission in self._admitted(progress):
+            if self._takes(item):
+                yield _noted(admission, item)
+
+    def _takes(self, item: _Item) -> bool:
+        selection, what = self._objects.selection, item.what
+        if selection is None or isinstance(what, Workload):
+            return selection is None or selection.takes(what)
+        return selection.takes_object(what.kind, item.namespace, what.metadata.name, what.metadata.labels)
+
+    def _admitted(self, progress: Progress | None) -> Iterator[tuple[_Item, AdmissionReport]]:
         admissions = Admissions(self._cluster, self._profile)
         for number, item in enumerate(self._items, 1):
             if progress is not None:
                 progress(number, len(self._items))
             if isinstance(item.what, Refused):
-                yield _noted(_unread(item, item.what), item)
+                yield item, _unread(item, item.what)
                 continue
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
             if resized is None or not item.what.is_live:
                 outcome = admissions.create(item.what)
-                yield _noted(report(outcome, item.source.path, _locate(item)), item)
+                yield item, report(outcome, item.source.path, _locate(item))
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
                 outcome = admissions.resize(old, resized.what, pods)
-                yield _noted(report(outcome, resized.source.path, _locate(resized)), resized)
+                yield resized, report(outcome, resized.source.path, _locate(resized))
 
     @property
     def assumptions(self) -> tuple[Assumption, ...]:

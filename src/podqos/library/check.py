@@ -105,14 +105,17 @@ class Checked:
         context = Context(surroundings, options, self._resizes(workloads))
         found = check_bundle(self._results(workloads, context), context)
         checked = (*(each.subject for each in workloads), *surroundings.subjects)
-        self.subjects = tuple(each for each in checked if each.source in self._sources)
+        left_out = _left_out(objects, workloads, surroundings.subjects)
+        self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
         """Everything that was checked."""
+        self.left_out = len(left_out)
+        """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (
             *(assumed if self.subjects else ()),
             *without_policies(objects),
             *missing_classes(_unknown_classes(workloads, context)),
         )
-        about_files = [finding for finding in found if finding.subject.source in self._sources]
+        about_files = [each for each in found if each.subject.source in self._sources and each.subject not in left_out]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
         self.findings = compared.findings
         """All of them; what the gate says is known or does not matter is marked."""
@@ -284,6 +287,17 @@ def _located(found: FoundWorkload) -> LocatedWorkload:
     name = metadata.name or metadata.generate_name
     subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     return LocatedWorkload(found.workload, subject)
+
+
+def _left_out(
+    objects: Objects, workloads: Iterable[LocatedWorkload], others: Iterable[CheckedObject]
+) -> set[CheckedObject]:
+    """Return what counts and is not judged."""
+    selection = objects.selection
+    if selection is None:
+        return set()
+    neighbours = {each.subject for each in workloads if not selection.takes(each.workload)}
+    return neighbours | {each for each in others if not selection.takes_object(each.kind, each.namespace, each.name)}
 
 
 def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:

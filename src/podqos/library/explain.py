@@ -26,6 +26,7 @@ from podqos.library.inputs.assumptions import (
 )
 from podqos.library.inputs.files import STDIN, total_bytes
 from podqos.library.inputs.objects import FoundWorkload, Objects, Progress, load
+from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
 from podqos.model.pod import QOSClass
@@ -146,6 +147,8 @@ class Explained(Struct):
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
     """Pods that policies of the input do not let in."""
+    neighbours: int = 0
+    """Pods that count and that the answer is not about."""
 
 
 def explain_objects(
@@ -161,6 +164,10 @@ def explain_objects(
             objects.report(found, errors)
         else:
             accepted.append((found, storing.store(found.workload)))
+    everything, neighbours = accepted, 0
+    if objects.selection is not None:
+        accepted = [(found, stored) for found, stored in everything if objects.takes(found)]
+        neighbours = len(everything) - len(accepted)
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
     policies = sum(is_decisive_policy(found.other) for found in objects.others)
     explained = Explained(
@@ -172,6 +179,7 @@ def explain_objects(
         nodes=sum(found.other.kind == "Node" for found in objects.others),
         unknown=Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown),
         refused=sum(stored.refusal is not None for _, stored in accepted),
+        neighbours=neighbours,
     )
     if output == "csv":
         explained.rows = _rows(decisions)
@@ -182,10 +190,12 @@ def explain_objects(
         explain_pod(found.workload, stored, decision, found.source, settings, taken_for=found.place.taken_for)
         for (found, stored), decision in zip(accepted, decisions, strict=True)
     ]
-    if output not in {"table", "wide"}:
+    if output not in {"table", "wide", "name"}:
         from podqos.survival.pod_sets import pod_sets
 
-        explained.pods = pod_sets((found.workload for found, _ in accepted), decisions, settings)
+        if neighbours:
+            decisions = [decide(stored.pod, settings) for _, stored in everything]
+        explained.pods = pod_sets((found.workload for found, _ in everything), decisions, settings)
     return explained
 
 
@@ -193,19 +203,25 @@ class Explaining:
     """Explains the pods of files, in their order; ``output`` is what for, as ``podqos explain -o`` names it."""
 
     def __init__(
-        self, files: list[str], options: ExplainOptions, output: str, progress: Progress | None = None
+        self,
+        files: list[str],
+        options: ExplainOptions,
+        output: str,
+        progress: Progress | None = None,
+        selection: Selection | None = None,
     ) -> None:
         self._files = files
         self._options = options
         self._output = output
         self._progress = progress
+        self._selection = selection
         self.settings, self.assumptions = options.settings()
         """What counts for the pods that have been explained so far, and what was assumed about their node."""
 
     def explained(self) -> Iterator[Explained]:
         """Yield what the files give; all cores work where that pays."""
         is_large = STDIN not in self._files and total_bytes(self._files) >= _WORTH_FORKING_BYTES
-        if is_large and len(self._files) == 1 and self._output == "csv":
+        if is_large and len(self._files) == 1 and self._output == "csv" and self._selection is None:
             parts = _explained_parts(self._files[0], self.settings)
             if parts:
                 yield from parts
@@ -213,7 +229,8 @@ class Explaining:
         if is_large and len(self._files) > 1:
             yield from self._spread()
             return
-        objects = load(*self._files, progress=self._progress)
+        objects = load(*self._files, namespace=namespace_of(self._selection), progress=self._progress)
+        objects.selection = self._selection
         cluster = self._surrounded_by(objects)
         yield explain_objects(objects, self.settings, cluster, self._output)
 
@@ -230,20 +247,27 @@ class Explaining:
         """
         from podqos.library.engines.fan_out import fan_out, usable_cores
 
-        task = partial(_explain_file, settings=self.settings, output=self._output, cluster=None)
+        task = self._task(None)
         explained = list(fan_out(task, self._files, usable_cores(), self._progress))
         holders = [path for path, each in zip(self._files, explained, strict=True) if each.policies or each.nodes]
-        objects = load(*holders)
+        objects = load(*holders, namespace=namespace_of(self._selection))
         cluster = self._surrounded_by(objects)
         if holders:
             yield Explained(problems=sorted(objects.problems))
-            task = partial(_explain_file, settings=self.settings, output=self._output, cluster=cluster)
-            explained = list(fan_out(task, self._files, usable_cores(), self._progress))
+            explained = list(fan_out(self._task(cluster), self._files, usable_cores(), self._progress))
         yield from explained
 
+    def _task(self, cluster: Cluster | None) -> Callable[[str], Explained]:
+        return partial(
+            _explain_file, settings=self.settings, output=self._output, cluster=cluster, selection=self._selection
+        )
 
-def _explain_file(path: str, settings: ExplainSettings, output: str, cluster: Cluster | None) -> Explained:
-    objects = Objects()
+
+def _explain_file(
+    path: str, settings: ExplainSettings, output: str, cluster: Cluster | None, selection: Selection | None
+) -> Explained:
+    objects = Objects(namespace_of(selection))
+    objects.selection = selection
     objects.add_file(path)
     return explain_objects(objects, settings, cluster, output)
 

@@ -25,6 +25,7 @@ from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
+from podqos.survival.pods import NodePod
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
 from podqos.survival.usage import from_usage
 from podqos.survival.usage_file import UsageRow, read_usage
@@ -40,6 +41,8 @@ class NodeState(Struct, frozen=True):
     assumptions: tuple[Assumption, ...] = ()
     is_kubelets: bool = False
     """Whether a kubelet measured it: what it says of memory is as it is."""
+    neighbours: frozenset[str] = frozenset()
+    """Pods that count and that an answer is not about, as ``namespace/name``."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for those who ask who dies."""
@@ -79,10 +82,11 @@ def node_state(
     machine = NodeUsage(memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0)
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
-        return _checked(NodeState(snapshot, (*assumed, USAGE)))
+        return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))
     snapshot = from_usage(pods, rows, machine)
     unknown = [entry.pod.key for entry in snapshot.pods if entry.stats is None]
-    return _checked(NodeState(snapshot, (*assumed, *_without_statistics(unknown))))
+    assumptions = (*assumed, *_without_statistics(unknown))
+    return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods)))
 
 
 def kubelet_state(
@@ -109,7 +113,8 @@ def kubelet_state(
     if system_memory_bytes is not None:
         machine = replace(machine, system_bytes=system_memory_bytes)
     pods = node_pods(objects, node=node, profile=profile)
-    return _checked(NodeState(from_summary([entry.pod for entry in pods], summary, machine), is_kubelets=True))
+    snapshot = from_summary([entry.pod for entry in pods], summary, machine)
+    return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
 
 
 def read_state(path: str) -> NodeState:
@@ -126,6 +131,10 @@ def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[U
         path = os.fspath(usage)
         return read_usage(path, read_bytes(path))
     return tuple(usage)
+
+
+def _neighbours(pods: Iterable[NodePod]) -> frozenset[str]:
+    return frozenset(each.pod.key for each in pods if not each.is_chosen)
 
 
 def _checked(state: NodeState) -> NodeState:

@@ -23,6 +23,8 @@ class NodePod(Struct, frozen=True, gc=False):
     pod: Pod
     workload: str
     """``namespace/name`` of the workload; the pod's own for a pod of its own."""
+    is_chosen: bool = True
+    """Whether an answer is about it, or it is but a neighbour."""
 
 
 def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[NodePod]:

@@ -17,14 +17,16 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.inputs import print_problems
-from podqos.cli.options import add_filename_option, add_version_option
-from podqos.cli.output import add_output_options, print_csv, print_value, say_assumptions
+from podqos.cli.options import add_version_option
+from podqos.cli.output import add_output_options, object_name, print_csv, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
 from podqos.library.inputs.files import STDIN, existing_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.selection import namespace_of
 from podqos.manifest.problems import Severity
 from podqos.model.profile import parse_version
 from podqos.report.admission import lines
@@ -33,7 +35,7 @@ from podqos.report.admission.value import AdmissionReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos admit``."""
-    add_filename_option(parser)
+    add_manifest_options(parser)
     parser.add_argument(
         "--policies",
         metavar="FILE|DIR",
@@ -41,13 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="policies of the cluster, such as `kubectl get ns,limits,quota,pc,runtimeclass -A -o yaml` prints them; "
         "may be repeated",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        default="default",
-        help="namespace of objects that name none (default: default)",
     )
     parser.add_argument(
         "--override-profile",
@@ -65,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_version_option(parser)
     add_output_options(
         parser,
-        ("text", "table", "csv", "json", "yaml"),
+        ("text", "table", "csv", "json", "yaml", "name"),
         "podqos.report.admission.value:AdmissionList",
         "text: every step of every workload; table: a line per workload; csv, json and yaml",
     )
@@ -76,14 +71,17 @@ def run(arguments: argparse.Namespace) -> int:
     given = [*(arguments.files or ()), *arguments.policies, *arguments.resize]
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
+    selection = selection_of(arguments)
+    namespace = namespace_of(selection)
     objects = load(
         *manifest_files(arguments.files, "admit"),
         policies=existing_files(arguments.policies) if arguments.policies else (),
-        namespace=arguments.namespace,
+        namespace=namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
     )
-    resizes = load(*existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
+    select(objects, selection)
+    resizes = load(*existing_files(arguments.resize), namespace=namespace) if arguments.resize else None
     objects.cluster()
     admitting = None
     if all(problem.severity is not Severity.ERROR for problem in objects.policy_problems):
@@ -107,6 +105,8 @@ def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) ->
                 print("\n".join(lines.text(item, style)))
         case "table":
             print("\n".join(lines.table(list(reports), style)))
+        case "name":
+            print_names(object_name(item.kind, item.name) for item in reports)
         case "csv":
             print_csv(lines.CSV_HEADER, map(lines.csv_row, reports))
         case notation:

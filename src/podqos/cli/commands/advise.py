@@ -23,7 +23,8 @@ from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.output import add_output_options, emit, print_documents, say_assumptions
+from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
+from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import applied_files, read_bytes
 from podqos.model.profile import parse_version
@@ -33,7 +34,7 @@ from podqos.report.advice.value import AdviceReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
     parser.add_argument("--ask", action="store_true", help="ask on the terminal about what is not described")
     parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     options.add_version_option(parser)
     add_output_options(
-        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.report.advice.value:AdviceReport"
+        parser, ("text", "manifests", "patch", "json", "yaml", "name"), "podqos.report.advice.value:AdviceReport"
     )
 
 
@@ -57,7 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.node:
         return run_for_node(arguments, profile)
     descriptions = _descriptions(arguments)
-    objects = read_objects(applied_files(arguments.files, "advise") if arguments.files else [])
+    files = applied_files(arguments.files, "advise") if arguments.files else []
+    objects = read_objects(files, selection_of(arguments))
     try:
         report = advise(
             objects,
@@ -70,7 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    left_out = len(objects.latest(warn=False)) - sum(each.before is not None for each in report.workloads)
+    existing = sum(each.before is not None for each in report.workloads)
+    left_out = sum(map(objects.takes, objects.latest(warn=False))) - existing
     if left_out:
         print(f"{left_out} left out, of which nothing is known", file=sys.stderr)
     if arguments.output in {"manifests", "patch"}:
@@ -79,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         _warn(report)
         say_assumptions(report.assumptions)
     else:
-        emit(report, arguments, text)
+        emit(report, arguments, text, names=_names)
     return 2 if errors else 0
 
 
@@ -99,6 +102,12 @@ def _samples(arguments: argparse.Namespace) -> Iterator[ContainerSamples]:
         yield from read_samples(arguments.usage, read_bytes(arguments.usage))
     if arguments.cpu_usage is not None:
         yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
+
+
+def _names(report: AdviceReport) -> Iterator[str]:
+    for advice in report.workloads:
+        kind, _, key = advice.workload.partition(" ")
+        yield object_name(kind, key.rpartition("/")[2])
 
 
 def _warn(report: AdviceReport) -> None:

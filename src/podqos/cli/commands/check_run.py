@@ -17,8 +17,9 @@ from podqos.advice.checks.configuration import options_of
 from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli.inputs import print_problems
-from podqos.cli.output import emit, say_assumptions
+from podqos.cli.output import emit, object_name, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
@@ -26,6 +27,7 @@ from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
 from podqos.library.checking.configuration import FILE_NAME, checks_named, configuration_for
 from podqos.library.inputs.files import STDIN, existing_files, manifest_files, read_bytes
+from podqos.library.inputs.selection import namespace_of
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
@@ -42,7 +44,7 @@ class CheckRun:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        given = [*arguments.paths, *(arguments.files or ())]
+        given = list(arguments.files)
         kubelet = arguments.kubelet_config
         if kubelet is not None:
             given.append(kubelet)
@@ -124,13 +126,19 @@ class CheckRun:
         policies = [each for each in existing_files(stored) if os.path.realpath(each) not in known] if stored else []
         resized = existing_files(arguments.resize) if arguments.resize else []
         progress = progress_line("reading file")
-        return run_checks(
-            load_for_check(self._files, policies, arguments.namespace, progress),
+        selection = selection_of(arguments)
+        namespace = namespace_of(selection)
+        objects = load_for_check(self._files, policies, namespace, progress)
+        objects.selection = selection
+        checked = run_checks(
+            objects,
             self._options,
             self._gate,
-            resized=load_for_check(resized, namespace=arguments.namespace),
+            resized=load_for_check(resized, namespace=namespace),
             progress=progress,
         )
+        say_left_out(len(checked.subjects), checked.left_out, "object")
+        return checked
 
     @property
     def _options(self) -> CheckOptions:
@@ -195,7 +203,8 @@ class CheckRun:
     # ---- output --------------------------------------------------------------------------------------------------
 
     def _print(self, checked: Checked) -> None:
-        emit(checked.report, self._arguments, partial(_lines, output=self._arguments.output, checked=checked))
+        lines = partial(_lines, output=self._arguments.output, checked=checked)
+        emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
@@ -204,6 +213,11 @@ class CheckRun:
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+
+
+def _names(report: CheckReport) -> Iterator[str]:
+    """Yield the objects that something is found about."""
+    return (object_name(each.kind, each.name) for each in report.items)
 
 
 def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> Iterable[str]:

@@ -10,7 +10,8 @@ import argparse
 
 from podqos.cli import options
 from podqos.cli.inputs import print_problems, read_objects
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, pod_names
+from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.cpu import cpu
 from podqos.library.inputs.files import applied_files
 from podqos.model.profile import parse_version
@@ -19,19 +20,19 @@ from podqos.report.survival.cpu import CSV_COLUMNS, csv_rows, table
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos cpu``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     about = "cores for pods: the node's allocatable CPU (default: all of this machine)"
     options.add_value_option(parser, "--cores", options.cores_option, about, "N")
     parser.add_argument("--node", metavar="NAME", help="the node whose pods to take, where there are several")
     options.add_cgroup_option(parser)
     options.add_kubelet_option(parser)
     options.add_version_option(parser)
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.report.survival.cpu:CpuReport")
+    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.report.survival.cpu:CpuReport")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Divide, print, and return the exit code."""
-    objects = read_objects(applied_files(arguments.files, "divide the CPU among"))
+    objects = read_objects(applied_files(arguments.files, "divide the CPU among"), selection_of(arguments))
     try:
         report = cpu(
             objects,
@@ -43,5 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    emit(report, arguments, table, lambda report: (CSV_COLUMNS, csv_rows(report)))
+    emit(
+        report,
+        arguments,
+        table,
+        lambda report: (CSV_COLUMNS, csv_rows(report)),
+        lambda report: pod_names(each.pod for each in report.pods),
+    )
     return 2 if errors else 0

@@ -20,8 +20,9 @@ from functools import partial
 from msgspec.structs import replace
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, print_value, say_assumptions
+from podqos.cli.output import add_output_options, object_name, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.terminal import style_for
 from podqos.library.explain import Explained, Explaining, ExplainOptions, further_assumptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
@@ -36,10 +37,10 @@ _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos explain``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     add_output_options(
         parser,
-        ("text", "table", "wide", "csv", "json", "yaml"),
+        ("text", "table", "wide", "csv", "json", "yaml", "name"),
         "podqos.report.explain.explanation:ExplanationList",
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--require",
         metavar="CLASS",
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
+        type=lambda text: {each.lower(): each for each in QOSClass}.get(text.lower(), text),
         help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
     )
     parser.add_argument(
@@ -77,7 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Explain, print, and return the exit code."""
     files = manifest_files(arguments.files, "explain")
-    explaining = Explaining(files, _options(arguments), arguments.output, progress_line("reading file"))
+    explaining = Explaining(
+        files, _options(arguments), arguments.output, progress_line("reading file"), selection_of(arguments)
+    )
     tally = Tally()
     explained = tally.counting(explaining.explained())
     match arguments.output:
@@ -85,6 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
             for each in explained:
                 sys.stdout.write(each.rows)
+        case "name":
+            print_names(object_name(item.kind, item.name) for each in explained for item in each.items)
         case "text":
             _print_text(explained, explaining, arguments)
         case "table" | "wide" as kind:
@@ -153,6 +159,7 @@ class Tally:
     def close(self, arguments: argparse.Namespace, explaining: Explaining) -> int:
         """Say in a line each what was assumed and what was left out, and return the exit code."""
         found = sum(self.classes.values())
+        say_left_out(found, sum(each.neighbours for each in self._explained))
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
         if found and arguments.output not in {"json", "yaml"}:
             self._say_assumptions(arguments.output, explaining)

@@ -27,7 +27,8 @@ def node_pods(
     for found in _on_node(objects.latest(), node):
         pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, policies, profile)
         if pod is not None:
-            pods += pods_on_node(replace(found.workload, pod=pod), named)
+            made = pods_on_node(replace(found.workload, pod=pod), named)
+            pods += made if objects.takes(found) else (replace(each, is_chosen=False) for each in made)
     return pods
 
 

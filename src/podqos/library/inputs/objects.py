@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from podqos.admission.policies import Cluster, NamespacePolicies
     from podqos.admission.resource_override import OverrideProfile
     from podqos.library.inputs.policies import PolicyCollector
+    from podqos.library.inputs.selection import Selection
     from podqos.manifest.kubelet import KubeletSettings
 
 Model = TypeVar("Model", bound=Struct)
@@ -90,6 +91,8 @@ class Objects:
 
     def __init__(self, namespace: str = "default", *, doubles: Severity = Severity.WARNING) -> None:
         self.namespace = namespace
+        self.selection: Selection | None = None
+        """Which workloads an answer is about; None: all of them."""
         self.sources: list[Source] = []
         self.workloads: list[FoundWorkload] = []
         """In the order of the files."""
@@ -148,12 +151,17 @@ class Objects:
     def with_texts(self, texts: Mapping[str, bytes]) -> Objects:
         """Return what there would be if some of the files held other texts."""
         objects = Objects(self.namespace, doubles=self._doubles)
+        objects.selection = self.selection
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             objects.add(source if text is None else Source(source.path, text), are_stored=are_stored)
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
+
+    def takes(self, found: FoundWorkload) -> bool:
+        """Whether an answer is about a workload."""
+        return self.selection is None or self.selection.takes(found.workload)
 
     @property
     def left_out(self) -> int:
