@@ -19,6 +19,7 @@ from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.documents import plain_documents
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
@@ -27,8 +28,9 @@ from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
 from podqos.survival.pods import NodePod
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
-from podqos.survival.usage import from_usage
+from podqos.survival.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
+from podqos.wording import counted
 
 USAGE = Assumption("usage", "what pods request", "--usage")
 _SHOWN_PODS = 3
@@ -83,9 +85,24 @@ def node_state(
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
         return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))
-    snapshot = from_usage(pods, rows, machine)
-    unknown = [entry.pod.key for entry in snapshot.pods if entry.stats is None]
-    assumptions = (*assumed, *_without_statistics(unknown))
+    beyond: list[BeyondLimit] = []
+    measured = from_usage(pods, rows, machine, beyond)
+    objects.note(*map(_beyond_limit, beyond))
+    # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
+    workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
+    replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
+    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None]
+    beside = [key for key in unknown if key in replicas]
+    snapshot = Snapshot(
+        machine,
+        tuple(assumed_usage(each.pod) if each.pod.key in beside else each for each in measured.pods),
+    )
+    assumptions = (
+        *assumed,
+        *_about_pods("usage", beside, "what they request"),
+        *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
+        *_left_out(strangers(pods, rows)),
+    )
     return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods)))
 
 
@@ -146,9 +163,23 @@ def _checked(state: NodeState) -> NodeState:
     return state
 
 
-def _without_statistics(pods: Sequence[str]) -> tuple[Assumption, ...]:
-    """Return what follows for pods that no row is about: to the kubelet they are pods without statistics."""
+def _about_pods(what: str, pods: Sequence[str], value: str) -> tuple[Assumption, ...]:
+    """Return what is assumed of pods that no row is about."""
     if not pods:
         return ()
     more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""
-    return (Assumption(f"statistics of {', '.join(pods[:_SHOWN_PODS])}{more}", "none", "--usage"),)
+    return (Assumption(f"{what} of {', '.join(pods[:_SHOWN_PODS])}{more}", value, "--usage"),)
+
+
+def _left_out(rows: int) -> tuple[Assumption, ...]:
+    """Return what is assumed of rows that are about no pod of the manifests."""
+    what = f"{counted(rows, 'row')} of --usage about other pods"
+    return (Assumption(what, "left out", "-f their manifests, or --system-memory"),) if rows else ()
+
+
+def _beyond_limit(beyond: BeyondLimit) -> Problem:
+    what = (
+        f"{beyond.row.pod} {beyond.container} uses {beyond.used}, above its limit of {beyond.limit}; taken as its limit"
+    )
+    fix = "check the unit, or whether the manifest is the one that runs"
+    return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, fix)
