@@ -1,7 +1,7 @@
 """Explain every pod in manifests: its QoS class, why, and what follows from it.
 
-That is the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the same
-as flags of `docker run` and `podman run`.
+That is the smallest edit that would make it Guaranteed and the oom_score_adj of its containers; with -v also its
+cgroups, and the same as flags of `docker run` and `podman run`.
 
 Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
 server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
@@ -72,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: every run flag with what became of it, and the oom scores of the node's own processes",
+        help="with -o text: also the cgroups of pods and above them, every run flag with what became of it, and the "
+        "oom scores of the node's own processes",
     )
 
 
@@ -132,7 +133,7 @@ def _print_text(explained: Iterable[Explained], explaining: Explaining, argument
         pods = pods.plus(each.pods or PodSets())
         for item in each.items:
             print("\n".join(text(item, style, verbose=arguments.verbose)))
-    if pods.counted.pods:
+    if pods.counted.pods and arguments.verbose:
         node = explain_node(pods.counted, explaining.settings)
         print("\n".join(node_text(node, style, verbose=arguments.verbose)))
 
@@ -162,7 +163,7 @@ class Tally:
         say_left_out(found, sum(each.neighbours for each in self._explained))
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
         if found and arguments.output not in {"json", "yaml"}:
-            self._say_assumptions(arguments.output, explaining)
+            self._say_assumptions(arguments, explaining)
         left_out = []
         others = sum(each.others for each in self._explained)
         if others:
@@ -176,9 +177,10 @@ class Tally:
         required = arguments.require and _RANK[arguments.require]
         return 1 if required and any(_RANK[qos_class] < required for qos_class in self.classes) else 0
 
-    def _say_assumptions(self, output: str, explaining: Explaining) -> None:
-        """Say what was assumed; a line of classes and scores does not rest on the kubelet's settings."""
-        shows_cgroups = output in {"text", "wide"}
+    def _say_assumptions(self, arguments: argparse.Namespace, explaining: Explaining) -> None:
+        """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
+        output = arguments.output
+        shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
         assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
         say_assumptions([*assumed, *further_assumptions(self._explained)])
         refused = sum(each.refused for each in self._explained)
