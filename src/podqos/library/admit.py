@@ -94,8 +94,10 @@ class Admitting:
 
     def _takes(self, item: _Item) -> bool:
         selection, what = self._objects.selection, item.what
-        if selection is None or isinstance(what, Workload):
-            return selection is None or selection.takes(what)
+        if selection is None:
+            return True
+        if isinstance(what, Workload):
+            return selection.takes(what)
         return selection.takes_object(what.kind, item.namespace, what.metadata.name, what.metadata.labels)
 
     def _admitted(self, progress: Progress | None) -> Iterator[tuple[_Item, AdmissionReport]]:
