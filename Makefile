@@ -55,10 +55,11 @@ test-versions: check-system
 	  $(MAKE) --no-print-directory fast VENV=.venv-$$version PYTHON=$$found || exit 1; done; \
 	if [ -n "$$missing" ]; then echo "not tried, because there is no such Python here:$$missing"; exit 1; fi
 
-# What the shipped scenarios do, written down again: journals, timelines and pictures. Read the difference.
+# What the shipped scenarios do, written down again: journals, timelines and pictures; the manual page. Read the difference.
 golden: $(STAMP)
 	$(BIN)/python tests/scenarios/record.py > /dev/null
 	$(BIN)/python tests/outputs/record.py
+	$(BIN)/podqos help --man > man/podqos.1
 
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src

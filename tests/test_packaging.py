@@ -36,6 +36,7 @@ def checkout(tmp_path: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    shutil.copytree(ROOT / "man", tmp_path / "man")
     for name in ("__init__.py", "version.py", "report/__init__.py", "cli/main.py"):
         (tmp_path / "src/podqos" / name).parent.mkdir(exist_ok=True, parents=True)
         shutil.copy(ROOT / "src/podqos" / name, tmp_path / "src/podqos" / name)
@@ -76,6 +77,11 @@ def test_a_wheel_carries_the_page(checkout):
     (checkout / PAGE).write_text("<!doctype html>")
     assert build(checkout, "build_wheel").returncode == 0
     assert "podqos/report/viewer.html" in wheel_names(checkout)
+
+
+def test_a_wheel_carries_the_manual_page(checkout):
+    assert build(checkout, "build_wheel", page="absent").returncode == 0
+    assert any(name.endswith(".data/data/share/man/man1/podqos.1") for name in wheel_names(checkout))
 
 
 def test_an_editable_installation_needs_no_page(checkout):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from podqos.model.quantity import Quantity
 
@@ -10,6 +10,16 @@ from podqos.model.quantity import Quantity
 def listed(words: Sequence[str]) -> str:
     """Return ``a, b and c``."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return which of the known words a mistyped one may have meant: other case or order of letters, or much alike."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    same = {each.lower(): each for each in names}.get(name.lower())
+    swapped = (each for each in names if sorted(each) == sorted(name))
+    return same or next(swapped, None) or next(iter(get_close_matches(name, names, n=1, cutoff=0.7)), None)
 
 
 def verb(subjects: Sequence[str], one: str, several: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,8 +53,11 @@ def explain(capsys, *arguments: object) -> tuple[int, str, str]:
     return code, captured.out, without_assumptions(captured.err)
 
 
-def test_text_names_class_reason_edit_scores_cgroups_and_flags(capsys, good):
-    code, out, err = explain(capsys, "-f", good)
+def test_text_is_class_reason_edit_and_scores_and_only_on_demand_cgroups_and_flags(capsys, good):
+    _, short, _ = explain(capsys, "-f", good)
+    assert "OOM_SCORE_ADJ" in short
+    assert not re.search(r"cgroup|CGROUP|kubepods|--oom-score-adj", short)
+    code, out, err = explain(capsys, "-f", good, "-v")
     assert (code, err) == (0, "")
     assert "Deployment production/article-service × 2  Burstable" in out
     assert "envoy-sidecar has no cpu limit and no memory limit" in out
@@ -93,14 +97,15 @@ def test_what_was_not_stated_is_an_assumption(capsys, good, monkeypatch, thresho
 
 
 def test_what_was_assumed_is_one_line_and_of_classes_and_scores_nothing_about_the_kubelet(capsys, good):
-    main(["explain", "-f", str(good)])
+    main(["explain", "-f", str(good), "-v"])
     said = capsys.readouterr().err
     assert said == (
         "assumed: node memory 64Gi (--node-memory); kubelet settings defaults (--kubelet-config); "
         "cluster policies none (-f POLICIES)\n"
     )
-    main(["explain", "-f", str(good), "-o", "csv"])
-    assert capsys.readouterr().err == said.replace(" kubelet settings defaults (--kubelet-config);", "")
+    for options in ((), ("-o", "csv")):
+        main(["explain", "-f", str(good), *options])
+        assert capsys.readouterr().err == said.replace(" kubelet settings defaults (--kubelet-config);", "")
 
 
 def test_pods_of_a_cluster_have_met_its_policies(capsys, good):
@@ -161,7 +166,7 @@ def test_table_and_wide_have_a_line_per_pod_and_per_container(capsys, good):
     ],
 )
 def test_the_node_can_be_described(capsys, good, options, expected):
-    _, out, _ = explain(capsys, "-f", good, *options)
+    _, out, _ = explain(capsys, "-f", good, "-v", *options)
     assert expected in out
 
 

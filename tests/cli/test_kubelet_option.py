@@ -21,8 +21,10 @@ WITH = {
 }  # fmt: skip
 WITHOUT = {
     "admit": "the API server knows no kubelet",
+    "completion": "has nothing to set",
     "demo": "has nothing to set",
     "eval": "questions carry their settings",
+    "help": "has nothing to set",
     "rehearse": "a scenario carries its kubelets",
     "scenario": "a scenario carries its kubelets",
     "simulate": "a scenario carries its kubelets",

@@ -101,6 +101,41 @@ def test_bad_input_is_one_line_and_exit_code_2(capsys, command, message):
     assert message in err
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["{", '{"key":"', '{"key":"notes', '{"key":"notes","values":1}', '{"key":"' + "0" * 32 + '","mine":true}', "a\nb"],
+)
+def test_a_file_that_is_not_its_own_is_refused_and_left_as_it_is(capsys, tmp_path, text):
+    results = tmp_path / "mine.json"
+    results.write_text(text)
+    code, _, err = _sweep(capsys, *PHASES, "--results", str(results))
+    assert (code, results.read_text()) == (2, text)
+    assert "not a result of a sweep" in err
+
+
+def test_a_last_line_without_its_end_is_run_again(capsys, tmp_path):
+    results = tmp_path / "results.jsonl"
+    options = [*PHASES, "--results", str(results), "-o", "csv"]
+    first = _sweep(capsys, *options)
+    kept = results.read_bytes()
+    results.write_bytes(kept.removesuffix(b"\n"))
+    assert _sweep(capsys, *options)[:2] == first[:2]
+    assert sorted(results.read_bytes().splitlines()) == sorted(kept.splitlines())
+
+
+def test_values_that_are_written_differently_are_told_apart_though_they_mean_the_same(capsys, tmp_path):
+    results = tmp_path / "results.jsonl"
+    _, out, _ = _sweep(capsys, "--vary", "phase=0s,0ms,2s", "-o", "json", "--results", str(results))
+    found = [(each["values"], each["runs"]) for each in json.loads(out)["combinations"]]
+    assert found == [(["0s"], 1), (["0ms"], 1), (["2s"], 1)]
+    assert len(results.read_text().splitlines()) == 2, "what means the same is run once"
+
+
+def test_that_seeds_change_nothing_is_said(capsys):
+    assert "all 2 seeds gave the same results; one would do\n" in _sweep(capsys, *PHASES, "--seeds", "2")[2]
+    assert "seeds" not in _sweep(capsys, *PHASES)[2]
+
+
 def test_a_file_of_something_else_is_no_results_file(capsys, tmp_path):
     results = tmp_path / "notes.txt"
     results.write_text("milk\n")

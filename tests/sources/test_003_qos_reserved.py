@@ -172,7 +172,7 @@ def test_explain_shows_the_ceilings_that_the_sources_own_file_asks_for(folder, c
     (folder / "pods.yaml").write_text(PODS + WEB)
     (folder / "node.yaml").write_text(f"kubeletArguments:\n  experimental-qos-reserved: ['memory=50%']\n{flags}")
     node = ["--kubelet-config", "node.yaml", "--node-memory", "16Gi", "--kubernetes-version", version]
-    assert main(["explain", "-f", "pods.yaml", *node]) == 0
+    assert main(["explain", "-f", "pods.yaml", "-v", *node]) == 0
     assert re.findall(r"qosReserved leaves (\w+) to this class", capsys.readouterr().out) == ceilings
 
 

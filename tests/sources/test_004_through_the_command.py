@@ -93,7 +93,7 @@ def test_all_four_levels_are_shown_with_their_values(explain):
 
 def test_the_text_says_the_tree_once_and_what_it_assumes(capsys, tmp_path):
     (tmp_path / "pods.yaml").write_text(PODS)
-    main(["explain", "-f", str(tmp_path / "pods.yaml"), "--node-memory", "64Gi"])
+    main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--node-memory", "64Gi"])
     out = capsys.readouterr().out
     assert out.count("Above the pods") == 1
     assert "Above the pods: all 3 pods on one node of 64Gi, one of each workload" in out
@@ -115,7 +115,7 @@ def test_without_cgroups_per_qos_there_is_no_level_above_the_containers(explain,
     whole = explain(flat)
     assert whole["node"]["cgroups"] == []
     assert {cgroup["level"] for item in whole["items"] for cgroup in item["cgroups"]} == {"sandbox", "container"}
-    main(["explain", "-f", str(tmp_path / "pods.yaml"), "--kubelet-config", str(tmp_path / "kubelet.yaml")])
+    main(["explain", "-v", "-f", str(tmp_path / "pods.yaml"), "--kubelet-config", str(tmp_path / "kubelet.yaml")])
     assert "cgroupsPerQOS: false the kubelet makes no cgroups" in capsys.readouterr().out
 
 
@@ -212,7 +212,7 @@ def test_every_pod_counts_once_whatever_else_a_list_of_the_cluster_holds(capsys,
         },
     ]
     (tmp_path / "list.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    main(["explain", "-f", str(tmp_path / "list.json"), "--node-memory", "64Gi"])
+    main(["explain", "-v", "-f", str(tmp_path / "list.json"), "--node-memory", "64Gi"])
     out = capsys.readouterr().out
     assert "all 2 pods on one node of 64Gi (they run on 2), one of each workload" in out
     assert "the requests of the class, 2" in out

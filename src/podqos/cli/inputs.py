@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import select
 from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import Inputs, Rendering
 from podqos.library.inputs.gathering import applied_files, manifest_files
 from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.manifest.problems import Problem, Severity
 
 if TYPE_CHECKING:
@@ -26,10 +28,17 @@ def given_files(arguments: argparse.Namespace, verb: str, *, in_order_of_apply: 
     return manifest_files(arguments.files, verb, rendering)
 
 
-def read_objects(inputs: Inputs | str, stated: Iterable[PriorityClass | RuntimeClass] = ()) -> Objects:
-    """Read all files; tell a person who waits how far it is."""
+def read_objects(
+    inputs: Inputs | str,
+    stated: Iterable[PriorityClass | RuntimeClass] = (),
+    selection: Selection | None = None,
+) -> Objects:
+    """Read all files; an answer is about the workloads that ``selection`` chooses. Show progress to a terminal."""
     kinds = configured_kinds(inputs.paths if isinstance(inputs, Inputs) else [inputs])
-    return load(inputs, progress=progress_line("reading file"), stated=stated, kinds=kinds)
+    objects = load(
+        inputs, namespace=namespace_of(selection), progress=progress_line("reading file"), stated=stated, kinds=kinds
+    )
+    return select(objects, selection)
 
 
 def print_problems(problems: Iterable[Problem]) -> int:

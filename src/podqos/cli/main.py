@@ -1,61 +1,25 @@
 """The command ``podqos``: finds the subcommand and runs it.
 
-Start-up time counts, so only the module of the chosen subcommand is imported. A command module has two functions:
-``add_arguments(parser)`` and ``run(arguments) -> exit code``.
-
 Exit codes: 0 success; 1 the command has findings; 2 bad input (files, options); 3 the host does not allow something;
 130 interrupted.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
 import os
 import sys
-from importlib import import_module
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
-from podqos.cli.terminal import help_columns
-from podqos.errors import HostError, InputError
+from podqos.cli.command_list import COMMANDS, parser_of
+from podqos.cli.parser import did_you_mean
+from podqos.errors import HostError, InputError, InvalidOption
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
 EXIT_BAD_INPUT = 2
 EXIT_HOST = 3
 EXIT_INTERRUPTED = 130
-
-# command → its module under podqos.cli, and what it does, as `podqos --help` lists it
-COMMANDS = {
-    "explain": ("explain", "the QoS class of every pod in manifests, why, and what follows from it"),
-    "admit": ("admit", "what the API server does with manifests in their namespaces, step by step"),
-    "check": ("check", "what will fail when memory runs short, why, and what to write instead; a gate for CI"),
-    "place": ("place", "where pods land on nodes, which stay pending and why, which are preempted, how full nodes get"),
-    "rank": ("rank", "which pods of a node the kubelet evicts and the kernel kills first, and why"),
-    "cpu": ("cpu", "how much CPU each pod gets when all use as much as they can"),
-    "thresholds": ("thresholds", "a kubelet's eviction thresholds: what they mean, which acts first, what is wrong"),
-    "drift": ("drift", "what a change to manifests does to classes, oom scores and both kill orders"),
-    "advise": ("advise", "the class, priority and sizes a workload should have; a kubelet's settings for a node"),
-    "forecast": ("forecast", "whether kernel or kubelet acts first when a container grows, and which pod dies"),
-    "scenario": ("scenario", "scenario files for simulations: validate, create, list, and their schema for editors"),
-    "simulate": ("simulate", "what happens on nodes over time: run a scenario in virtual time"),
-    "blast": ("blast", "the impact of a leak in each pod: which other pods die, how soon, and what kills them"),
-    "sweep": ("sweep", "run a scenario with many values and seeds: how each workload fares"),
-    "rehearse": ("rehearse", "run a scenario on this machine's kernel and compare it with the simulation"),
-    "node": ("node", "run pods on this machine with the same rules: real cgroups, real eviction"),
-    "demo": ("demo", "a guided tour of a content platform with eight services; needs no cluster"),
-    "eval": ("evaluate", "decisions for other programs: JSON lines in, JSON lines out"),
-}
-
-
-class Command(Protocol):
-    """What a command module offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the command's options."""
-
-    def run(self, arguments: argparse.Namespace) -> int:
-        """Do the work and return the exit code."""
 
 
 def command_line() -> NoReturn:
@@ -95,17 +59,8 @@ def main(argv: list[str] | None = None) -> int:
 def _run(program: str, argv: list[str]) -> int:
     name = argv[0] if argv and argv[0] in COMMANDS else None
     if name is None:
-        # No command, --help, --version or a word we do not know: the full parser answers, without running anything.
-        _overview(program).parse_args(argv or ["--help"])
-        return EXIT_BAD_INPUT
-    command: Command = import_module(f"podqos.cli.commands.{COMMANDS[name][0]}")
-    parser = argparse.ArgumentParser(
-        prog=f"{program} {name}",
-        description=command.__doc__,
-        formatter_class=_formatter,
-        allow_abbrev=False,
-    )
-    command.add_arguments(parser)
+        return _without_command(program, argv)
+    parser, command = parser_of(name, program)
     arguments = parser.parse_args(argv[1:])
     if isinstance(getattr(arguments, "schema", None), str):
         from podqos.cli.output import print_schema
@@ -117,23 +72,18 @@ def _run(program: str, argv: list[str]) -> int:
     return code
 
 
-def _formatter(prog: str) -> argparse.HelpFormatter:
-    """Return a formatter that knows its width: argparse imports half an archiver to find it out."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=help_columns())
+def _without_command(program: str, argv: list[str]) -> int:
+    word = argv[0] if argv else "--help"
+    if word in {"-h", "--help"}:
+        from podqos.cli.overview import overview
 
+        print(overview(program))
+        return EXIT_OK
+    if word in {"--version", "-V", "version"}:
+        from podqos import __version__
 
-def _overview(program: str) -> argparse.ArgumentParser:
-    from podqos import __version__
-
-    parser = argparse.ArgumentParser(
-        prog=program,
-        description="Which pods are slowed down or killed, in which order, and why: Kubernetes' QoS system, explained.",
-        epilog=f"`{program} COMMAND --help` has the details. Exit codes: 0 success, 1 findings, 2 bad input, "
-        "3 host error, 130 interrupted.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--version", action="version", version=f"podqos {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, (_, summary) in COMMANDS.items():
-        commands.add_parser(name, help=summary)
-    return parser
+        print(f"podqos {__version__}")
+        return EXIT_OK
+    known = ["--help", "--version"] if word.startswith("-") else COMMANDS
+    what = f"no option {word} before a command" if word.startswith("-") else f"no command {word!r}"
+    raise InvalidOption(what, fix=did_you_mean(word, known, f"`{program} help` lists the commands"))

@@ -27,27 +27,6 @@ _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 # ---- declared ----------------------------------------------------------------------------------------------------
 
 
-def add_filename_option(parser: Parser) -> None:
-    """Declare ``-f``, spelled as kubectl spells it."""
-    parser.add_argument(
-        "-f",
-        "--filename",
-        dest="files",
-        metavar="FILE|DIR|-",
-        action="append",
-        help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
-    )
-    about = (
-        "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
-    )
-    parser.add_argument(
-        "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
-    )
-    about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
-    parser.add_argument("--render", action="store_true", help=about)
-    add_class_options(parser)
-
-
 def add_class_options(parser: Parser) -> None:
     """Declare ``--priority`` and ``--runtime-class``: classes of the cluster that are in no file."""
     about = "the value of a PriorityClass of the cluster (default: 0 where it is in no file)"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, TypeVar
 
 import msgspec
@@ -25,6 +25,8 @@ def add_output_options(parser: argparse.ArgumentParser, formats: Sequence[str], 
 
     ``value`` names the type that ``-o json`` prints, as ``package.module:Type``: it is imported only where needed.
     """
+    if "name" in formats:
+        about = f"{about}; " * bool(about) + "name: names alone, as for kubectl"
     described = f"{about} (default: {formats[0]})" if about else f"(default: {formats[0]})"
     parser.add_argument("-o", "--output", choices=formats, default=formats[0], help=described)
     parser.add_argument("--schema", action="store_const", const=value, help="print the JSON Schema of -o json and exit")
@@ -36,19 +38,37 @@ def emit(
     arguments: argparse.Namespace,
     lines: Callable[[Value, Style], Iterable[str]],
     table: Callable[[Value], Table] | None = None,
+    names: Callable[[Value], Iterable[str]] | None = None,
 ) -> None:
-    """Print a value in the format of ``-o``, and what it assumes.
+    """Print a value in the format of ``-o``, and what it assumes; ``names`` returns the names of what it is about.
 
     JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error.
     """
     if arguments.output in {"json", "yaml"}:
         print_value(value, arguments.output)
         return
-    if arguments.output == "csv" and table is not None:
+    if arguments.output == "name" and names is not None:
+        print_names(names(value))
+    elif arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
         sys.stdout.writelines(f"{line}\n" for line in lines(value, style_for(arguments.color)))
     say_assumptions(getattr(value, "assumptions", ()))
+
+
+def print_names(names: Iterable[str]) -> None:
+    """Print names for kubectl, such as ``deployment/web``, each once."""
+    sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
+
+
+def pod_names(keys: Iterable[str]) -> Iterator[str]:
+    """Yield the names of pods given as ``namespace/name``."""
+    return (f"pod/{key.rpartition('/')[2]}" for key in keys)
+
+
+def object_name(kind: str, name: str) -> str:
+    """Return how kubectl names an object."""
+    return f"{kind.lower()}/{name}"
 
 
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:

@@ -6,21 +6,16 @@ import argparse
 from functools import partial
 
 from podqos.cli.inputs import given_files, print_problems, read_objects
-from podqos.cli.options import (
-    add_filename_option,
-    add_node_memory_option,
-    add_value_option,
-    amount_option,
-    stated_classes,
-)
+from podqos.cli.options import add_node_memory_option, add_value_option, amount_option, stated_classes
+from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption
 from podqos.library.node_state import NodeState, kubelet_state, node_state, read_state, usage_rows
 from podqos.model.profile import Profile
 
 
-def add_snapshot_options(parser: argparse.ArgumentParser) -> None:
-    """Declare where the pods of a node and their usage come from."""
-    add_filename_option(parser)
+def add_snapshot_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
+    """Declare where the pods of a node and their usage come from; ``positional``: whether -f may be left out."""
+    add_manifest_options(parser, positional=positional)
     parser.add_argument(
         "--usage",
         metavar="FILE",
@@ -46,17 +41,20 @@ def state_of(arguments: argparse.Namespace, profile: Profile) -> tuple[NodeState
         raise InvalidOption("no pods given", fix="give -f, or --stats with --pods, or --snapshot")
     if arguments.files and chosen and arguments.usage is None:
         raise InvalidOption(f"-f and {chosen[0]} cannot be combined", fix="combine manifests with --usage")
+    selection = selection_of(arguments)
     if arguments.snapshot is not None:
+        if selection is not None:
+            raise InvalidOption("--snapshot and -n, -l, --kind, --name cannot be combined", fix="give -f or --pods")
         return read_state(arguments.snapshot), 0
     if arguments.stats is not None and arguments.pods is None:
         raise InvalidOption("the pods are missing", where="--stats", fix="add --pods with the output of /pods")
     if arguments.stats is None:
         rows = None if arguments.usage is None else usage_rows(arguments.usage)
         inputs = given_files(arguments, "look at", in_order_of_apply=True)
-        objects = read_objects(inputs, stated_classes(arguments))
+        objects = read_objects(inputs, stated_classes(arguments), selection)
         make = partial(node_state, usage=rows)
     else:
-        objects = read_objects(arguments.pods)
+        objects = read_objects(arguments.pods, selection=selection)
         make = partial(kubelet_state, stats=arguments.stats)
     try:
         state = make(

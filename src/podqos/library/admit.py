@@ -106,14 +106,27 @@ class Admitting:
                 resizes.note(item.source.problem(item.place, ("metadata", "name"), what, fix))
 
     def items(self, progress: Progress | None = None) -> Iterator[AdmissionReport]:
-        """Yield what becomes of each workload, in the order of the files."""
+        """Yield what becomes of each workload that the answer is about, in the order of the files."""
+        for item, admission in self._admitted(progress):
+            if self._takes(item):
+                yield admission
+
+    def _takes(self, item: _Item) -> bool:
+        selection, what = self._objects.selection, item.what
+        if selection is None:
+            return True
+        if isinstance(what, Workload):
+            return selection.takes(what)
+        return selection.takes_object(what.kind, item.namespace, what.metadata.name, what.metadata.labels)
+
+    def _admitted(self, progress: Progress | None) -> Iterator[tuple[_Item, AdmissionReport]]:
         admissions = Admissions(self._objects.cluster(STDIN, self._override), self._profile)
         for number, item in enumerate(self._items, 1):
             if progress is not None:
                 progress(number, len(self._items))
             if isinstance(item.what, Refused):
                 value = item.source.lookup.plain(item.place)
-                yield self._noted(_unread(item, item.what, value), item, value)
+                yield item, self._noted(_unread(item, item.what, value), item, value)
                 continue
             resized = self._resizes.get(item.key)
             old, pods = item.what.pod, 1
@@ -121,13 +134,14 @@ class Admitting:
                 created, outcome = self._followed(
                     item, item.what, partial(admissions.create, item.what, self._policies_of(item))
                 )
-                yield created
+                yield item, created
                 if outcome is None:
                     continue
                 old, pods = outcome.first.pod, outcome.admitted
             if resized is not None and isinstance(resized.what, Workload) and pods:
                 resize = partial(admissions.resize, old, resized.what, pods, self._policies_of(item))
-                yield replace(self._followed(resized, resized.what, resize)[0], operation=Operation.RESIZE)
+                admission = self._followed(resized, resized.what, resize)[0]
+                yield resized, replace(admission, operation=Operation.RESIZE)
 
     def _followed(
         self, item: _Item, workload: Workload, follow: Callable[[], WorkloadAdmission]

@@ -195,13 +195,14 @@ class _Advising:
                 found[identity],
                 by_identity[identity],
                 matched.usages.get(identity, {}),
-                describe if identity in existing else None,
+                describe if identity in existing and self._objects.takes(found[identity]) else None,
             )
             for identity in sorted(found)
         ]
-        known = [each for each in subjects if each.description is not None or each.usages]
+        chosen = [each for each in subjects if self._objects.takes(each.found)]
+        known = [each for each in chosen if each.description is not None or each.usages]
         if not known:
-            self._refuse_all(len(subjects))
+            self._refuse_all(len(chosen))
         return [replace(each, is_new=each.identity not in existing) for each in known]
 
     def _subject(

@@ -134,8 +134,11 @@ class Checked:
         context = Context(whole, options, resizes, units)
         found = check_bundle(self._results(workloads, context_of), context, context_of)
         checked = (*(each.subject for each in workloads), *whole.subjects)
-        self.subjects = tuple(each for each in checked if each.source in self._sources)
+        left_out = _left_out(objects, workloads, whole.subjects)
+        self.subjects = tuple(each for each in checked if each.source in self._sources and each not in left_out)
         """Everything that was checked."""
+        self.left_out = len(left_out)
+        """How many count and are not judged."""
         self.assumptions: tuple[Assumption, ...] = (
             *(assumed if self.subjects else ()),
             *without_policies(objects),
@@ -144,7 +147,7 @@ class Checked:
             *added_containers({found.workload.kind for found in objects.workloads}),
             *as_written(objects),
         )
-        about_files = [finding for finding in found if finding.subject.source in self._sources]
+        about_files = [each for each in found if each.subject.source in self._sources and each.subject not in left_out]
         compared = compare(_without_ignored(about_files, gate), gate.baseline, self.object_keys)
         self.findings = compared.findings
         """All of them; known and ignored ones are marked."""
@@ -325,6 +328,17 @@ def _located(found: FoundWorkload) -> LocatedWorkload:
     name = metadata.name or metadata.generate_name
     subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
     return LocatedWorkload(found.workload, subject)
+
+
+def _left_out(
+    objects: Objects, workloads: Iterable[LocatedWorkload], others: Iterable[CheckedObject]
+) -> set[CheckedObject]:
+    """Return what counts and is not judged."""
+    selection = objects.selection
+    if selection is None:
+        return set()
+    neighbours = {each.subject for each in workloads if not selection.takes(each.workload)}
+    return neighbours | {each for each in others if not selection.takes_object(each.kind, each.namespace, each.name)}
 
 
 def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from msgspec.structs import replace
+
 from podqos.errors import InputError
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
 from podqos.library.inputs.kubelet_node import Kubelet, cgroups_of
@@ -44,4 +46,7 @@ def cpu(
     # Memory plays no part in the division, and of the cores those count that are left for pods.
     settings = cgroups_of(kubelet, memory_bytes=_PLENTY_BYTES, cgroup_version=cgroup_version, profile=profile)
     result = burst((entry.pod for entry in pods), cores, settings, profile)
-    return cpu_report(result, cores, profile, (*assumptions, *without_policies(objects), *cluster_assumptions(objects)))
+    assumed = (*assumptions, *without_policies(objects), *cluster_assumptions(objects))
+    report = cpu_report(result, cores, profile, assumed)
+    chosen = {entry.pod.key for entry in pods if entry.is_chosen}
+    return replace(report, pods=tuple(each for each in report.pods if each.pod in chosen))

@@ -27,6 +27,7 @@ from podqos.library.inputs.assumptions import (
 )
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, total_bytes
 from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
+from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.problems import Problem
 from podqos.model.assumption import Assumption
@@ -165,6 +166,8 @@ class Explained(Struct):
     """Objects whose pods cannot be read from them, and that are not among the problems."""
     kinds: Counter[str] = Counter()
     """The kinds of the workloads."""
+    neighbours: int = 0
+    """Pods that count but that the answer is not about."""
 
 
 def explain_objects(
@@ -191,6 +194,10 @@ def explain_objects(
             objects.report(found, errors)
         else:
             accepted.append((found, storing(found.source).store(found.workload)))
+    everything = accepted
+    if objects.selection is not None:
+        accepted = [(found, stored) for found, stored in everything if objects.takes(found)]
+        explained.neighbours = len(everything) - len(accepted)
     decisions = [decide(stored.pod, settings) for _, stored in accepted]
     autoscalers = None
     if output != "csv":
@@ -221,10 +228,12 @@ def explain_objects(
         )
         for (found, stored), decision in zip(accepted, decisions, strict=True)
     ]
-    if output not in {"table", "wide"}:
+    if output not in {"table", "wide", "name"}:
         from podqos.survival.pod_sets import pod_sets
 
-        explained.pods = pod_sets((found.workload for found, _ in accepted), decisions, settings)
+        if explained.neighbours:
+            decisions = [decide(stored.pod, settings) for _, stored in everything]
+        explained.pods = pod_sets((found.workload for found, _ in everything), decisions, settings)
     return explained
 
 
@@ -260,6 +269,7 @@ class Explaining:
         *,
         stated: Sequence[PriorityClass | RuntimeClass] = (),
         kinds: Mapping[str, str] | None = None,
+        selection: Selection | None = None,
     ) -> None:
         self._inputs = inputs
         self._options = options
@@ -268,7 +278,9 @@ class Explaining:
         self._stated = stated
         self._stated_kinds = kinds
         self._kinds = custom_kinds(kinds)
-        self._objects = Objects(stated=stated)
+        self._selection = selection
+        self._objects = Objects(namespace_of(selection), stated=stated)
+        self._objects.selection = selection
         """What holds the policies and Nodes."""
         self.settings, self.assumptions = options.settings()
         """What counts for the pods that have been explained so far, and what was assumed about their node."""
@@ -278,7 +290,7 @@ class Explaining:
         files = self._inputs.files
         paths = self._inputs.paths
         is_large = STDIN not in paths and total_bytes(paths) >= _WORTH_FORKING_BYTES
-        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems:
+        if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection:
             parts = _explained_parts(paths[0], self.settings)
             if parts:
                 yield from parts
@@ -288,11 +300,13 @@ class Explaining:
             return
         objects = load(
             self._inputs,
+            namespace=namespace_of(self._selection),
             progress=self._progress,
             stated=self._stated,
             kinds=self._stated_kinds,
             skips_services=True,
         )
+        objects.selection = self._selection
         self._surrounded_by(objects)
         self.assumptions += policy_scopes(objects)
         yield explain_objects(objects, self.settings, self._output)
@@ -327,7 +341,8 @@ class Explaining:
         holders = [
             file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes or each.autoscalers
         ]
-        objects = Objects(stated=self._stated)
+        objects = Objects(namespace_of(self._selection), stated=self._stated)
+        objects.selection = self._selection
         objects.note(*self._inputs.problems)
         for file in holders:
             objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds, skips_services=True))
@@ -364,7 +379,8 @@ class Explaining:
 def _explain_file(
     file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects, kinds: Mapping[str, CustomKind]
 ) -> Explained:
-    objects = Objects()
+    objects = Objects(surroundings.namespace)
+    objects.selection = surroundings.selection
     objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds, skips_services=True))
     explained = explain_objects(objects, settings, output, surroundings)
     explained.unjudged = objects.unjudged

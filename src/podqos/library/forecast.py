@@ -66,7 +66,8 @@ def forecast(
         reaction_us=reaction_us,
         policy=policy,
     )
-    entry, container = _growing(growing, snapshot.pods)
+    chosen = [entry for entry in snapshot.pods if entry.pod.key not in state.neighbours]
+    entry, container = _growing(growing, chosen)
 
     def at(rate: int) -> Forecast:
         growth = Growth(entry.pod.metadata.uid, container, rate)

@@ -19,15 +19,18 @@ from podqos.library.inputs.kubelet_node import Kubelet, judged_cgroups
 from podqos.library.inputs.node_pods import node_pods
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.documents import plain_documents
+from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
 from podqos.model.node import Node
 from podqos.model.profile import LATEST, Profile
 from podqos.model.snapshot import NodeUsage, Snapshot
 from podqos.qos.cgroup_settings import CgroupSettings, CgroupVersion
 from podqos.survival.assumed_usage import assumed_usage
+from podqos.survival.pods import NodePod
 from podqos.survival.snapshots import decode_snapshot, from_summary, node_of
-from podqos.survival.usage import from_usage
+from podqos.survival.usage import BeyondLimit, from_usage, strangers
 from podqos.survival.usage_file import UsageRow, read_usage
+from podqos.wording import counted
 
 USAGE = Assumption("usage", "what pods request", "--usage")
 _SHOWN_PODS = 3
@@ -40,6 +43,8 @@ class NodeState(Struct, frozen=True):
     assumptions: tuple[Assumption, ...] = ()
     is_kubelets: bool = False
     """Whether a kubelet measured it: its memory figures are taken as they are."""
+    neighbours: frozenset[str] = frozenset()
+    """Pods that count but that an answer is not about, as ``namespace/name``."""
 
     def cgroups(self, kubelet: Kubelet, version: CgroupVersion, profile: Profile) -> CgroupSettings:
         """Return the settings that the node's cgroups are planned by, for kill orders."""
@@ -80,10 +85,26 @@ def node_state(
     machine = NodeUsage(memory_bytes, name=node or "", system_bytes=system_memory_bytes or 0)
     if rows is None:
         snapshot = Snapshot(machine, tuple(assumed_usage(entry.pod) for entry in pods))
-        return _checked(NodeState(snapshot, (*assumed, USAGE)))
-    snapshot = from_usage(pods, rows, machine)
-    unknown = [entry.pod.key for entry in snapshot.pods if entry.stats is None]
-    return _checked(NodeState(snapshot, (*assumed, *_without_statistics(unknown))))
+        return _checked(NodeState(snapshot, (*assumed, USAGE), neighbours=_neighbours(pods)))
+    beyond: list[BeyondLimit] = []
+    measured = from_usage(pods, rows, machine, beyond)
+    objects.note(*map(_beyond_limit, beyond))
+    # Replicas beside one that was measured run as well; all of a workload's pods without a row is what the user says.
+    workloads = {entry.workload for entry, found in zip(pods, measured.pods, strict=True) if found.stats is not None}
+    replicas = {entry.pod.key for entry in pods if entry.workload in workloads}
+    unknown = [entry.pod.key for entry in measured.pods if entry.stats is None]
+    beside = [key for key in unknown if key in replicas]
+    snapshot = Snapshot(
+        machine,
+        tuple(assumed_usage(each.pod) if each.pod.key in beside else each for each in measured.pods),
+    )
+    assumptions = (
+        *assumed,
+        *_about_pods("usage", beside, "what they request"),
+        *_about_pods("statistics", [key for key in unknown if key not in replicas], "none"),
+        *_left_out(strangers(pods, rows)),
+    )
+    return _checked(NodeState(snapshot, assumptions, neighbours=_neighbours(pods)))
 
 
 def kubelet_state(
@@ -110,7 +131,8 @@ def kubelet_state(
     if system_memory_bytes is not None:
         machine = replace(machine, system_bytes=system_memory_bytes)
     pods = node_pods(objects, node=node, profile=profile)
-    return _checked(NodeState(from_summary([entry.pod for entry in pods], summary, machine), is_kubelets=True))
+    snapshot = from_summary([entry.pod for entry in pods], summary, machine)
+    return _checked(NodeState(snapshot, is_kubelets=True, neighbours=_neighbours(pods)))
 
 
 def read_state(path: str) -> NodeState:
@@ -129,6 +151,10 @@ def usage_rows(usage: str | os.PathLike[str] | Iterable[UsageRow]) -> Sequence[U
     return tuple(usage)
 
 
+def _neighbours(pods: Iterable[NodePod]) -> frozenset[str]:
+    return frozenset(each.pod.key for each in pods if not each.is_chosen)
+
+
 def _checked(state: NodeState) -> NodeState:
     if not state.snapshot.pods:
         raise InputError("there are no pods", fix="give manifests or the kubelet's /pods")
@@ -138,9 +164,22 @@ def _checked(state: NodeState) -> NodeState:
     return state
 
 
-def _without_statistics(pods: Sequence[str]) -> tuple[Assumption, ...]:
-    """Return what follows for pods that no row is about: the kubelet has no statistics for them."""
+def _about_pods(what: str, pods: Sequence[str], value: str) -> tuple[Assumption, ...]:
+    """Return what is assumed of pods that no row is about."""
     if not pods:
         return ()
     more = f" and {len(pods) - _SHOWN_PODS} more" if len(pods) > _SHOWN_PODS else ""
-    return (Assumption(f"statistics of {', '.join(pods[:_SHOWN_PODS])}{more}", "none", "--usage"),)
+    return (Assumption(f"{what} of {', '.join(pods[:_SHOWN_PODS])}{more}", value, "--usage"),)
+
+
+def _left_out(rows: int) -> tuple[Assumption, ...]:
+    """Return what is assumed of rows that are about no pod of the manifests."""
+    what = f"{counted(rows, 'row')} of --usage about other pods"
+    return (Assumption(what, "left out", "-f their manifests, or --system-memory"),) if rows else ()
+
+
+def _beyond_limit(beyond: BeyondLimit) -> Problem:
+    uses = f"{beyond.row.pod} {beyond.container} uses {beyond.used}"
+    what = f"{uses}, above its limit of {beyond.limit}; counted as its limit"
+    fix = "check the unit, or whether the manifest is the one that runs"
+    return Problem(beyond.row.where, 0, 0, Severity.WARNING, "memory", what, fix)

@@ -74,6 +74,8 @@ class Placing:
         """The workload of each pod by the pod's key."""
         self._bare: set[str] = set()
         """The keys of pods that no controller would replace."""
+        self._neighbours: set[str] = set()
+        """The keys of pods that take their place and that the answer is not about."""
         self._admit()
 
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
@@ -89,7 +91,7 @@ class Placing:
             placement = scheduler.place(
                 self.pods, surroundings, order=options.order, bare=self._bare, progress=progress
             )
-            return report(
+            whole = report(
                 placement,
                 self._workloads,
                 options.budgets,
@@ -97,6 +99,22 @@ class Placing:
                 config=self._config,
                 assumptions=(*self._assumptions, *without_policies(self._objects), *cluster_assumptions(self._objects)),
             )
+        return self._about(whole) if self._neighbours else whole
+
+    def _about(self, whole: PlacementReport) -> PlacementReport:
+        """Return what is said about the pods that the answer is about; nodes are as full as with all."""
+        pending = []
+        for each in whole.pending:
+            pods = tuple(pod for pod in each.pods if pod not in self._neighbours)
+            if pods:
+                workloads = tuple(dict.fromkeys(self._workloads[pod] for pod in pods))
+                pending.append(replace(each, pods=pods, workloads=workloads))
+        return replace(
+            whole,
+            pods=tuple(each for each in whole.pods if f"{each.namespace}/{each.name}" not in self._neighbours),
+            pending=tuple(pending),
+            displaced=tuple(each for each in whole.displaced if each.pod not in self._neighbours),
+        )
 
     # ---- nodes -------------------------------------------------------------------------------------------------------
 
@@ -177,6 +195,8 @@ class Placing:
                 made = self._named(one, workload)
                 self.pods.append(made)
                 self._workloads[made.key] = _owner(workload)
+                if not objects.takes(found):
+                    self._neighbours.add(made.key)
                 if workload.kind == POD and not workload.metadata.generate_name:
                     self._bare.add(made.key)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from msgspec.structs import replace
 
@@ -62,4 +62,17 @@ def rank(
         raise InputError(f"the pods use {used}, the node has {there}", fix="give the node's memory with --node-memory")
     orders = both_orders(state.snapshot, ranking, settings, seen.domain)
     own_score = kubelet.config.oom_score_adj
-    return rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet))
+    report = rank_report(state.snapshot, orders, seen, own_score, state.resting_on(kubelet))
+    return _about(report, state.neighbours) if state.neighbours else report
+
+
+def _about(report: RankReport, neighbours: Collection[str]) -> RankReport:
+    """Return what is said about the other pods; places stay those among all pods."""
+    return replace(
+        report,
+        eviction_order=tuple(each for each in report.eviction_order if each.pod not in neighbours),
+        kill_order=tuple(each for each in report.kill_order if each.pod not in neighbours),
+        disagreements=tuple(
+            each for each in report.disagreements if not {each.evicted_first, each.killed_first} <= {*neighbours}
+        ),
+    )

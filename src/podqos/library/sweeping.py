@@ -21,8 +21,9 @@ from podqos.sim.sweep import Point, RunResult, Sweep, WorkloadResult, combinatio
 from podqos.sim.variation import Variation, Varied, parse_varied
 
 _MOST_SEEDS = 100_000
+# How a line of results begins, up to where an interruption cut it off: nothing else is to be touched.
 _BEGINNING = b'{"key":"'
-"""How a line of results begins: a file of something else is not to be touched."""
+_KEY_CHARACTERS = 32
 
 
 class _Task(Struct, frozen=True):
@@ -64,6 +65,8 @@ def sweep(
             if progress is not None:
                 progress(len(found), len(points))
     runs = found.in_order()
+    if seeds > 1 and _are_alike(runs):
+        say(f"all {seeds} seeds gave the same results; one would do")
     return Sweep(
         scenario=load_scenario(scenario).name,
         parameters=tuple(each.parameter.text for each in varied),
@@ -107,7 +110,7 @@ class _Results:
         self._path = path
         self._kept = _kept(path, say)
         self._found: dict[str, RunResult] = {}
-        self._order: list[str] = []
+        self._order: list[tuple[str, Point]] = []
         self._file: int | None = None
 
     def __enter__(self) -> Self:
@@ -127,15 +130,18 @@ class _Results:
 
     def tasks(self, points: Sequence[Point]) -> Iterator[_Task]:
         """Yield what has not been run before."""
+        planned: set[str] = set()
         # Loading is done here and as late as possible: a worker on another machine has none of the files.
         for point in points:
             scenario = load_scenario(self._scenario, Variation(point.assignments, point.seed))
             key = run_key(scenario)
-            self._order.append(key)
+            is_known = key in planned
+            planned.add(key)
+            self._order.append((key, point))
             if key in self._kept:
-                # Under the values as they are written now.
-                self._found[key] = msgspec.structs.replace(self._kept[key], values=point.values, seed=point.seed)
-            else:
+                self._found[key] = self._kept[key]
+            elif not is_known:
+                # What is written in two ways and means the same is run once.
                 yield _Task(key, point, scenario)
 
     def keep(self, result: RunResult) -> None:
@@ -145,8 +151,11 @@ class _Results:
             os.write(self._file, msgspec.json.encode(result) + b"\n")
 
     def in_order(self) -> list[RunResult]:
-        """Return the results in the order of the plan."""
-        return [self._found[key] for key in self._order]
+        """Return the results in the order of the plan, under the values as they are written now."""
+        return [
+            msgspec.structs.replace(self._found[key], values=point.values, seed=point.seed)
+            for key, point in self._order
+        ]
 
 
 def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
@@ -165,11 +174,35 @@ def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
             raise _not_results(f"{path}:{number}", f": {error}") from error
         kept[result.key] = result
     if rest:
-        if rest[: len(_BEGINNING)] != _BEGINNING[: len(rest)]:
+        if not _is_cut_off(rest, after_others=bool(kept)):
             raise _not_results(f"{path}:{len(kept) + 1}")
         say(f"{path}: its last line is incomplete and is dropped")
         os.truncate(path, len(whole) + len(newline))
     return kept
+
+
+def _is_cut_off(rest: bytes, *, after_others: bool) -> bool:
+    """Whether what has no end of line is the beginning of a result; a few characters alone could be anything."""
+    key = rest[len(_BEGINNING) :][:_KEY_CHARACTERS]
+    is_begun = rest[: len(_BEGINNING)] == _BEGINNING[: len(rest)] and all(each in b"0123456789abcdef" for each in key)
+    return is_begun and (after_others or len(key) == _KEY_CHARACTERS) and not _is_another(rest)
+
+
+def _is_another(line: bytes) -> bool:
+    """Whether a line is whole, and not of a sweep."""
+    try:
+        msgspec.json.decode(line, type=RunResult)
+    except msgspec.ValidationError:
+        return True
+    except msgspec.DecodeError:
+        return False
+    return False
+
+
+def _are_alike(runs: Sequence[RunResult]) -> bool:
+    """Whether runs with the same values differ in nothing but their seeds."""
+    results = {msgspec.json.encode(msgspec.structs.replace(run, key="", seed=None)) for run in runs}
+    return len(results) == len({run.values for run in runs})
 
 
 def _not_results(where: str, why: str = "") -> InputError:

@@ -52,12 +52,10 @@ CONTAINER_LISTS = {
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return how to fix an unknown field name."""
-    import difflib
+    from podqos.wording import nearest
 
     names = sorted(known)
-    by_lower_case = {candidate.lower(): candidate for candidate in names}
-    exact = by_lower_case.get(name.lower())
-    near = [exact] if exact else difflib.get_close_matches(name, names, n=1, cutoff=0.7)
+    near = nearest(name, names)
     if near:
-        return f'did you mean "{near[0]}"?'
+        return f'did you mean "{near}"?'
     return f"known are {', '.join(names)}" if len(names) < 10 else "remove it"

@@ -1,4 +1,4 @@
-"""Figures that monitoring or a person wrote down: a table (CSV, or a JSON list), or the answer of a range query.
+"""Figures that monitoring or a person wrote down: a table (CSV, a JSON list, `kubectl top`), or a range query's answer.
 
 CSV has a heading; a JSON list has objects, or pairs of time and value. Prometheus answers ``/api/v1/query_range`` with
 a series per set of labels. Which columns and labels mean what is for the caller to say, who reads the file, too.
@@ -21,6 +21,8 @@ from podqos.manifest.decode import PLAIN_DECODER
 from podqos.manifest.plain import Plain
 from podqos.model.quantity import NANOS, Quantity
 
+# the columns of `kubectl top pods`, with --containers, -A and --show-swap; NAME is the pod where there is no POD
+_TOP = {"NAMESPACE": "namespace", "POD": "pod", "CPU(cores)": "cpu", "MEMORY(bytes)": "memory", "SWAP(bytes)": "swap"}
 _AMOUNTS = "amounts are written as in manifests: 250m, 100Mi"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?")
 
@@ -56,6 +58,8 @@ class _Answer(Struct, frozen=True):
 def read_samples(source: str, data: bytes) -> Iterator[SampleRow] | tuple[PrometheusSeries, ...]:
     """Return the rows of a table, or the series of Prometheus; ``source`` is the name to report the file under."""
     text = data.decode("utf-8-sig", errors="replace")
+    if is_top(text):
+        return top_rows(source, text)
     if text.lstrip()[:1] not in {"{", "["}:
         return csv_rows(source, text)
     try:
@@ -83,6 +87,31 @@ def csv_rows(source: str, text: str) -> Iterator[SampleRow]:
             yield SampleRow(given, where, tuple(columns))
     except csv.Error as error:
         raise InputError(f"not CSV: {error}", where=f"{source}:{reader.line_num}", fix="export it again") from None
+
+
+def is_top(text: str) -> bool:
+    """Whether a text is what `kubectl top` prints."""
+    return "MEMORY(bytes)" in text.lstrip().partition("\n")[0].split()
+
+
+def top_rows(source: str, text: str) -> Iterator[SampleRow]:
+    """Yield what `kubectl top pods` prints, with --containers or without, as rows of pod, container, cpu and memory."""
+    lines = [(number, line.split()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    heading = lines[0][1]
+    columns = [_TOP.get(name, "container" if "POD" in heading else "pod") for name in heading]
+    if not {*heading} <= {*_TOP, "NAME"}:
+        fix = "give the output of `kubectl top pods --containers`"
+        raise InputError("this is not about pods", where=f"{source}:{lines[0][0]}", fix=fix)
+    for number, words in lines[1:]:
+        where = f"{source}:{number}"
+        if words[0].startswith("____"):
+            return  # --sum: the line below is the total
+        if len(words) != len(columns):
+            raise InputError("the row has more or fewer columns than the heading", where=where, fix="print it again")
+        fields = {name: word for name, word in zip(columns, words, strict=True) if word != "<unknown>"}
+        namespace = fields.pop("namespace", "")
+        fields["pod"] = f"{namespace}/{fields['pod']}" if namespace else fields["pod"]
+        yield SampleRow(fields, where, tuple(columns))
 
 
 def read_amount(value: Plain) -> Quantity:

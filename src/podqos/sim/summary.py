@@ -41,9 +41,9 @@ class WorkloadSummary(Struct, frozen=True, rename="camel"):
     qos_class: QOSClass
     priority: int
     pods: int
-    """How many of its pods ran or were rejected, replacements included."""
+    """How many of its pods ran or were rejected; a replacement is the pod it stands for."""
     untouched: int
-    """Of those: neither killed nor evicted nor rejected."""
+    """Of those: neither killed nor evicted nor rejected, and never replaced."""
     oom_kills: int
     evictions: int
     restarts: int
@@ -174,6 +174,8 @@ class _Tally:
         """Since when a pod, or a container of it, is missing."""
         self._stands_for: dict[str, str] = {}
         """The pod that is still missing, by its replacement."""
+        self._firsts: dict[str, str] = {}
+        """The pod that was there first, by its replacements."""
         self._downtime_us = 0
         self._short_since: dict[tuple[str, str | None], int] = {}
         self._throttled_us = 0
@@ -182,12 +184,14 @@ class _Tally:
         """Count an entry."""
         assert entry.pod is not None
         self._kinds[entry.kind] += 1
+        first = self._firsts.get(entry.pod, entry.pod)
         if entry.kind in _TAKEN or entry.kind is Kind.STARTED:
-            self._pods.add(entry.pod)
+            self._pods.add(first)
         if entry.kind in _TAKEN:
-            self._touched.add(entry.pod)
+            self._touched.add(first)
             self._taken(entry.pod, entry.container, entry.time_us)
         elif isinstance(entry.because, ReplacementFor):
+            self._firsts[entry.pod] = self._firsts.get(entry.because.pod, entry.because.pod)
             self._stands_for[entry.pod] = self._stands_for.get(entry.because.pod, entry.because.pod)
         elif entry.kind is Kind.RESTARTED or (entry.kind is Kind.STARTED and entry.container is None):
             self._started(entry.pod, entry.container, entry.time_us)

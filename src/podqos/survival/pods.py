@@ -1,7 +1,7 @@
 """From workloads to the pods one node runs.
 
-Names in a usage file take precedence over replicas for how many pods there are and what they are called. Unlike in
-``placement``, all given workloads are assumed to run on the node.
+Names in a usage file take precedence over made-up ones. Unlike in ``placement``, all given workloads are assumed to run
+on the node.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ class NodePod(Struct, frozen=True, gc=False):
     pod: Pod
     workload: str
     """``namespace/name`` of the workload; the pod's own for a pod of its own."""
+    is_chosen: bool = True
+    """Whether an answer is about it; otherwise it is only a neighbour."""
 
 
 def pods_on_node(workload: Workload, named: Collection[str] = ()) -> Iterator[NodePod]:
     """Yield the pods of a workload whose pod is as the API server stores it. Pods that have ended hold nothing.
 
-    ``named`` are names of pods known from elsewhere, as ``namespace/name`` or bare names: those that belong to the
-    workload say how many pods it has and how they are called. Otherwise its replicas do.
+    ``named`` are names of pods known from elsewhere, as ``namespace/name`` or bare names: those that begin with the
+    workload's are its pods. It has as many as it has replicas, or as are named, if those are more.
     """
     if workload.pod.status.phase in ENDED:
         return
@@ -48,14 +50,38 @@ def identified(pod: Pod, kind: str = POD) -> Pod:
 
 def _pods(workload: Workload, named: Collection[str]) -> Iterator[Pod]:
     pod = workload.pod
-    if workload.kind != POD:
-        namespace, _, own = pod.key.partition("/")
-        instances = sorted({name for name in _in_namespace(named, namespace) if name.startswith(f"{own}-")})
-        if instances or workload.kind == DAEMON_SET:
-            for name in instances or [own]:
-                yield replace(pod, metadata=replace(pod.metadata, name=name))
-            return
-    yield from pods_of(workload)
+    if workload.kind == POD:
+        yield from pods_of(workload)
+        return
+    namespace, _, own = pod.key.partition("/")
+    instances = sorted({name for name in _in_namespace(named, namespace) if name.startswith(f"{own}-")})
+    if workload.kind == DAEMON_SET:
+        instances = instances or [own]
+    yield from (replace(pod, metadata=replace(pod.metadata, name=name)) for name in instances)
+    # Of replicas that are not named, as many as are left.
+    replicas = list(pods_of(workload))
+    others = [each for each in replicas if each.metadata.name not in instances]
+    yield from others[: max(len(replicas) - len(instances), 0)]
+
+
+def names_by_workload(workloads: Collection[str], named: Collection[str]) -> dict[str, list[str]]:
+    """Return which of the named pods belong to each workload: to that of the longest name that they begin with.
+
+    Workloads are ``namespace/name``, pods that or bare names, which may be of any namespace. What is called as a
+    workload itself is left out.
+    """
+    found: dict[str, list[str]] = {}
+    names = {*named}
+    bare = {name for name in names if "/" not in name}
+    for namespace in {key.partition("/")[0] for key in workloads}:
+        own = {key for key in workloads if key.startswith(f"{namespace}/")}
+        for name in sorted({f"{namespace}/{each}" for each in bare} | {each for each in names if each not in bare}):
+            # Every hyphen may be where the name of the workload ends; the last that fits counts.
+            ends = (name[:at] for at in range(len(name) - 1, 0, -1) if name[at] == "-")
+            owner = None if name in own else next((start for start in ends if start in own), None)
+            if owner is not None:
+                found.setdefault(owner, []).append(name)
+    return found
 
 
 def _in_namespace(named: Collection[str], namespace: str) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Assigns the rows of a usage file to pods.
 
 Nothing is guessed: a row that matches no pod, or is ambiguous, is an error. A pod without rows is one without kubelet
-statistics.
+statistics. No container uses more than its limit: a row that says so counts as the limit, and the caller is told.
 """
 
 from __future__ import annotations
@@ -9,28 +9,65 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from podqos.errors import InputError
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
+from podqos.model.resources import MEMORY
 from podqos.model.snapshot import ContainerUsage, NodeUsage, PodUsage, Snapshot
 from podqos.model.stats import ContainerStats, FsStats, MemoryStats, PodReference, PodStats, ProcessStats
 from podqos.survival.pods import NodePod
 from podqos.survival.usage_file import UsageRow
 
 
-def from_usage(pods: Sequence[NodePod], rows: Iterable[UsageRow], node: NodeUsage) -> Snapshot:
-    """Return a snapshot of pods with the figures of their rows."""
+class BeyondLimit(Struct, frozen=True):
+    """A row that says more than can be."""
+
+    row: UsageRow
+    container: str
+    used: Quantity
+    limit: Quantity
+
+
+def from_usage(
+    pods: Sequence[NodePod], rows: Iterable[UsageRow], node: NodeUsage, beyond: list[BeyondLimit] | None = None
+) -> Snapshot:
+    """Return a snapshot of pods with the figures of their rows; ``beyond`` takes what is above a container's limit."""
     directory = _Directory(pods)
     found: dict[str, dict[str, UsageRow]] = {}
     for row in rows:
         for entry in directory.owners(row):
             container = _container(row, entry.pod)
+            if container is None:
+                continue
             of_pod = found.setdefault(entry.pod.metadata.uid, {})
             if container in of_pod:
                 where = of_pod[container].where
                 raise InputError(f"a second row for {entry.pod.key} {container}", where=row.where, fix=f"see {where}")
-            of_pod[container] = row
+            of_pod[container] = _within_limit(row, entry.pod, container, [] if beyond is None else beyond)
     return Snapshot(node, tuple(pod_usage(entry.pod, found.get(entry.pod.metadata.uid, {})) for entry in pods))
+
+
+def strangers(pods: Sequence[NodePod], rows: Iterable[UsageRow]) -> int:
+    """Return how many rows of a list of all pods are about none of these."""
+    directory = _Directory(pods)
+    return sum(
+        all(_container(row, entry.pod) is None for entry in directory.owners(row)) for row in rows if row.is_listed
+    )
+
+
+def _within_limit(row: UsageRow, pod: Pod, container: str, beyond: list[BeyondLimit]) -> UsageRow:
+    limits = {each.name: each.resources.limits.get(MEMORY) for each in pod.running_containers}
+    limit, used = limits[container], row.memory or row.anon
+    if limit is None or used is None or used <= limit:
+        return row
+    if all(each.row is not row for each in beyond):
+        # Of a row that stands for all pods of a workload, once.
+        beyond.append(BeyondLimit(row, container, used, limit))
+    anon = None if row.anon is None else min(row.anon, limit)
+    return replace(row, memory=None if row.memory is None else limit, anon=anon, inactive_file=None)
 
 
 class _Directory:
@@ -53,17 +90,21 @@ class _Directory:
                 raise InputError(f"{row.pod} is ambiguous", where=row.where, fix=f"write {' or '.join(different)}")
             if found:
                 return found
+        if row.is_listed:
+            return []
         close = get_close_matches(row.pod, [*self._pods, *self._workloads], 1)
         fix = f"did you mean {close[0]}?" if close else "name a pod or workload of the input"
         raise InputError(f"there is no pod {row.pod}", where=row.where, fix=fix)
 
 
-def _container(row: UsageRow, pod: Pod) -> str:
-    """Return the container of a row, which may be left out where there is only one."""
+def _container(row: UsageRow, pod: Pod) -> str | None:
+    """Return the container of a row, which may be left out where there is only one; None: not one of this pod's."""
     names = [container.name for container in pod.running_containers]
     if not row.container and len(names) == 1:
         return names[0]
     if row.container not in names:
+        if row.is_listed and row.container:
+            return None
         what = f"{pod.key} has no container {row.container}" if row.container else f"{pod.key} has several containers"
         raise InputError(what, where=row.where, fix=f"container is one of {', '.join(names)}")
     return row.container

@@ -1,7 +1,8 @@
 """Usage files: a table of what pods use, in CSV or YAML.
 
 One row per container (or per pod of one container); amounts as in manifests. ``pod`` is ``namespace/name`` or a name;
-it may be the name of a Deployment, which then stands for each of its pods. The columns::
+it may be the name of a Deployment, which then stands for each of its pods. The output of `kubectl top pods`
+(--containers, -A) is such a table as well. The columns::
 
     pod, container          what the figures belong to
     memory                  the working set, which is what `kubectl top` shows
@@ -22,12 +23,13 @@ from typing import NoReturn
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidQuantity
 from podqos.manifest.decode import convert
 from podqos.manifest.documents import plain_documents
 from podqos.manifest.plain import Plain
-from podqos.manifest.samples import csv_rows
+from podqos.manifest.samples import SampleRow, csv_rows, is_top, top_rows
 from podqos.model.quantity import Quantity
 
 
@@ -46,9 +48,11 @@ class UsageRow(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     inodes: int | None = None
     where: str = ""
     """Place of the row, for messages."""
+    is_listed: bool = False
+    """Whether it is from a list of all pods there are: of one that is not among the manifests, nothing is wrong."""
 
 
-COLUMNS = tuple(name for name in UsageRow.__struct_encode_fields__ if name != "where")
+COLUMNS = tuple(name for name in UsageRow.__struct_encode_fields__ if name not in {"where", "isListed"})
 _COUNTS = ("processes", "inodes")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -57,8 +61,11 @@ _MOST_PROCESSES = 100_000
 
 
 def read_usage(source: str, data: bytes) -> tuple[UsageRow, ...]:
-    """Read a usage file: CSV if its first line is a heading with ``pod`` in it, otherwise YAML or JSON."""
+    """Read a usage file: what `kubectl top pods` prints, CSV with ``pod`` in its heading, otherwise YAML or JSON."""
     data = data.removeprefix(_BYTE_ORDER_MARK)
+    text = data.decode(errors="replace")
+    if is_top(text):
+        return tuple(_top_row(row) for row in top_rows(source, text))
     heading = data.partition(b"\n")[0].decode(errors="replace")
     if "pod" in [column.strip() for column in heading.split(",")]:
         return tuple(_csv_rows(source, data))
@@ -93,6 +100,12 @@ def _check(row: UsageRow) -> None:
     if row.memory is not None and row.anon is not None and row.anon > row.memory:
         what = f"anon ({row.anon}) is part of memory ({row.memory}) and cannot be more"
         raise InputError(what, where=row.where, fix="memory is the working set: anon and page cache in use")
+
+
+def _top_row(row: SampleRow) -> UsageRow:
+    # What is used of the CPU plays no part here.
+    fields = {name: value for name, value in row.fields.items() if name != "cpu"}
+    return replace(usage_row(fields, row.where), is_listed=True)
 
 
 def _csv_rows(source: str, data: bytes) -> Iterator[UsageRow]:

@@ -17,9 +17,10 @@ from collections.abc import Iterable, Iterator
 
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.inputs import given_files, print_problems
-from podqos.cli.options import add_filename_option, add_version_option, stated_classes
-from podqos.cli.output import add_output_options, print_csv, print_value, say_assumptions
+from podqos.cli.options import add_version_option, stated_classes
+from podqos.cli.output import add_output_options, object_name, print_csv, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.admit import Admitting
@@ -27,6 +28,7 @@ from podqos.library.inputs.configured import configured_kinds
 from podqos.library.inputs.files import STDIN
 from podqos.library.inputs.gathering import existing_files
 from podqos.library.inputs.objects import Objects, load
+from podqos.library.inputs.selection import namespace_of
 from podqos.manifest.problems import Severity
 from podqos.model.profile import parse_version
 from podqos.report.admission import lines
@@ -35,7 +37,7 @@ from podqos.report.admission.value import AdmissionReport
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos admit``."""
-    add_filename_option(parser)
+    add_manifest_options(parser)
     parser.add_argument(
         "--policies",
         metavar="FILE|DIR",
@@ -43,13 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="policies of the cluster, such as `kubectl get ns,limits,quota,pc,runtimeclass -A -o yaml` prints them; "
         "may be repeated",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        default="default",
-        help="namespace of objects that name none (default: default)",
     )
     parser.add_argument(
         "--override-profile",
@@ -67,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_version_option(parser)
     add_output_options(
         parser,
-        ("text", "table", "csv", "json", "yaml"),
+        ("text", "table", "csv", "json", "yaml", "name"),
         "podqos.report.admission.value:AdmissionList",
         "text: every step of every workload; table: a line per workload; csv, json and yaml",
     )
@@ -79,16 +74,19 @@ def run(arguments: argparse.Namespace) -> int:
     if given.count(STDIN) > 1:
         raise InvalidOption("standard input can be read only once", where=STDIN, fix="name files for the rest")
     inputs = given_files(arguments, "admit")
+    selection = selection_of(arguments)
+    namespace = namespace_of(selection)
     objects = load(
         inputs,
         policies=(existing_files(arguments.policies),) if arguments.policies else (),
-        namespace=arguments.namespace,
+        namespace=namespace,
         doubles=Severity.ERROR,
         progress=progress_line("reading file"),
         stated=stated_classes(arguments),
         kinds=configured_kinds(inputs.paths),
     )
-    resizes = load(existing_files(arguments.resize), namespace=arguments.namespace) if arguments.resize else None
+    select(objects, selection)
+    resizes = load(existing_files(arguments.resize), namespace=namespace) if arguments.resize else None
     objects.check_policies()
     admitting = None
     if not objects.policy_errors:
@@ -112,6 +110,8 @@ def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) ->
                 print("\n".join(lines.text(item, style)))
         case "table":
             print("\n".join(lines.table(list(reports), style)))
+        case "name":
+            print_names(object_name(item.kind, item.name) for item in reports)
         case "csv":
             print_csv(lines.CSV_HEADER, map(lines.csv_row, reports))
         case notation:

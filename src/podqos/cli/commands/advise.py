@@ -24,7 +24,8 @@ from podqos.cli import options
 from podqos.cli.asking import ask_description, ask_name, check_terminal
 from podqos.cli.commands.advise_node import add_node_options, run_for_node
 from podqos.cli.inputs import given_files, print_problems, read_objects
-from podqos.cli.output import add_output_options, emit, print_documents, say_assumptions
+from podqos.cli.output import add_output_options, emit, object_name, print_documents, say_assumptions
+from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.library.advise import advise, advised_manifests
 from podqos.library.inputs.files import Inputs, read_bytes
 from podqos.model.profile import parse_version
@@ -33,7 +34,7 @@ from podqos.report.advice.lines import text
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos advise``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     parser.add_argument("--describe", metavar="FILE", help="descriptions of workloads, as YAML")
     parser.add_argument("--ask", action="store_true", help="ask on the terminal about workloads without a description")
     parser.add_argument("--usage", metavar="FILE", help="samples of what containers used: CSV, JSON or Prometheus")
@@ -47,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_node_options(parser)
     options.add_version_option(parser)
     add_output_options(
-        parser, ("text", "manifests", "patch", "json", "yaml"), "podqos.advice.sizing.effect:AdviceReport"
+        parser, ("text", "manifests", "patch", "json", "yaml", "name"), "podqos.advice.sizing.effect:AdviceReport"
     )
 
 
@@ -59,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     descriptions = _descriptions(arguments)
     has_files = arguments.files or arguments.kustomize
     inputs = given_files(arguments, "advise", in_order_of_apply=True) if has_files else Inputs([])
-    objects = read_objects(inputs, options.stated_classes(arguments))
+    objects = read_objects(inputs, options.stated_classes(arguments), selection_of(arguments))
     try:
         report = advise(
             objects,
@@ -72,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     finally:
         errors = print_problems(objects.problems)
-    left_out = len(objects.latest(warn=False)) - sum(each.before is not None for each in report.workloads)
+    existing = sum(each.before is not None for each in report.workloads)
+    left_out = sum(map(objects.takes, objects.latest(warn=False))) - existing
     if left_out:
         print(f"{left_out} left out: nothing is known about them", file=sys.stderr)
     if arguments.output in {"manifests", "patch"}:
@@ -81,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         _warn(report)
         say_assumptions(report.assumptions)
     else:
-        emit(report, arguments, text)
+        emit(report, arguments, text, names=_names)
     return 2 if errors else 0
 
 
@@ -101,6 +103,12 @@ def _samples(arguments: argparse.Namespace) -> Iterator[ContainerSamples]:
         yield from read_samples(arguments.usage, read_bytes(arguments.usage))
     if arguments.cpu_usage is not None:
         yield from read_samples(arguments.cpu_usage, read_bytes(arguments.cpu_usage), unnamed="cpu")
+
+
+def _names(report: AdviceReport) -> Iterator[str]:
+    for advice in report.workloads:
+        kind, _, key = advice.workload.partition(" ")
+        yield object_name(kind, key.rpartition("/")[2])
 
 
 def _warn(report: AdviceReport) -> None:

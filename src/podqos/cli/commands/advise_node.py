@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from podqos.advice.sizing.node_settings import NodeNeeds
 from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_value, say_assumptions
+from podqos.cli.selecting import selection_of
 from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
 from podqos.library.inputs.assumptions import node_memory
@@ -45,6 +46,10 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
     for option, value in given.items():
         if value:
             raise InvalidOption(f"--node and {option} cannot be combined", fix="advise workloads in a separate run")
+    if arguments.output == "name" or selection_of(arguments) is not None:
+        raise InvalidOption(
+            "-n, -l, --kind, --name and -o name are about workloads", where="--node", fix="leave them out"
+        )
     memory_bytes, assumptions = node_memory(arguments.node_memory, ())
     report = replace(advise_node(_needs(arguments, memory_bytes), profile), assumptions=assumptions)
     assert report.node is not None

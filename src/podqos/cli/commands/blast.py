@@ -14,9 +14,10 @@ import argparse
 from msgspec.structs import replace
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
 from podqos.cli.scenarios import scenario_argument
+from podqos.cli.selecting import selection_of
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.errors import InvalidOption
 from podqos.library.blast_radius import blast
@@ -30,7 +31,7 @@ from podqos.sim.blast import BlastRadius
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos blast``."""
     options.add_scenario_argument(parser)
-    add_snapshot_options(parser)
+    add_snapshot_options(parser, positional=False)
     options.add_kubelet_option(parser, "--config", dest="config")
     options.add_value_option(parser, "--slow", options.rate_option, "the slow rate", "QUANTITY/s", default="4Mi/s")
     options.add_value_option(parser, "--fast", options.rate_option, "the fast rate", "QUANTITY/s", default="1Gi/s")
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     parser.add_argument("--html", metavar="FILE", help="also write the list as an HTML page")
     about = "csv: a line per pod and rate"
-    add_output_options(parser, ("table", "json", "yaml", "csv"), "podqos.sim.blast:BlastRadius", about)
+    add_output_options(parser, ("table", "json", "yaml", "csv", "name"), "podqos.sim.blast:BlastRadius", about)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
     radius, errors = _blast(arguments)
     if arguments.html is not None:
         write_file(arguments.html, page(radius).encode())
-    emit(radius, arguments, lambda radius, style: table(radius, style, everything=arguments.all), csv_table)
+    emit(
+        radius,
+        arguments,
+        lambda radius, style: table(radius, style, everything=arguments.all),
+        csv_table,
+        lambda radius: pod_names(each.pod for each in radius.leaks if each.others),
+    )
     return 2 if errors else 0
 
 
@@ -59,7 +66,10 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         state, errors = state_of(arguments, profile)
         kubelet = options.kubelet_option(arguments.config) or Kubelet()
         radius = blast(state.snapshot, *rates, kubelet=kubelet.config, profile=profile, policy=policy, progress=told)
-        return replace(radius, assumptions=state.resting_on(kubelet)), errors
+        leaks = tuple(each for each in radius.leaks if each.pod not in state.neighbours)
+        return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet)), errors
+    if selection_of(arguments) is not None:
+        raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
     figures = (arguments.usage, arguments.stats, arguments.snapshot, arguments.files, arguments.config)
     if any(figures):
         raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config cannot be combined")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.output import add_output_options, print_schema, print_value
+from podqos.cli.selecting import add_manifest_options
 from podqos.cli.terminal import style_for
 
 if TYPE_CHECKING:
@@ -24,11 +25,10 @@ _SEVERITIES = ("error", "warning", "info")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos check``."""
-    parser.add_argument("paths", nargs="*", metavar="FILE|DIR|-", help="what to check; same as -f")
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     add_output_options(
         parser,
-        ("table", "json", "yaml", "sarif", "github", "junit", "html"),
+        ("table", "json", "yaml", "name", "sarif", "github", "junit", "html"),
         "podqos.report.check.value:CheckReport",
         "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
         "servers; html: a page",
@@ -59,13 +59,6 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
     options.add_list_option(cluster, "--policies", "FILE|DIR", f"{about}but are not checked themselves")
     about = "workloads of -f with the resources they are to be resized to in place"
     options.add_list_option(cluster, "--resize", "FILE|DIR", about)
-    cluster.add_argument(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        default="default",
-        help="namespace of objects that name none (default: default)",
-    )
     about = "add what a sidecar injector adds to every pod: istio, linkerd or vault"
     options.add_list_option(cluster, "--inject", "NAME", about)
     options.add_node_memory_option(cluster, "memory of a node")

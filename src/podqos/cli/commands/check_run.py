@@ -18,8 +18,9 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
 from podqos.cli.inputs import print_problems
-from podqos.cli.output import emit, say_assumptions
+from podqos.cli.output import emit, object_name, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
@@ -29,6 +30,7 @@ from podqos.library.checking.configuration import checks_named, configuration_fo
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
+from podqos.library.inputs.selection import namespace_of
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
 from podqos.report.text.style import Style
@@ -45,7 +47,7 @@ class CheckRun:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        given = [*arguments.paths, *(arguments.files or ())]
+        given = list(arguments.files)
         kubelet = arguments.kubelet_config
         if kubelet is not None:
             given.append(kubelet)
@@ -137,16 +139,22 @@ class CheckRun:
         inputs = self._inputs.only(replace(file, scope=None) if real in found else file for real, file in known.items())
         resized = existing_files(arguments.resize) if arguments.resize else Inputs([])
         progress = progress_line("reading file")
+        selection = selection_of(arguments)
+        namespace = namespace_of(selection)
         kinds = self._config.configuration.kinds
-        return run_checks(
-            load_for_check(
-                inputs, policies, arguments.namespace, progress, stated=options.stated_classes(arguments), kinds=kinds
-            ),
+        objects = load_for_check(
+            inputs, policies, namespace, progress, stated=options.stated_classes(arguments), kinds=kinds
+        )
+        objects.selection = selection
+        checked = run_checks(
+            objects,
             self._options,
             self._gate,
-            resized=load_for_check(resized, namespace=arguments.namespace, kinds=kinds),
+            resized=load_for_check(resized, namespace=namespace, kinds=kinds),
             progress=progress,
         )
+        say_left_out(len(checked.subjects), checked.left_out, "object")
+        return checked
 
     @property
     def _options(self) -> CheckOptions:
@@ -211,7 +219,8 @@ class CheckRun:
     # ---- output --------------------------------------------------------------------------------------------------
 
     def _print(self, checked: Checked) -> None:
-        emit(checked.report, self._arguments, partial(_lines, output=self._arguments.output, checked=checked))
+        lines = partial(_lines, output=self._arguments.output, checked=checked)
+        emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
         """Say which entries of the baseline are no longer needed."""
@@ -220,6 +229,11 @@ class CheckRun:
         if stale:
             more = f"{len(stale) - _STALE_SHOWN} more; " if len(stale) > _STALE_SHOWN else ""
             print(f"{self._baseline_path}: {more}--write-baseline removes what is gone", file=sys.stderr)
+
+
+def _names(report: CheckReport) -> Iterator[str]:
+    """Yield the objects that something is found about."""
+    return (object_name(each.kind, each.name) for each in report.items)
 
 
 def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> Iterable[str]:

@@ -1,7 +1,7 @@
 """Explain every pod in manifests: its QoS class, why, and what follows from it.
 
-That includes the smallest edit that would make it Guaranteed, the oom_score_adj of its containers, its cgroups, and the
-equivalent flags of `docker run` and `podman run`.
+That includes the smallest edit that would make it Guaranteed and the oom_score_adj of its containers; with -v also its
+cgroups and the equivalent flags of `docker run` and `podman run`.
 
 Reads Pods, everything that holds a pod template, Lists and kubectl output, as YAML or JSON. Shown is the pod as the API
 server stores it: policies among the files (LimitRange, PriorityClass, RuntimeClass, ClusterResourceOverride) are
@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.inputs import given_files
-from podqos.cli.output import add_output_options, print_value, say_assumptions
+from podqos.cli.output import add_output_options, object_name, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
 from podqos.cli.terminal import style_for
 from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
@@ -38,10 +39,10 @@ _RANK = {QOSClass.BEST_EFFORT: 0, QOSClass.BURSTABLE: 1, QOSClass.GUARANTEED: 2}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos explain``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     add_output_options(
         parser,
-        ("text", "table", "wide", "csv", "json", "yaml"),
+        ("text", "table", "wide", "csv", "json", "yaml", "name"),
         "podqos.report.explain.explanation:ExplanationList",
         "text: a block per pod; table: a line per pod; wide: a line per container with its cgroup; "
         "csv: namespace, pod, container, class, oom_score_adj; json and yaml: everything",
@@ -69,13 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--require",
         metavar="CLASS",
         choices=[QOSClass.GUARANTEED, QOSClass.BURSTABLE],
+        type=lambda text: {each.lower(): each for each in QOSClass}.get(text.lower(), text),
         help="exit with 1 if any pod has a lower class than this (Guaranteed or Burstable)",
     )
     parser.add_argument(
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: every run flag with what became of it, and the oom scores of the node's own processes",
+        help="with -o text: also the cgroups of pods and above them, every run flag with what became of it, and the "
+        "oom scores of the node's own processes",
     )
 
 
@@ -89,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         progress_line("reading file"),
         stated=stated,
         kinds=configured_kinds(inputs.paths),
+        selection=selection_of(arguments),
     )
     tally = Tally()
     explained = tally.counting(explaining.explained())
@@ -97,6 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
             for each in explained:
                 sys.stdout.write(each.rows)
+        case "name":
+            print_names(object_name(item.kind, item.name) for each in explained for item in each.items)
         case "text":
             _print_text(explained, explaining, arguments)
         case "table" | "wide" as kind:
@@ -136,7 +142,7 @@ def _print_text(explained: Iterable[Explained], explaining: Explaining, argument
         pods = pods.plus(each.pods or PodSets())
         for item in each.items:
             print("\n".join(text(item, style, verbose=arguments.verbose)))
-    if pods.counted.pods:
+    if pods.counted.pods and arguments.verbose:
         node = explain_node(pods.counted, explaining.settings)
         print("\n".join(node_text(node, style, verbose=arguments.verbose)))
 
@@ -163,9 +169,10 @@ class Tally:
     def close(self, arguments: argparse.Namespace, explaining: Explaining) -> int:
         """Say in a line each what was assumed and what was left out, and return the exit code."""
         found = sum(self.classes.values())
+        say_left_out(found, sum(each.neighbours for each in self._explained))
         errors = sum(problem.severity is Severity.ERROR for problem in self._problems)
         if found and arguments.output not in {"json", "yaml"}:
-            self._say_assumptions(arguments.output, explaining)
+            self._say_assumptions(arguments, explaining)
         for problem in not_judged(item for each in self._explained for item in each.unjudged):
             print(problem, file=sys.stderr)
         left_out = []
@@ -183,9 +190,10 @@ class Tally:
         required = arguments.require and _RANK[arguments.require]
         return 1 if required and any(_RANK[qos_class] < required for qos_class in self.classes) else 0
 
-    def _say_assumptions(self, output: str, explaining: Explaining) -> None:
-        """Say what was assumed; a line of classes and scores does not rest on the kubelet's settings."""
-        shows_cgroups = output in {"text", "wide"}
+    def _say_assumptions(self, arguments: argparse.Namespace, explaining: Explaining) -> None:
+        """Say what was assumed; classes and scores alone do not rest on the kubelet's settings."""
+        output = arguments.output
+        shows_cgroups = output == "wide" or (output == "text" and arguments.verbose)
         assumed = [each for each in explaining.assumptions if shows_cgroups or each != KUBELET_SETTINGS]
         say_assumptions([*assumed, *explaining.further_assumptions(self._explained)])
         refused = sum(each.refused for each in self._explained)

@@ -10,17 +10,19 @@ The pods and what they use come from -f MANIFESTS --usage FILE, --stats FILE --p
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.library.forecast import forecast
 from podqos.library.numbers import positive_number
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
 from podqos.report.survival.forecast import csv_table, table
+from podqos.survival.forecast import ForecastReport
 
 _DEFAULT_RATES = ("16Mi/s", "128Mi/s", "1Gi/s")
 
@@ -51,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--svg", metavar="FILE", help="also draw the curve of the first container into this file")
     add_output_options(
         parser,
-        ("table", "json", "yaml", "csv"),
+        ("table", "json", "yaml", "csv", "name"),
         "podqos.survival.forecast:ForecastReport",
         "csv: a line per outcome",
     )
@@ -79,8 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         from podqos.report.survival.forecast_svg import curve_svg
 
         write_file(arguments.svg, curve_svg(report).encode())
-    emit(report, arguments, table, csv_table)
+    emit(report, arguments, table, csv_table, _victims)
     return 2 if errors else 0
+
+
+def _victims(report: ForecastReport) -> Iterator[str]:
+    return pod_names(each.pod for growth in report.growths for each in growth.outcomes)
 
 
 def _share(text: str, option: str) -> Fraction:

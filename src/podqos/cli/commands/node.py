@@ -30,13 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_parser.set_defaults(run_node_command=_run)
     for name in _OTHERS:
         module = import_module(f"podqos.cli.node.{name}")
-        other = commands.add_parser(
-            name,
-            help=module.SUMMARY,
-            description=module.__doc__,
-            formatter_class=parser.formatter_class,
-            allow_abbrev=False,
-        )
+        other = commands.add_parser(name, help=module.SUMMARY, description=module.__doc__)
         module.add_arguments(other)
         other.set_defaults(run_node_command=module.run)
 

@@ -16,8 +16,9 @@ from importlib.util import find_spec
 
 from podqos.cli import options
 from podqos.cli.inputs import given_files, print_problems, read_objects
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.progress import progress_line
+from podqos.cli.selecting import add_manifest_options, selection_of
 from podqos.errors import InvalidOption, InvalidQuantity
 from podqos.library.inputs.files import Inputs
 from podqos.library.numbers import positive_number
@@ -36,10 +37,10 @@ _LONG_WAIT = 10_000_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos place``."""
-    options.add_filename_option(parser)
+    add_manifest_options(parser)
     add_output_options(
         parser,
-        ("table", "csv", "json", "yaml"),
+        ("table", "csv", "json", "yaml", "name"),
         "podqos.report.placement.value:PlacementReport",
         "table: for people; csv: a line per pod; json and yaml: everything, with the reasons of every node",
     )
@@ -64,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Place, print, and return the exit code."""
     chosen = _options(arguments)
-    objects = read_objects(_files(arguments), options.stated_classes(arguments))
+    objects = read_objects(_files(arguments), options.stated_classes(arguments), selection_of(arguments))
     placing = Placing(objects, chosen)
     errors = print_problems(objects.problems)
     if errors:
@@ -74,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     _hint(len(placing.pods) * len(placing.nodes))
     whole = placing.place(_progress(len(placing.pods)))
-    emit(whole, arguments, text, csv_rows)
+    emit(whole, arguments, text, csv_rows, lambda whole: pod_names(each.name for each in whole.pods))
     if errors:
         return 2
     over = any(o.exceeds_budget for node in whole.nodes for o in node.overcommit.values())

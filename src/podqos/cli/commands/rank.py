@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, emit
+from podqos.cli.output import add_output_options, emit, pod_names
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.eviction.signals import Signal
 from podqos.library.rank import rank
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_version_option(parser)
     add_output_options(
         parser,
-        ("table", "json", "yaml", "csv"),
+        ("table", "json", "yaml", "csv", "name"),
         "podqos.survival.places:RankReport",
         "table: both orders and where they disagree; csv: a line per pod; json, yaml: everything",
     )
@@ -61,5 +61,5 @@ def run(arguments: argparse.Namespace) -> int:
         cgroup_version=arguments.cgroup,
         profile=profile,
     )
-    emit(report, arguments, table, csv_table)
+    emit(report, arguments, table, csv_table, lambda report: pod_names(each.pod for each in report.eviction_order))
     return 2 if errors else 0

@@ -44,6 +44,7 @@ _CAPACITIES = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos thresholds``."""
+    parser.add_argument("given", nargs="?", metavar="FILE|-", help="the kubelet's configuration; same as -f")
     options.add_kubelet_option(parser, "-f", "--filename", dest="file", metavar="FILE|-")
     flags = parser.add_argument_group("the kubelet's flags, in place of a file")
     for name, example in _FLAGS.items():
@@ -78,9 +79,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _kubelet(arguments: argparse.Namespace) -> Kubelet | None:
     """Return the settings of the file, or of the flags."""
     flags = {name: value for name in _FLAGS if (value := getattr(arguments, name.replace("-", "_"))) is not None}
-    if arguments.file is None:
+    if arguments.file is not None and arguments.given is not None:
+        raise InvalidOption(f"-f {arguments.file} and {arguments.given} cannot be combined", fix="give one file")
+    file = arguments.file or arguments.given
+    if file is None:
         return Kubelet(settings_from_flags(flags))
     if flags:
         fix = "put everything into the file, or leave -f out"
         raise InvalidOption(f"-f and --{min(flags)} cannot be combined", fix=fix)
-    return options.kubelet_option(arguments.file)
+    return options.kubelet_option(file)

@@ -28,7 +28,7 @@ def both_versions(
     """
     directories = [_containers_by_name(version) for version in (old, new)]
     for row in rows:
-        if not any(row.pod in directory for directory in directories):
+        if not row.is_listed and not any(row.pod in directory for directory in directories):
             raise InputError(
                 f"there is no pod {row.pod}", where=row.where, fix="name a pod or workload of either version"
             )

@@ -11,7 +11,7 @@ from podqos.library.inputs.admitting import admitted_pod
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.model.profile import LATEST, Profile
 from podqos.placement.workloads import POD
-from podqos.survival.pods import NodePod, pods_on_node
+from podqos.survival.pods import NodePod, names_by_workload, pods_on_node
 
 
 def node_pods(
@@ -24,10 +24,14 @@ def node_pods(
     """
     pods: list[NodePod] = []
     taken: set[str] = set()
-    for found in _on_node(objects.latest(), node):
+    workloads = list(_on_node(objects.latest(), node))
+    names = names_by_workload({found.workload.pod.key for found in workloads}, named) if named else {}
+    for found in workloads:
         pod = found.workload.pod if _is_live_pod(found) else admitted_pod(found, objects, profile)
         if pod is not None:
-            pods += numbered(pods_on_node(replace(found.workload, pod=pod), named), taken)
+            own = names.get(found.workload.pod.key, ())
+            made = numbered(pods_on_node(replace(found.workload, pod=pod), own), taken)
+            pods += made if objects.takes(found) else (replace(each, is_chosen=False) for each in made)
     return pods
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from podqos.admission.resource_override import OverrideProfile
     from podqos.library.inputs.files import Inputs, Rendering
     from podqos.library.inputs.policies import PolicyCollector, Scopes
+    from podqos.library.inputs.selection import Selection
     from podqos.manifest.kubelet import KubeletSettings
     from podqos.manifest.pod_kinds import CustomKind
     from podqos.model.policy import PriorityClass, RuntimeClass
@@ -144,6 +145,8 @@ class Objects:
         """Classes of the cluster that are in no file; they count before those that are."""
         self.missing: set[tuple[str, str]] = set()
         """Kinds and names of the classes that had to be assumed so far."""
+        self.selection: Selection | None = None
+        """Which workloads an answer is about; None: all of them."""
         self.sources: list[Source] = []
         self.workloads: list[FoundWorkload] = []
         """In the order of the files."""
@@ -211,6 +214,7 @@ class Objects:
             kinds=self.kinds,
             skips_services=self._skips_services,
         )
+        objects.selection = self.selection
         for source, are_stored in self._taken:
             text = texts.get(source.path)
             after = source if text is None else Source(source.path, text, scope=source.scope, kinds=self.kinds)
@@ -219,6 +223,10 @@ class Objects:
         return objects
 
     # ---- what there is -----------------------------------------------------------------------------------------------
+
+    def takes(self, found: FoundWorkload) -> bool:
+        """Whether an answer is about a workload."""
+        return self.selection is None or self.selection.takes(found.workload)
 
     @property
     def left_out(self) -> int:

@@ -88,10 +88,12 @@ def _seen(container: ContainerAdvice) -> Iterator[str]:
     if Doubt.EXPECTED_ONLY in container.doubts:
         return
     if container.memory_bytes is not None:
-        over = f"{_share(risk.memory_over_request)} above the request, {_share(risk.memory_over_limit)} above the limit"
+        over = f"{_share(risk.memory_over_request)} above the advised request"
+        over = f"{over}, {_share(risk.memory_over_limit)} above the advised limit"
         yield f"memory used: {_percentiles(container.memory_bytes, is_memory=True)}; {over}"
     if container.cpu_milli is not None:
-        over = f"{_share(risk.cpu_over_request)} above the request, {_share(risk.cpu_over_limit)} throttled"
+        over = f"{_share(risk.cpu_over_request)} above the advised request"
+        over = f"{over}, {_share(risk.cpu_over_limit)} throttled by the advised limit"
         yield f"cpu used: {_percentiles(container.cpu_milli, is_memory=False)}; {over}"
 
 

@@ -18,7 +18,7 @@ _LABEL = 8  # columns of a label, such as "why", within a block
 
 
 def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]:
-    """Return a block of lines that explains one pod; ``verbose`` lists every run flag with its outcome."""
+    """Return a block of lines that explains one pod; ``verbose`` adds its cgroups, and run flags with their reasons."""
     lines = [f"{style.strong(title(item))}  {style.qos_class(item.qos_class)}"]
     lines += _labelled("why", [item.reason], style)
     lines += _labelled("stored", _stored_lines(item), style)
@@ -27,12 +27,13 @@ def text(item: Explanation, style: Style, *, verbose: bool = False) -> list[str]
     for note in item.notes:
         lines += _labelled("note", [note], style)
     lines += _labelled("edit", _edit_lines(item), style)
-    lines += ["", *_container_table(item.containers, style), "", *_cgroup_lines(item, style)]
+    lines += ["", *_container_table(item.containers, style), ""]
+    if not verbose:
+        return lines
+    lines += _cgroup_lines(item, style)
     for container in (each for each in item.containers if each.run_flags):
         flags = " ".join(f"{flag.name}={flag.value}" for flag in container.run_flags if flag.value is not None)
-        lines += _labelled("run", [f"{container.name}: {flags}"], style)
-        if verbose:
-            lines += ["", *_flag_table(container, style), ""]
+        lines += [*_labelled("run", [f"{container.name}: {flags}"], style), "", *_flag_table(container, style), ""]
     lines.append("")
     return lines
 

@@ -1,0 +1,119 @@
+"""What every command takes, as values: read off the parsers, for completion and the manual page."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from enum import Enum, auto
+
+from msgspec import Struct
+
+from podqos.cli.command_list import COMMANDS, parser_of
+from podqos.cli.parser import CommandParser, subcommands
+
+_FILE = re.compile(r"\b(FILE|DIR|PATH|OLD|NEW)\b")
+
+
+class Values(Enum):
+    """What may stand in the place of a value."""
+
+    NONE = auto()
+    WORDS = auto()
+    FILES = auto()
+    ANYTHING = auto()
+
+
+class Argument(Struct, frozen=True):
+    """An option, or an argument without a name."""
+
+    names: tuple[str, ...]
+    """As written; none where it goes by its place."""
+    value: str
+    """What stands for its value in texts; empty for a flag."""
+    words: tuple[str, ...]
+    """The values it can have, where they are known."""
+    about: str
+    is_repeated: bool
+
+    @property
+    def values(self) -> Values:
+        """What completes it."""
+        if self.words:
+            return Values.WORDS
+        if not self.value:
+            return Values.NONE
+        return Values.FILES if _FILE.search(self.value) else Values.ANYTHING
+
+
+class Group(Struct, frozen=True):
+    """Options that belong together."""
+
+    title: str
+    options: tuple[Argument, ...]
+
+
+class Grammar(Struct, frozen=True):
+    """A command, or a subcommand."""
+
+    name: str
+    summary: str
+    description: str
+    groups: tuple[Group, ...]
+    positionals: tuple[Argument, ...]
+    below: tuple[Grammar, ...]
+
+    @property
+    def options(self) -> tuple[Argument, ...]:
+        """All its options."""
+        return tuple(option for group in self.groups for option in group.options)
+
+
+def grammars() -> dict[str, Grammar]:
+    """Return all commands by name."""
+    return {name: _grammar(name, summary, parser_of(name)[0]) for name, (_, summary) in COMMANDS.items()}
+
+
+def _grammar(name: str, summary: str, parser: CommandParser) -> Grammar:
+    groups = [
+        Group(group.title or "", tuple(_argument(each) for each in group._group_actions if each.option_strings))  # noqa: SLF001 - argparse names none of it
+        for group in parser._action_groups  # noqa: SLF001
+    ]
+    positionals = [each for each in parser._actions if not each.option_strings and not subcommands(each)]  # noqa: SLF001
+    return Grammar(
+        name=name,
+        summary=summary,
+        description=parser.description or "",
+        groups=tuple(group for group in groups if group.options),
+        positionals=tuple(map(_argument, positionals)),
+        below=tuple(_below(parser)),
+    )
+
+
+def _below(parser: CommandParser) -> Iterator[Grammar]:
+    for action in parser._actions:  # noqa: SLF001
+        abouts = {each.dest: each.help or "" for each in getattr(action, "_choices_actions", ())}
+        for name, sub in subcommands(action).items():
+            yield _grammar(name, abouts[name], sub)
+
+
+def _argument(action: argparse.Action) -> Argument:
+    words = tuple(map(str, action.choices or _known_words(action)))
+    takes_value = action.nargs != 0
+    stands_for = action.metavar or ("|".join(words) if words else action.dest.upper())
+    return Argument(
+        names=tuple(action.option_strings),
+        value=str(stands_for) if takes_value else "",
+        words=words if takes_value else (),
+        about=(action.help or "").replace("%%", "%"),
+        is_repeated=isinstance(action, argparse._AppendAction) or action.nargs in {"*", "+"},  # noqa: SLF001
+    )
+
+
+def _known_words(action: argparse.Action) -> tuple[str, ...]:
+    """Return what is known of values that are no choices: scenarios may be files as well."""
+    if action.metavar == "SCENARIO":
+        from podqos.library.inputs.shipped_scenarios import shipped_scenarios
+
+        return tuple(shipped_scenarios())
+    return tuple(COMMANDS) if action.metavar == "COMMAND" and action.dest == "command" else ()

@@ -1,0 +1,75 @@
+"""Which files a command reads, and which of the workloads in them it is about; declared and read once for all."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from podqos.cli.options import Parser, add_class_options, add_list_option
+from podqos.cli.parser import FILES
+from podqos.errors import InvalidOption
+from podqos.library.inputs.objects import Objects
+from podqos.library.inputs.selection import Selection, kind_named, parse_selector
+from podqos.model.selector import LabelSelector
+from podqos.wording import counted
+
+
+def add_manifest_options(parser: argparse.ArgumentParser, *, positional: bool = True) -> None:
+    """Declare ``-f`` and ``-k`` as kubectl spells them, files without ``-f``, and which workloads to choose."""
+    if positional:
+        about = "manifests; same as -f"
+        parser.add_argument(FILES, nargs="*", action="extend", metavar="FILE|DIR|-", help=about)
+    parser.add_argument(
+        "-f",
+        "--filename",
+        dest=FILES,
+        metavar="FILE|DIR|-",
+        action="append",
+        help="manifests: a file, a directory (all YAML and JSON below it), or - for standard input; may be repeated",
+    )
+    about = (
+        "render a kustomization or a Helm chart and read the result (kubectl kustomize, kustomize build, helm template)"
+    )
+    parser.add_argument(
+        "-k", "--kustomize", metavar="DIR", action="append", default=[], help=f"{about}; may be repeated"
+    )
+    about = "render every kustomization and chart in the directories of -f (default: they are skipped)"
+    parser.add_argument("--render", action="store_true", help=about)
+    add_class_options(parser)
+    _add_selection_options(parser.add_argument_group("which workloads (the others still count)"))
+
+
+def _add_selection_options(parser: Parser) -> None:
+    about = "only those of this namespace, which is also that of objects that name none (default: all; default)"
+    parser.add_argument("-n", "--namespace", metavar="NAME", help=about)
+    about = "only those with these labels, as for kubectl: app=web,tier!=cache,'env in (a,b)'"
+    parser.add_argument("-l", "--selector", metavar="SELECTOR", type=parse_selector, help=about)
+    add_list_option(parser, "--kind", "KIND", "only those of this kind, such as Deployment or deploy")
+    add_list_option(parser, "--name", "PATTERN", "only those of this name, such as 'web-*'")
+
+
+def selection_of(arguments: argparse.Namespace) -> Selection | None:
+    """Return which workloads a command is about; None: all of them."""
+    given = arguments.namespace is not None or arguments.selector or arguments.kind or arguments.name
+    if not given:
+        return None
+    selector = arguments.selector or LabelSelector()
+    return Selection(arguments.namespace, selector, tuple(map(kind_named, arguments.kind)), tuple(arguments.name))
+
+
+def select(objects: Objects, selection: Selection | None) -> Objects:
+    """Let an answer be about some of the workloads, and say how many it is not about."""
+    objects.selection = selection
+    if selection is not None:
+        chosen = sum(map(objects.takes, objects.workloads))
+        say_left_out(chosen, len(objects.workloads) - chosen)
+    return objects
+
+
+def say_left_out(chosen: int, others: int, noun: str = "workload") -> None:
+    """Say how many the options leave out; all of them are too many."""
+    if not chosen and others:
+        fix = "choose less narrowly; -o name without them lists all names"
+        raise InvalidOption(f"none of {counted(others, noun)} matches", where="-n, -l, --kind, --name", fix=fix)
+    if others:
+        print(f"{others} of {counted(chosen + others, noun)} not shown; they still count", file=sys.stderr)

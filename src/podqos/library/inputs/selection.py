@@ -1,0 +1,92 @@
+"""Which workloads an answer is about: by namespace, labels, kind and name, as kubectl would choose them.
+
+A selection chooses what is judged and shown. What it leaves out still counts as what it is: policies apply, pods take
+their place on the node and in quotas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from podqos.errors import InvalidOption
+from podqos.model.pod import Workload
+from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+
+# kubectl's short names of what podqos judges
+_SHORT = {
+    "po": "pod", "rc": "replicationcontroller", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset",
+    "ds": "daemonset", "cj": "cronjob", "limits": "limitrange", "quota": "resourcequota", "pc": "priorityclass",
+}  # fmt: skip
+_CONDITION = re.compile(
+    r"\s*(?:(?P<not>!)?\s*(?P<alone>[\w./-]+)"
+    r"|(?P<key>[\w./-]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[\w.-]*)"
+    r"|(?P<set_key>[\w./-]+)\s+(?P<set>in|notin)\s*\((?P<values>[\w.,\s-]*)\))\s*(?:,|$)"
+)
+
+
+class Selection(Struct, frozen=True):
+    """Conditions that a workload has to meet, all of them."""
+
+    namespace: str | None = None
+    selector: LabelSelector = LabelSelector()
+    kinds: tuple[str, ...] = ()
+    """In lower case, any of them."""
+    names: tuple[str, ...] = ()
+    """Patterns such as ``web-*``, any of them."""
+
+    def takes(self, workload: Workload) -> bool:
+        """Whether the answer is about a workload; its pods' labels count as its own."""
+        own = workload.metadata
+        labels = {**workload.pod.metadata.labels, **own.labels}
+        return self.takes_object(workload.kind, own.namespace, own.name or own.generate_name, labels)
+
+    def takes_object(self, kind: str, namespace: str, name: str, labels: Mapping[str, str] | None = None) -> bool:
+        """Whether the answer is about any object."""
+        from fnmatch import fnmatchcase
+
+        return (
+            self.namespace in {None, namespace}
+            and (not self.kinds or kind.lower() in self.kinds)
+            and (not self.names or any(fnmatchcase(name, pattern) for pattern in self.names))
+            and self.selector.matches(labels or {})
+        )
+
+
+def namespace_of(selection: Selection | None) -> str:
+    """Return the namespace of objects that name none."""
+    return (selection and selection.namespace) or "default"
+
+
+def kind_named(text: str) -> str:
+    """Return a kind as a selection has it: ``deploy``, ``Deployments`` and ``deployment.apps`` are one."""
+    kind = text.lower().partition(".")[0]
+    if kind.endswith("s") and not kind.endswith("ss"):
+        kind = kind.removesuffix("es") if kind.endswith("sses") else kind.removesuffix("s")
+    return _SHORT.get(text.lower()) or _SHORT.get(kind, kind)
+
+
+def parse_selector(text: str, option: str = "-l") -> LabelSelector:
+    """Read a label selector as kubectl does: ``app=web,tier!=cache,env in (a,b),!canary``."""
+    conditions: list[LabelSelectorRequirement] = []
+    position = 0
+    while position < len(text):
+        found = _CONDITION.match(text, position)
+        if found is None or found.end() == position:
+            what = f"{text[position:].strip()!r} is no condition on labels"
+            raise InvalidOption(what, where=option, fix="for example app=web,tier!=cache,'env in (a,b)',!canary")
+        conditions.append(_condition(found.groupdict()))
+        position = found.end()
+    return LabelSelector(match_expressions=tuple(conditions))
+
+
+def _condition(parts: dict[str, str | None]) -> LabelSelectorRequirement:
+    if parts["alone"]:
+        return LabelSelectorRequirement(parts["alone"], "DoesNotExist" if parts["not"] else "Exists")
+    if parts["key"]:
+        operator = "NotIn" if parts["operator"] == "!=" else "In"
+        return LabelSelectorRequirement(parts["key"], operator, (parts["value"] or "",))
+    values = tuple(each.strip() for each in (parts["values"] or "").split(","))
+    return LabelSelectorRequirement(parts["set_key"] or "", "In" if parts["set"] == "in" else "NotIn", values)

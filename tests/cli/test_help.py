@@ -1,0 +1,232 @@
+"""Finding one's way: commands by task, help, one line for a mistake, completion, the manual page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from podqos.cli.command_list import COMMANDS, GROUPS
+from podqos.cli.grammar import grammars
+from podqos.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def podqos(capsys, *words: str) -> tuple[int, str, str]:
+    code = main([*words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+# ---- help --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)], ids=" ".join)
+def test_all_commands_are_listed_by_task_a_line_each_in_80_columns(capsys, words):
+    code, out, _ = podqos(capsys, *words)
+    assert code == 0
+    blocks = dict(re.findall(r"^(\w[\w ]*):\n((?:  .+\n?)+)", out, re.MULTILINE))
+    listed = {title: [line.split()[0] for line in lines.splitlines()] for title, lines in blocks.items()}
+    assert listed == {title: [*commands] for title, commands in GROUPS.items()}
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_tasks_hold_what_people_look_for_there():
+    assert {title: [*commands] for title, commands in GROUPS.items()} == {
+        "Manifests": ["explain", "check", "drift", "advise", "admit"],
+        "Nodes": ["rank", "place", "cpu", "thresholds"],
+        "What if": ["simulate", "forecast", "blast", "sweep", "scenario"],
+        "Real machine": ["node", "rehearse"],
+        "Other": ["demo", "eval", "completion", "help"],
+    }
+
+
+@pytest.mark.parametrize("words", [("check",), ("node",), ("node", "run"), ("scenario", "new")], ids=" ".join)
+def test_help_on_a_command_is_what_its_own_option_prints(capsys, words):
+    _, out, _ = podqos(capsys, "help", *words)
+    with pytest.raises(SystemExit) as stopped:
+        main([*words, "--help"])
+    assert stopped.value.code == 0
+    assert out == capsys.readouterr().out
+    assert out.startswith(f"usage: podqos {' '.join(words)} ")
+
+
+@pytest.mark.parametrize("word", ["--version", "-V", "version"])
+def test_the_version_is_printed(capsys, word):
+    from podqos import __version__
+
+    assert podqos(capsys, word) == (0, f"podqos {__version__}\n", "")
+
+
+# ---- mistakes ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        pytest.param("chek", "no command 'chek' (did you mean check?)", id="command"),
+        pytest.param("CHECK", "no command 'CHECK' (did you mean check?)", id="command-in-capitals"),
+        pytest.param("rnak", "no command 'rnak' (did you mean rank?)", id="letters-swapped"),
+        pytest.param("xyzzy", "no command 'xyzzy' (`podqos help` lists the commands)", id="like-none"),
+        pytest.param("deploy/", "no command 'deploy/' (`podqos help` lists the commands)", id="a-file"),
+        pytest.param("--verson", "no option --verson before a command (did you mean --version?)", id="before"),
+        pytest.param("check . --polices x", "no option --polices (did you mean --policies?)", id="option"),
+        pytest.param("check . --polices=x", "no option --polices (did you mean --policies?)", id="option-with-value"),
+        pytest.param("check . --zzz", "no option --zzz (see `podqos check --help`)", id="no-such-option"),
+        pytest.param("check . -o jsno", "-o/--output: no such value: 'jsno' (did you mean json?)", id="choice"),
+        pytest.param(
+            "check . --fail-on x",
+            "--fail-on: no such value: 'x' (one of error, warning, info, never)",
+            id="choice-like-none",
+        ),
+        pytest.param("rank --usage", "--usage: expected one argument (see `podqos rank --help`)", id="no-value"),
+        pytest.param("node evcit x", "COMMAND: no such value: 'evcit' (did you mean evict?)", id="subcommand"),
+        pytest.param("node pods --state-dri x", "no option --state-dri (did you mean --state-dir?)", id="below"),
+        pytest.param("help nod", "help: no command 'nod' (did you mean node?)", id="help"),
+        pytest.param("help node rnu", "help: podqos node has no command 'rnu' (did you mean run?)", id="help-below"),
+        pytest.param("help check x", "help: podqos check has no command 'x' (see `podqos check --help`)", id="no-sub"),
+        pytest.param("scenario list x", "unexpected argument 'x' (see `podqos scenario list --help`)", id="one-more"),
+        pytest.param("place --nodes x", "--nodes: invalid int value: 'x' (see `podqos place --help`)", id="type"),
+    ],
+)  # fmt: skip
+def test_a_mistake_on_the_command_line_is_one_line_with_what_was_meant(capsys, line, said):
+    assert podqos(capsys, *line.split()) == (2, "", f"podqos: error: {said}\n")
+
+
+def test_a_command_that_needs_another_word_lists_the_words(capsys):
+    code, out, err = podqos(capsys, "node")
+    assert (code, out) == (2, "")
+    words = "run, status, pods, top, evict, logs, journal, install"
+    assert err == f"podqos: error: the following arguments are required: COMMAND (one of {words})\n"
+
+
+# ---- start-up ----------------------------------------------------------------------------------------------------
+
+
+def test_only_the_module_of_the_command_is_loaded():
+    script = "import sys; from podqos.cli.main import main; main(['explain', '-f', '-']); print(*sys.modules)"
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: app, image: app}]}}"
+    done = subprocess.run([sys.executable, "-c", script], input=pod, capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    assert [each for each in loaded if each.startswith("podqos.cli.commands.")] == ["podqos.cli.commands.explain"]
+    assert {"podqos.cli.grammar", "podqos.cli.completion", "podqos.cli.overview", "difflib"} & {*loaded} == set()
+
+
+# ---- completion --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory) -> dict[str, Path]:
+    """Return the script of each shell, as a file."""
+    import contextlib
+    import io
+
+    folder = tmp_path_factory.mktemp("completion")
+    for shell in ("bash", "zsh", "fish"):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            assert main(["completion", shell]) == 0
+        (folder / shell).write_text(printed.getvalue())
+    return {shell: folder / shell for shell in ("bash", "zsh", "fish")}
+
+
+def completed(script: Path, *words: str) -> list[str]:
+    """Return what a real bash offers for the last of the words."""
+    assignments = " ".join(f"'{word}'" for word in words)
+    run = (
+        f"source {script}; COMP_WORDS=({assignments}); COMP_CWORD={len(words) - 1}; _podqos; "
+        'printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    done = subprocess.run(["bash", "--norc", "-c", run], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        pytest.param(("ch",), ["check"], id="command"),
+        pytest.param(("",), [*COMMANDS], id="all-commands"),
+        pytest.param(("nodes", ""), [], id="after-a-mistake"),
+        pytest.param(("--v",), ["--version"], id="own-option"),
+        pytest.param(("explain", "--kube"), ["--kubelet-config", "--kubernetes-version"], id="option"),
+        pytest.param(("explain", "-o", "js"), ["json"], id="choice"),
+        pytest.param(("explain", "--output", "=", "ya"), ["yaml"], id="choice-behind-an-equals-sign"),
+        pytest.param(("explain", "--engine", "="), ["docker", "podman"], id="nothing-behind-an-equals-sign"),
+        pytest.param(("check", "-o", "json", "--fail-on", "w"), ["warning"], id="later-option"),
+        pytest.param(("check", "--baseline", "x"), [], id="file-left-to-the-shell"),
+        pytest.param(("node", "ev"), ["evict"], id="subcommand"),
+        pytest.param(("node", "run", "--runtime", "p"), ["process", "podman"], id="choice-of-a-subcommand"),
+        pytest.param(("simulate", "rac"), ["race"], id="shipped-scenario"),
+        pytest.param(("completion", ""), ["bash", "zsh", "fish"], id="shell"),
+        pytest.param(("help", "sw"), ["sweep"], id="help"),
+        pytest.param(("eval", "eviction_m"), ["eviction_manager"], id="family"),
+    ],
+)
+def test_bash_completes(scripts, words, offered):
+    assert completed(scripts["bash"], "podqos", *words) == offered
+
+
+def test_bash_knows_every_option_of_every_command(scripts):
+    script = scripts["bash"].read_text()
+    for name, command in grammars().items():
+        for path, each in [(name, command), *((f"{name} {below.name}", below) for below in command.below)]:
+            names = " ".join(option for argument in each.options for option in argument.names)
+            assert names.startswith("-h --help")
+            assert re.search(rf'^ +"{path}"\) words=".*" options="{re.escape(names)}" ;;$', script, re.MULTILINE), path
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_can_read_its_script(scripts, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell} here")
+    done = subprocess.run([shell, "-n", scripts[shell]], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_quotes_and_brackets_in_help_texts_end_nothing_in_zsh_and_fish():
+    from podqos.cli.completion import fish, zsh
+    from podqos.cli.grammar import Argument, Grammar, Group
+
+    odd = Argument(("--odd",), "A:B", (), "it's [a] test: of \\ all", is_repeated=False)
+    commands = {"run": Grammar("run", "what's odd", "", (Group("", (odd,)),), (), ())}
+    assert r"'(--odd)--odd=[it'\''s \[a\] test\: of \\ all]:A\:B: '" in zsh(commands)
+    assert r"-l odd -x -d 'it\'s [a] test: of \\ all'" in fish(commands)
+    assert r"'run:what'\''s odd'" in zsh(commands)
+
+
+# ---- the manual page ---------------------------------------------------------------------------------------------
+
+
+def test_the_manual_page_that_is_shipped_is_current(capsys):
+    """``make golden`` writes it again."""
+    _, out, _ = podqos(capsys, "help", "--man")
+    assert out == (ROOT / "man/podqos.1").read_text()
+
+
+def test_the_manual_page_has_every_command_and_option(capsys):
+    _, out, _ = podqos(capsys, "help", "--man")
+    plain = out.replace("\\-", "-")
+    for name, command in grammars().items():
+        section = plain.partition(f".SS podqos {name}\n")[2].partition("\n.S")[0]
+        named = [option for argument in command.options for option in argument.names if option not in {"-h", "--help"}]
+        assert [option for option in named if f"\\fB{option}\\fR" not in section] == [], name
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
+def test_groff_finds_nothing_wrong_with_the_manual_page():
+    command = ["groff", "-man", "-Tutf8", "-k", "-ww", "-rLL=80n", str(ROOT / "man/podqos.1")]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GROFF_NO_SGR": "1", "LC_ALL": "C.UTF-8"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "podqos node run" in re.sub(".\b", "", done.stdout)
