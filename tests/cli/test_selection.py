@@ -167,6 +167,17 @@ def test_places_are_those_among_all_pods(capsys):
     assert report["node"]["availableBytes"] < 61 << 30
 
 
+def test_that_the_orders_disagree_about_others_is_said(capsys):
+    """Page cache counts for the kubelet and not for the kernel."""
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: app, image: app}]}}"
+    Path("pods.yaml").write_text("\n---\n".join(pod % name for name in ("cache", "heap", "small")))
+    Path("usage.csv").write_text("pod,memory,anon\ncache,2Gi,10Mi\nheap,100Mi,100Mi\nsmall,1Mi,1Mi\n")
+    line = ("rank", "pods.yaml", "--usage", "usage.csv", "--node-memory", "64Gi")
+    assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line)[1]
+    assert "the kubelet evicts default/cache before default/heap" in podqos(capsys, *line, "--name", "heap")[1]
+    assert "The orders disagree about other pods only.\n" in podqos(capsys, *line, "--name", "small")[1]
+
+
 def test_the_others_have_their_share_of_the_cpu(capsys):
     _, out, _ = podqos(capsys, "cpu", "shop.yaml", "--cores", "2", "--kind", "sts", "-o", "json")
     (pod,) = json.loads(out)["pods"]

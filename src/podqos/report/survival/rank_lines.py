@@ -105,7 +105,7 @@ def _remarks(report: RankReport) -> Iterator[str]:
     available = f"{_signed(node.available_bytes)} of {mebibytes(node.memory_bytes)}"
     yield f"Available as the kubelet counts: {available}. Left as the kernel counts: {left}."
     if not report.disagreements:
-        yield "Both orders agree."
+        yield "The orders disagree about other pods only." if report.reversed_pairs else "Both orders agree."
         return
     pairs = f"{report.reversed_pairs} pair{'s' if report.reversed_pairs > 1 else ''}"
     yield f"The orders disagree about {pairs} of pods:"
