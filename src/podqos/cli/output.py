@@ -12,10 +12,14 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from podqos.cli.streams import for_programs
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.model.assumption import Assumption
+from podqos.report.text.controls import cell, one_line
 from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style
+
+_FOR_PEOPLE = ("text", "table", "wide")
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 
@@ -47,8 +51,20 @@ def emit(
     if arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in lines(value, style_for(arguments.color)))
+        printing = print_lines if arguments.output in _FOR_PEOPLE else print_file
+        printing(lines(value, style_for(arguments.color)))
     say_assumptions(getattr(value, "assumptions", ()))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for people; a name with a line break in it does not begin another."""
+    sys.stdout.writelines(f"{one_line(line)}\n" for line in lines)
+
+
+def print_file(lines: Iterable[str]) -> None:
+    """Print the lines of a file that programs read."""
+    for_programs()
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:
@@ -61,6 +77,7 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
 
 def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> None:
     """Print the whole output of a command."""
+    for_programs()
     if notation == "json":
         print(json_bytes(value).decode())
     else:
@@ -69,6 +86,7 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
 
 def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
     """Print objects as YAML documents."""
+    for_programs()
     print("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), end="")
 
 
@@ -76,9 +94,10 @@ def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows below a heading; what is None stays empty."""
     from csv import writer
 
+    for_programs()
     lines = writer(sys.stdout, lineterminator="\n")
     lines.writerow(headers)
-    lines.writerows(rows)
+    lines.writerows(map(cell, row) for row in rows)
 
 
 def print_schema(kind: type[msgspec.Struct] | str) -> None:

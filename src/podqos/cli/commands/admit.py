@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.inputs import given_files, print_problems
 from podqos.cli.options import add_filename_option, add_version_option, stated_classes
-from podqos.cli.output import add_output_options, print_csv, print_value, say_assumptions
+from podqos.cli.output import add_output_options, print_csv, print_lines, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
@@ -109,9 +109,9 @@ def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) ->
     match arguments.output:
         case "text":
             for item in reports:
-                print("\n".join(lines.text(item, style)))
+                print_lines(lines.text(item, style))
         case "table":
-            print("\n".join(lines.table(list(reports), style)))
+            print_lines(lines.table(list(reports), style))
         case "csv":
             print_csv(lines.CSV_HEADER, map(lines.csv_row, reports))
         case notation:
