@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.model.pod import Pod, Workload
-from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.placement.workloads import DAEMON_SET, POD, pods_of, replicas_of
 
+MOST_ON_NODE = 20_000
+"""Replicas of one workload on one node: a hundred times what a kubelet can run."""
 ENDED = ("Succeeded", "Failed")
 
 
@@ -55,6 +57,7 @@ def _pods(workload: Workload, named: Collection[str]) -> Iterator[Pod]:
             for name in instances or [own]:
                 yield replace(pod, metadata=replace(pod.metadata, name=name))
             return
+    replicas_of(workload, MOST_ON_NODE)
     yield from pods_of(workload)
 
 
