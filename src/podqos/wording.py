@@ -38,4 +38,6 @@ def mebibytes(count: int) -> str:
     text = quantity.canonical()
     if text[-2:] in {"Mi", "Gi", "Ti"}:
         return text
+    if count >= 2**63:  # more than any machine has, and maybe more than a float holds
+        return f"{count >> 30}Gi"
     return f"{count / 2**30:.1f}Gi" if count >= 2**30 else f"{count / 2**20:.1f}Mi"

@@ -15,6 +15,7 @@ from podqos.advice.fixes.fixing import Fixes, fix
 from podqos.manifest.edits.apply import Reason
 from podqos.manifest.reading import read
 from podqos.report.check.fixes import diff_lines, summary_lines
+from podqos.report.text.controls import own
 from podqos.report.text.style import Style
 
 PLAIN = Style()
@@ -197,8 +198,8 @@ def test_a_difference_is_shown_as_diff_shows_it():
         "\\ No newline at end of file",
     ]
     coloured = list(diff_lines(file, Style(colour=True), context=1))
-    assert coloured[4].startswith("\x1b[31m-")
-    assert coloured[6].startswith("\x1b[32m+")
+    assert coloured[4].startswith(own("\x1b[31m-"))
+    assert coloured[6].startswith(own("\x1b[32m+"))
 
 
 def test_nothing_to_fix_is_said():

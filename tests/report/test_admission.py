@@ -19,6 +19,7 @@ from podqos.model.quantity import Quantity
 from podqos.report.admission import changes, words
 from podqos.report.admission.lines import CSV_HEADER, csv_row, table, text
 from podqos.report.admission.value import AdmissionReport, Outcome, report
+from podqos.report.text.controls import own
 from podqos.report.text.style import Style
 
 PLAIN = Style()
@@ -243,7 +244,7 @@ class TestText:
 
     def test_a_terminal_gets_colours_and_its_width(self):
         lines = text(admitted(pod(container()), limit_ranges=(TRAP,)), Style(colour=True, width=80))
-        assert any("\x1b[1;31m! " in line for line in lines)
+        assert any(own("\x1b[1;31m! ") in line for line in lines)
 
 
 def test_the_table_has_a_line_per_workload():

@@ -23,6 +23,7 @@ from podqos.report.check.junit import junit
 from podqos.report.check.replacements import Replacement, line_replacements
 from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
+from podqos.report.text.controls import own
 from podqos.report.text.style import Style
 from report.check_reports import CHECKED, EMPTY, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
 from report.sarif_rules import problems
@@ -49,9 +50,9 @@ def test_the_table_groups_by_file_and_ends_in_a_summary():
 
 def test_severities_are_coloured_where_colour_is_wanted():
     lines = "\n".join(table(REPORT, Style(colour=True)))
-    assert "\x1b[1;31merror\x1b[0m" in lines
-    assert "\x1b[33mwarning\x1b[0m" in lines
-    assert "\x1b[36minfo\x1b[0m" in lines
+    assert own("\x1b[1;31merror\x1b[0m") in lines
+    assert own("\x1b[33mwarning\x1b[0m") in lines
+    assert own("\x1b[36minfo\x1b[0m") in lines
 
 
 def test_texts_of_the_input_do_not_talk_to_the_terminal():

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from podqos.report.simulation.timeline import csv_table, headline, seconds, timeline
+from podqos.report.text.controls import own
 from podqos.report.text.style import Style, visible_length
 from report.runs import NODE, RUN
 
@@ -82,7 +83,7 @@ def test_what_can_be_wrapped_stays_within_the_width(width):
 
 def test_colour_changes_nothing_but_colour():
     coloured = _lines(style=Style(colour=True))
-    assert any("\x1b[" in line for line in coloured)
+    assert any(own("\x1b[") in line for line in coloured)
     assert [visible_length(line) for line in coloured] == [len(line) for line in _lines()]
 
 

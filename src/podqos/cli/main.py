@@ -9,11 +9,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
+from podqos.cli.streams import discard_output, guarded_streams
 from podqos.errors import HostError, InputError, InvalidOption
+from podqos.report.text.controls import one_line
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -25,8 +28,9 @@ EXIT_INTERRUPTED = 130
 def command_line() -> NoReturn:
     """Run as the program and exit at once: the kernel frees memory faster than Python does."""
     code = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        with suppress(OSError):
+            stream.flush()
     if "joblib" in sys.modules:
         # It has files and workers of its own to clean up.
         sys.exit(code)
@@ -39,21 +43,34 @@ def main(argv: list[str] | None = None) -> int:
     gc.disable()
     arguments = sys.argv[1:] if argv is None else argv
     program = "kubectl podqos" if sys.argv[0].endswith("kubectl-podqos") else "podqos"
+    with guarded_streams():
+        return _answer(program, arguments)
+
+
+def _answer(program: str, arguments: list[str]) -> int:
     try:
         return _run(program, arguments)
     except InputError as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
-        return EXIT_BAD_INPUT
+        return _failed(program, f"error: {error}", EXIT_BAD_INPUT)
     except HostError as error:
-        print(f"{program}: error: {error}", file=sys.stderr)
-        return EXIT_HOST
+        return _failed(program, f"error: {error}", EXIT_HOST)
     except KeyboardInterrupt:
-        print(f"{program}: interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
+        return _failed(program, "interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader has gone (`podqos explain … | head`). Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         return EXIT_OK
+    except OSError as error:
+        # Files are opened where their names are known; what is left is the output.
+        discard_output()
+        return _failed(program, f"error: {error.filename or 'standard output'}: {error.strerror or error}", EXIT_HOST)
+
+
+def _failed(program: str, what: str, code: int) -> int:
+    """Say in one line why there is no answer."""
+    with suppress(OSError):
+        print(f"{program}: {one_line(what)}", file=sys.stderr)
+    return code
 
 
 def _run(program: str, argv: list[str]) -> int:

@@ -12,10 +12,14 @@ from typing import Literal, TypeVar
 
 import msgspec
 
+from podqos.cli.streams import for_programs
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.model.assumption import Assumption
+from podqos.report.text.controls import cell, one_line
 from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
 from podqos.report.text.style import Style
+
+_FOR_PEOPLE = ("text", "table", "wide")
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 
@@ -52,13 +56,14 @@ def emit(
     elif arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
-        sys.stdout.writelines(f"{line}\n" for line in lines(value, style_for(arguments.color)))
+        printing = print_lines if arguments.output in _FOR_PEOPLE else print_file
+        printing(lines(value, style_for(arguments.color)))
     say_assumptions(getattr(value, "assumptions", ()))
 
 
 def print_names(names: Iterable[str]) -> None:
     """Print names for kubectl, such as ``deployment/web``, each once."""
-    sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
+    print_lines(dict.fromkeys(names))
 
 
 def pod_names(keys: Iterable[str]) -> Iterator[str]:
@@ -71,6 +76,17 @@ def object_name(kind: str, name: str) -> str:
     return f"{kind.lower()}/{name}"
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines for people; a name with a line break in it does not begin another."""
+    sys.stdout.writelines(f"{one_line(line)}\n" for line in lines)
+
+
+def print_file(lines: Iterable[str]) -> None:
+    """Print the lines of a file that programs read."""
+    for_programs()
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
 def say_assumptions(assumptions: Sequence[Assumption]) -> None:
     """Say in one line what was assumed, and how to state it."""
     if assumptions:
@@ -81,6 +97,7 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
 
 def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> None:
     """Print the whole output of a command."""
+    for_programs()
     if notation == "json":
         print(json_bytes(value).decode())
     else:
@@ -89,6 +106,7 @@ def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> Non
 
 def print_documents(documents: Iterable[Mapping[str, object]]) -> None:
     """Print objects as YAML documents."""
+    for_programs()
     print("---\n".join(msgspec.yaml.encode(document).decode() for document in documents), end="")
 
 
@@ -96,9 +114,10 @@ def print_csv(headers: Iterable[str], rows: Iterable[Sequence[object]]) -> None:
     """Print rows below a heading; what is None stays empty."""
     from csv import writer
 
+    for_programs()
     lines = writer(sys.stdout, lineterminator="\n")
     lines.writerow(headers)
-    lines.writerows(rows)
+    lines.writerows(map(cell, row) for row in rows)
 
 
 def print_schema(kind: type[msgspec.Struct] | str) -> None:

@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from podqos.report.text.controls import own
+
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:
     """Return a callback that takes done and total, and shows them once the work takes longer than a moment."""
@@ -17,9 +19,10 @@ def progress_line(what: str) -> Callable[[int, int], None] | None:
         nonlocal said
         now = time.monotonic()
         if done == total and said > started:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print(own("\r\x1b[K"), end="", file=sys.stderr, flush=True)
         elif now - started >= 0.5 and now - said >= 0.1:
             said = now
-            print(f"\r{what} {done:,} of {total:,} ({done * 100 // total} %)", end="", file=sys.stderr, flush=True)
+            line = f"{what} {done:,} of {total:,} ({done * 100 // total} %)"
+            print(own("\r") + line, end="", file=sys.stderr, flush=True)
 
     return show

@@ -35,6 +35,7 @@ from podqos.model.pod import QOSClass
 from podqos.model.profile import LATEST, Profile
 from podqos.qos.cgroup_settings import CgroupDriver, CgroupVersion, Runtime, stock_node
 from podqos.qos.oom import KUBELET_OOM_SCORE_ADJ
+from podqos.report.text.controls import cell
 from podqos.survival.decision import Decision, ExplainSettings, decide
 
 if TYPE_CHECKING:
@@ -428,9 +429,26 @@ def _rows(decisions: Sequence[Decision]) -> str:
             lines += [f"{start},{score.container},{qos_class},{score.value}\n" for score in decision.oom_scores]
     text = "".join(lines)
     # Names in Kubernetes need no quotes; anything else shows here and goes through the csv module.
-    if '"' in text or "\r" in text or text.count(",") != 4 * len(lines) or text.count("\n") != len(lines):
+    if (
+        '"' in text
+        or "\r" in text
+        or text.count(",") != 4 * len(lines)
+        or text.count("\n") != len(lines)
+        or _has_formulas(text)
+    ):
         return _quoted_rows(decisions)
     return text
+
+
+def _has_formulas(text: str) -> bool:
+    """Whether a cell may begin like a formula; a score below zero does not count."""
+    scores = sum(text.count(f",{qos_class},-") for qos_class in QOSClass)
+    return (
+        text.count(",-") != scores
+        or any(f"{end}{start}" in text for end in ",\n" for start in "=+@\t")
+        or "\n-" in text
+        or text.startswith(tuple("=+-@\t"))
+    )
 
 
 def _quoted_rows(decisions: Sequence[Decision]) -> str:
@@ -444,5 +462,5 @@ def _quoted_rows(decisions: Sequence[Decision]) -> str:
         namespace, name = metadata.namespace or "default", metadata.name or metadata.generate_name
         for score in decision.oom_scores:
             value = "" if decision.pod.is_windows else score.value
-            table.writerow((namespace, name, score.container, decision.qos_class.value, value))
+            table.writerow(map(cell, (namespace, name, score.container, decision.qos_class.value, value)))
     return text.getvalue()

@@ -186,9 +186,11 @@ def _parse(text: str) -> Quantity:
         scientific = _EXPONENT.fullmatch(suffix)
         if scientific is None:
             raise InvalidQuantity(_ERROR_SUFFIX)
-        notation, exponent = "DecimalExponent", int(scientific[1])
-        if abs(exponent) > _LARGEST_EXPONENT:
-            raise InvalidQuantity(f"exponent {exponent} is out of range")
+        # Leading zeros do not count; what is longer than this is out of range, however long it is.
+        written = scientific[1].lstrip("+-").lstrip("0")
+        if len(written) > 9 or int(written or "0") > _LARGEST_EXPONENT:
+            raise InvalidQuantity(f"exponent {scientific[1][:20]} is out of range")
+        notation, exponent = "DecimalExponent", int(f"{'-' if '-' in scientific[1] else ''}{written or '0'}")
     if not has_digit and not _fits_fast_path(whole, fraction, exponent, binary):
         raise InvalidQuantity(_ERROR_NUMBER)
     try:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from podqos.admission.tolerations import with_daemon_set_tolerations
+from podqos.errors import InvalidManifest
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
@@ -27,6 +28,8 @@ from podqos.model.scheduling import (
 from podqos.placement.node_affinity import matches, required_terms
 from podqos.placement.taints import first_untolerated, taints_of
 
+MOST_PODS = 1_000_000
+"""Replicas of one workload: several times what the largest cluster runs. A typo comes further."""
 POD = "Pod"
 DAEMON_SET = "DaemonSet"
 # It only keeps a template for others.
@@ -41,8 +44,17 @@ def pods_of(workload: Workload, nodes: Iterable[Node] = (), *, profile: Profile 
     elif workload.kind == DAEMON_SET:
         yield from _daemon_pods(pod, nodes, profile)
     elif workload.kind != POD_TEMPLATE:
-        for index in range(1 if workload.replicas is None else workload.replicas):
+        for index in range(replicas_of(workload, MOST_PODS)):
             yield _named(pod, f"{pod.metadata.name or pod.metadata.generate_name}-{index}")
+
+
+def replicas_of(workload: Workload, most: int) -> int:
+    """Return how many pods a controller makes; raises ``InvalidManifest`` where they are too many to look at each."""
+    replicas = 1 if workload.replicas is None else workload.replicas
+    if replicas > most:
+        what = f"{workload.kind} {workload.pod.key}: {replicas:,} replicas"
+        raise InvalidManifest(what, where="spec.replicas", fix=f"at most {most:,} are looked at one by one")
+    return replicas
 
 
 def _daemon_pods(pod: Pod, nodes: Iterable[Node], profile: Profile) -> Iterator[Pod]:

@@ -12,8 +12,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.model.pod import Pod, Workload
-from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.placement.workloads import DAEMON_SET, POD, pods_of, replicas_of
 
+MOST_ON_NODE = 20_000
+"""Replicas of one workload on one node: a hundred times what a kubelet can run."""
 ENDED = ("Succeeded", "Failed")
 
 
@@ -59,6 +61,7 @@ def _pods(workload: Workload, named: Collection[str]) -> Iterator[Pod]:
         instances = instances or [own]
     yield from (replace(pod, metadata=replace(pod.metadata, name=name)) for name in instances)
     # Of replicas that are not named, as many as are left.
+    replicas_of(workload, MOST_ON_NODE)
     replicas = list(pods_of(workload))
     others = [each for each in replicas if each.metadata.name not in instances]
     yield from others[: max(len(replicas) - len(instances), 0)]

@@ -18,7 +18,15 @@ from collections.abc import Iterable, Iterator
 from podqos.admission.resource_override import PROFILES
 from podqos.cli.inputs import given_files, print_problems
 from podqos.cli.options import add_version_option, stated_classes
-from podqos.cli.output import add_output_options, object_name, print_csv, print_names, print_value, say_assumptions
+from podqos.cli.output import (
+    add_output_options,
+    object_name,
+    print_csv,
+    print_lines,
+    print_names,
+    print_value,
+    say_assumptions,
+)
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, select, selection_of
 from podqos.cli.terminal import style_for
@@ -107,9 +115,9 @@ def _print(tally: Tally, admitting: Admitting, arguments: argparse.Namespace) ->
     match arguments.output:
         case "text":
             for item in reports:
-                print("\n".join(lines.text(item, style)))
+                print_lines(lines.text(item, style))
         case "table":
-            print("\n".join(lines.table(list(reports), style)))
+            print_lines(lines.table(list(reports), style))
         case "name":
             print_names(object_name(item.kind, item.name) for item in reports)
         case "csv":

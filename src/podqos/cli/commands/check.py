@@ -13,7 +13,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, print_schema, print_value
+from podqos.cli.output import add_output_options, print_lines, print_schema, print_value
 from podqos.cli.selecting import add_manifest_options
 from podqos.cli.terminal import style_for
 
@@ -106,9 +106,9 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
     elif arguments.explain:
-        print("\n".join(check_catalogue.page(checks[0], good_example, style)))
+        print_lines(check_catalogue.page(checks[0], good_example, style))
     else:
-        print("\n".join(check_catalogue.table(checks, style)))
+        print_lines(check_catalogue.table(checks, style))
     return 0
 
 

@@ -18,7 +18,7 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity, SuppressedBy
 from podqos.advice.checks.gate import Gate
 from podqos.cli import options
 from podqos.cli.inputs import print_problems
-from podqos.cli.output import emit, object_name, say_assumptions
+from podqos.cli.output import emit, object_name, print_file, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import say_left_out, selection_of
 from podqos.cli.terminal import style_for
@@ -33,6 +33,8 @@ from podqos.library.inputs.gathering import existing_files, manifest_files
 from podqos.library.inputs.selection import namespace_of
 from podqos.model.profile import LATEST, parse_version
 from podqos.report.check.value import CheckReport
+from podqos.report.text.controls import own
+from podqos.report.text.encoding import json_bytes
 from podqos.report.text.style import Style
 from podqos.wording import counted
 
@@ -79,7 +81,7 @@ class CheckRun:
         if arguments.patch_format and not arguments.fix:
             from podqos.report.check.object_patches import patch_lines
 
-            _print_lines(patch_lines(checked.patches(), arguments.patch_format))
+            print_file(patch_lines(checked.patches(), arguments.patch_format))
             say_assumptions(checked.assumptions)
         elif arguments.diff or arguments.fix:
             return self._fix(checked)
@@ -121,7 +123,7 @@ class CheckRun:
             from podqos.report.check.object_patches import patch_lines
 
             refused = [(each.subject, each.patch) for each in fixes.refused if each.patch is not None]
-            _print_lines(patch_lines(refused, patch_format))
+            print_file(patch_lines(refused, patch_format))
         elif from_stdin is None:
             self._print(after)
         code = self._end(after)
@@ -242,7 +244,7 @@ def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> 
         case "github":
             from podqos.report.check.github import github
 
-            return github(report, checked.problems)
+            return (own("::") + command[2:] for command in github(report, checked.problems))
         case "html":
             from podqos.library.check_examples import good_example
             from podqos.report.check.html import html
@@ -261,22 +263,16 @@ def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> 
 
 
 def _sarif(report: CheckReport, checked: Checked) -> str:
-    import msgspec
-
     from podqos import __version__
     from podqos.library.check_examples import good_example
     from podqos.report.check.sarif import sarif
 
     fixes = checked.replacements() if len(report.items) <= _MOST_FIXES else None
     log = sarif(report, __version__, good_example, problems=checked.problems, fixes=fixes)
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode()
+    return json_bytes(log).decode()
 
 
 def _described(entry: BaselineEntry) -> str:
     key = f"{entry.namespace}/{entry.name}" if entry.namespace else entry.name
     container = f", container {entry.container}" if entry.container else ""
     return f"{entry.check} about {entry.kind} {key}{container}"
-
-
-def _print_lines(lines: Iterator[str]) -> None:
-    sys.stdout.writelines(f"{line}\n" for line in lines)

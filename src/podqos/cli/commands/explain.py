@@ -21,9 +21,10 @@ from msgspec.structs import replace
 
 from podqos.cli import options
 from podqos.cli.inputs import given_files
-from podqos.cli.output import add_output_options, object_name, print_names, print_value, say_assumptions
+from podqos.cli.output import add_output_options, object_name, print_lines, print_names, print_value, say_assumptions
 from podqos.cli.progress import progress_line
 from podqos.cli.selecting import add_manifest_options, say_left_out, selection_of
+from podqos.cli.streams import for_programs
 from podqos.cli.terminal import style_for
 from podqos.library.explain import Explained, Explaining, ExplainOptions
 from podqos.library.inputs.assumptions import KUBELET_SETTINGS
@@ -98,6 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     explained = tally.counting(explaining.explained())
     match arguments.output:
         case "csv":
+            for_programs()
             sys.stdout.write("namespace,pod,container,class,oom_score_adj\n")
             for each in explained:
                 sys.stdout.write(each.rows)
@@ -110,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             render = lines.table if kind == "table" else lines.wide
             items = [item for each in explained for item in each.items]
-            print("\n".join(render(items, style_for(arguments.color))))
+            print_lines(render(items, style_for(arguments.color)))
         case notation:
             found = list(explained)
             print_value(explaining.whole(found), notation)
@@ -141,10 +143,10 @@ def _print_text(explained: Iterable[Explained], explaining: Explaining, argument
     for each in explained:
         pods = pods.plus(each.pods or PodSets())
         for item in each.items:
-            print("\n".join(text(item, style, verbose=arguments.verbose)))
+            print_lines(text(item, style, verbose=arguments.verbose))
     if pods.counted.pods and arguments.verbose:
         node = explain_node(pods.counted, explaining.settings)
-        print("\n".join(node_text(node, style, verbose=arguments.verbose)))
+        print_lines(node_text(node, style, verbose=arguments.verbose))
 
 
 class Tally:

@@ -32,6 +32,7 @@ from podqos.placement.place import QueueOrder
 from podqos.report.placement.lines import csv_rows, text
 
 # This many pods × nodes take minutes one by one.
+_MOST_NODES = 1_000_000
 _LONG_WAIT = 10_000_000
 
 
@@ -103,8 +104,8 @@ def _node_count(arguments: argparse.Namespace) -> int | None:
         if arguments.node_capacity:
             raise InvalidOption("the number of nodes is missing", where="--node-capacity", fix="add --nodes N")
         return None
-    if count < 0:
-        raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix="use 1 or more")
+    if not 0 <= count <= _MOST_NODES:
+        raise InvalidOption(f"{count} is not a number of nodes", where="--nodes", fix=f"use 1 to {_MOST_NODES}")
     if not arguments.node_capacity:
         raise InvalidOption(
             "the capacity of the nodes is missing", where="--nodes", fix="add --node-capacity cpu=16,memory=64Gi"

@@ -28,10 +28,12 @@ from podqos.library.simulation import Run, built_viewer, simulate
 from podqos.library.written_files import write_file
 from podqos.report.simulation.timeline import csv_table, seconds, timeline
 from podqos.report.simulation.view import RunView
+from podqos.report.text.controls import own
 from podqos.sim.run import Progress
 from podqos.sim.variation import Variation
 
 _LINES_AT_ONCE = 10_000
+_CLEAR = own("\r\x1b[K")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,14 +108,14 @@ def _progress(what: str, end_us: int) -> Iterator[Progress]:
             return
         due = time.monotonic() + pause
         text = f"{what}: {seconds(time_us, 1)} of {seconds(end_us, 1)} ({time_us * 100 // end_us} %), {events:,} events"
-        print(f"\r\x1b[K{text}" if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
+        print(_CLEAR + text if terminal else text, end="" if terminal else "\n", file=sys.stderr, flush=True)
         shown = True
 
     try:
         yield tell
     finally:
         if shown and terminal:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print(_CLEAR, end="", file=sys.stderr, flush=True)
 
 
 def _write(path: str, data: bytes) -> None:

@@ -6,6 +6,7 @@ import argparse
 import sys
 
 from podqos.cli.node.client import NodeClient, add_state_dir_option
+from podqos.cli.output import print_lines
 from podqos.cli.terminal import add_colour_option, style_for
 
 SUMMARY = "list its pods: usage, requests, limits, oom_score_adj"
@@ -40,5 +41,5 @@ def run(arguments: argparse.Namespace) -> int:
 
     status = client.value("/status", NodeStatus)
     is_wide = arguments.output == "wide"
-    print("\n".join(pods_table(status, style_for(arguments.color), is_wide=is_wide)))
+    print_lines(pods_table(status, style_for(arguments.color), is_wide=is_wide))
     return 0

@@ -15,8 +15,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
 from podqos.cli.node.client import NodeClient, add_state_dir_option
+from podqos.cli.output import print_lines
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import InvalidOption
+from podqos.report.text.controls import own
 
 if TYPE_CHECKING:
     from podqos.host.api.status_document import NodeStatus
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 SUMMARY = "live view: usage against request and limit, pressure, next victims"
 
 _USUAL_LINES = 24
-_ENTER = "\x1b[?1049h\x1b[?25l"
-_LEAVE = "\x1b[?25h\x1b[?1049l"
-_HOME, _TO_LINE_END, _TO_SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+_ENTER = own("\x1b[?1049h\x1b[?25l")
+_LEAVE = own("\x1b[?25h\x1b[?1049l")
+_HOME, _TO_LINE_END, _TO_SCREEN_END = map(own, ("\x1b[H", "\x1b[K", "\x1b[J"))
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     view = _View(client, arguments.color)
     lines = view.lines(None)
     if arguments.once or not sys.stdout.isatty():
-        print("\n".join(lines))
+        print_lines(lines)
         return 0
     with _screen() as wait_for_key:
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 
@@ -56,6 +57,15 @@ NO_RENDERING = Rendering()
 def is_manifest(name: str) -> bool:
     """Whether a file of a directory is looked at."""
     return name.endswith(_SUFFIXES)
+
+
+def is_special(path: str) -> bool:
+    """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False  # reading it will say why
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def total_bytes(files: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest
+from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest, is_special
 from podqos.library.inputs.rendering import Rendered
 
 
@@ -37,11 +37,8 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
             if rendered.takes(folder, folders, names):
                 continue
             scope = os.path.abspath(folder)
-            files += [
-                InputFile(os.path.join(folder, name), scope)
-                for name in sorted(names)
-                if is_manifest(name) and not name.startswith(".")
-            ]
+            found = [os.path.join(folder, name) for name in sorted(names) if is_manifest(name) and name[0] != "."]
+            files += [InputFile(path, scope) for path in found if not is_special(path)]
         files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
     for directory in rendering.directories:
         rendered.add(directory)

@@ -143,5 +143,7 @@ def uri(path: str) -> str:
     """Return a file as a URI reference: relative to the repository, or absolute (3.4.3)."""
     if path == "-":
         return "stdin"
-    written = "".join(c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode()) for c in path)
+    written = "".join(
+        c if c in _SAFE else "".join(f"%{byte:02X}" for byte in c.encode(errors="surrogateescape")) for c in path
+    )
     return f"file://{written}" if path.startswith("/") else written.removeprefix("./")

@@ -5,13 +5,14 @@ Decisions are encoded as they are; this is the only module that knows their spec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from operator import attrgetter
 
 import msgspec
 
 from podqos.model.quantity import Quantity
+from podqos.report.text.controls import readable
 
 Table = tuple[Iterable[str], Iterable[Sequence[object]]]
 """Headings, and the rows below them."""
@@ -19,12 +20,28 @@ Table = tuple[Iterable[str], Iterable[Sequence[object]]]
 
 def json_bytes(value: object) -> bytes:
     """Return a value as indented JSON, without a line end."""
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=2)
+    return msgspec.json.format(_encoded(msgspec.json.encode, value), indent=2)
 
 
 def yaml_bytes(value: object) -> bytes:
     """Return a value as YAML."""
-    return msgspec.yaml.encode(value, enc_hook=_plain)
+    return _encoded(msgspec.yaml.encode, value)
+
+
+def _encoded(encode: Callable[..., bytes], value: object) -> bytes:
+    try:
+        return encode(value, enc_hook=_plain)
+    except UnicodeEncodeError:
+        # The name of a file that is not UTF-8: rare, and only found out here.
+        return encode(_readable(msgspec.to_builtins(value, enc_hook=_plain)))
+
+
+def _readable(value: object) -> object:
+    if isinstance(value, dict):
+        return {_readable(key): _readable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_readable(item) for item in value]
+    return readable(value) if isinstance(value, str) else value
 
 
 def json_schema(kind: type[msgspec.Struct]) -> dict[str, object]:

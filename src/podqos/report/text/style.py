@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from podqos.model.pod import QOSClass
+from podqos.report.text.controls import own
 
-_ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+_ESCAPE = own("\x1b")
+_ESCAPES = re.compile(rf"{_ESCAPE}\[[0-9;]*m")
 
 _CLASS_COLOURS = {
     QOSClass.GUARANTEED: "32",  # green: last to go
@@ -58,7 +60,7 @@ class Style(Struct, frozen=True):
         return self._painted(text, "2")
 
     def _painted(self, text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+        return f"{_ESCAPE}[{code}m{text}{_ESCAPE}[0m" if self.colour else text
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style, indent: str = "") -> list[str]:
@@ -99,7 +101,7 @@ def labelled(label: str, paragraphs: Iterable[str], style: Style, indent: int, w
 
 def visible_length(text: str) -> int:
     """Return how many columns ``text`` takes, colours not counted."""
-    return len(_ESCAPES.sub("", text)) if "\x1b" in text else len(text)
+    return len(_ESCAPES.sub("", text)) if _ESCAPE in text else len(text)
 
 
 def cut(text: str, width: int | None, used: int) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from podqos.manifest.fields import suggestion
 from podqos.manifest.plain import FieldPath
 from podqos.model.pod import Pod
+from podqos.placement.workloads import MOST_PODS
 from podqos.sim.engine.curve import Curve
 from podqos.sim.scenario.demand import ContainerDemand, VolumeDemand
 from podqos.sim.scenario.scenario import ScenarioWorkload
@@ -50,6 +51,13 @@ class DemandReader:
                 self._report((*path, "workload"), what, f"merge it with spec.workloads[{first}]")
             mentioned[which] = index
             made[which] = self._workload(part, found[which], path)
+        for which, workload in enumerate(made):
+            if workload.replicas > MOST_PODS:
+                what = f"{workload.namespace}/{workload.name} has {workload.replicas:,} replicas"
+                where: FieldPath = ("spec", "manifests")
+                if which in mentioned:
+                    where = ("spec", "workloads", mentioned[which])
+                self._report(where, what, f"at most {MOST_PODS:,} are simulated")
         return tuple(map(self._bound, made))
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
