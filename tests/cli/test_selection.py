@@ -95,6 +95,18 @@ def test_files_stand_before_between_and_behind_options_in_their_order(capsys):
     assert out.split() == [f"deployment/{name}" for name in "badc"]
 
 
+def test_blast_tells_manifests_from_a_scenario(capsys):
+    options = ("--name", "web", "--node-memory", "64Gi", "-o", "json")
+    expected = podqos(capsys, "blast", "-f", "shop.yaml", *options)
+    assert {each["pod"] for each in json.loads(expected[1])["leaks"]} == {"shop/web-0"}
+    assert podqos(capsys, "blast", "shop.yaml", *options) == expected
+    Path("manifests").mkdir()
+    Path("shop.yaml").rename("manifests/shop.yaml")
+    assert podqos(capsys, "blast", "manifests", *options) == expected
+    code, _, err = podqos(capsys, "blast", "no-such-scenario")
+    assert (code, "no-such-scenario" in err) == (2, True)
+
+
 def test_thresholds_takes_one_file_either_way(capsys):
     Path("kubelet.yaml").write_text(
         'kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nevictionHard: {memory.available: "1Gi"}'
@@ -139,6 +151,11 @@ def test_and_the_pods_of_a_node(capsys, command):
 def test_names_are_printed_as_kubectl_takes_them_each_once(capsys):
     assert names(capsys, "check", "-n", "jobs", "--name", "batch") == ["deployment/batch"]
     assert names(capsys, "explain") == ["deployment/web", "statefulset/db", "deployment/batch", "deployment/loose"]
+
+
+def test_the_names_of_checks_are_their_ids(capsys):
+    _, out, _ = podqos(capsys, "check", "--list", "-o", "name")
+    assert out.split()[:2] == ["PQ101", "PQ102"]
 
 
 def test_how_many_are_not_shown_is_said(capsys):
