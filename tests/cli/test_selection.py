@@ -95,6 +95,18 @@ def test_files_stand_before_between_and_behind_options_in_their_order(capsys):
     assert out.split() == [f"deployment/{name}" for name in "badc"]
 
 
+def test_blast_tells_manifests_from_a_scenario(capsys):
+    options = ("--name", "web", "--node-memory", "64Gi", "-o", "json")
+    expected = podqos(capsys, "blast", "-f", "shop.yaml", *options)
+    assert {each["pod"] for each in json.loads(expected[1])["leaks"]} == {"shop/web-0"}
+    assert podqos(capsys, "blast", "shop.yaml", *options) == expected
+    Path("manifests").mkdir()
+    Path("shop.yaml").rename("manifests/shop.yaml")
+    assert podqos(capsys, "blast", "manifests", *options) == expected
+    code, _, err = podqos(capsys, "blast", "no-such-scenario")
+    assert (code, "no-such-scenario" in err) == (2, True)
+
+
 def test_thresholds_takes_one_file_either_way(capsys):
     Path("kubelet.yaml").write_text(
         'kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\nevictionHard: {memory.available: "1Gi"}'
@@ -139,6 +151,11 @@ def test_and_the_pods_of_a_node(capsys, command):
 def test_names_are_printed_as_kubectl_takes_them_each_once(capsys):
     assert names(capsys, "check", "-n", "jobs", "--name", "batch") == ["deployment/batch"]
     assert names(capsys, "explain") == ["deployment/web", "statefulset/db", "deployment/batch", "deployment/loose"]
+
+
+def test_the_names_of_checks_are_their_ids(capsys):
+    _, out, _ = podqos(capsys, "check", "--list", "-o", "name")
+    assert out.split()[:2] == ["PQ101", "PQ102"]
 
 
 def test_how_many_are_not_shown_is_said(capsys):
@@ -269,3 +286,41 @@ def test_where_there_are_no_manifests_there_is_nothing_to_choose(capsys, words):
     code, _, err = podqos(capsys, *words)
     assert code == 2
     assert "-n, -l, --kind, --name" in err
+
+
+def test_custom_kinds_are_chosen_like_any_other(capsys):
+    Path("rollout.yaml").write_text(
+        workload("Rollout", "canary", "shop").replace("apps/v1", "argoproj.io/v1alpha1"),
+    )
+    _, out, _ = podqos(capsys, "explain", ".", "--kind", "rollout", "-o", "name")
+    assert out == "rollout/canary\n"
+
+
+def test_classes_of_the_cluster_and_a_selection_go_together(capsys):
+    urgent = workload("Deployment", "urgent", "shop").replace(
+        "      containers:", "      priorityClassName: top\n      containers:"
+    )
+    Path("urgent.yaml").write_text(urgent)
+    _, out, _ = podqos(capsys, "rank", ".", "--name", "urgent", "--priority", "top=7", "-o", "json")
+    (place,) = json.loads(out)["evictionOrder"]
+    assert (place["pod"], place["priority"]) == ("shop/urgent-0", 7)
+
+
+@pytest.mark.parametrize("is_large", [False, True])
+def test_policies_of_a_directory_apply_to_the_chosen_of_that_directory_only(capsys, monkeypatch, is_large):
+    if is_large:
+        monkeypatch.setattr("podqos.library.explain._WORTH_FORKING_BYTES", 1)
+    limits = "spec: {limits: [{type: Container, default: {memory: 1Gi}}]}"
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        pod = "spec: {containers: [{name: app, image: app}]}"
+        Path(folder, "pod.yaml").write_text(f"{{apiVersion: v1, kind: Pod, metadata: {{name: {folder}}}, {pod}}}")
+    Path("a", "limits.yaml").write_text(f"{{apiVersion: v1, kind: LimitRange, metadata: {{name: l}}, {limits}}}")
+    Path("b", "other.yaml").write_text(workload("Deployment", "other", "elsewhere"))
+    code, out, err = podqos(capsys, "explain", "a", "b", "-n", "team", "-o", "csv")
+    assert code == 0
+    assert [line.split(",")[:4] for line in out.splitlines()[1:]] == [
+        ["team", "a", "app", "Burstable"],
+        ["team", "b", "app", "BestEffort"],
+    ]
+    assert "1 of 3 workloads not shown" in err

@@ -4,12 +4,13 @@ Each pod leaks in turn, slowly and fast, in a simulation of its node that runs u
 or evicted. The nodes are those of a scenario at its start, or one node with pods and usage as for `podqos rank`:
 
   podqos blast race
-  podqos blast -f manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
+  podqos blast manifests/ --usage usage.csv --node-memory 64Gi --kubelet-config kubelet.yaml
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 
 from msgspec.structs import replace
 
@@ -21,6 +22,7 @@ from podqos.cli.selecting import selection_of
 from podqos.cli.snapshot_options import add_snapshot_options, state_of
 from podqos.errors import InvalidOption
 from podqos.library.blast_radius import blast
+from podqos.library.inputs.files import STDIN, read_bytes
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.written_files import write_file
 from podqos.model.profile import parse_version
@@ -60,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
     """Return what leaks lead to, and how many errors were reported on the way."""
+    if arguments.scenario is not None and _is_manifests(arguments.scenario):
+        arguments.files, arguments.scenario = [arguments.scenario, *(arguments.files or ())], None
     rates, policy, told = (arguments.slow, arguments.fast), arguments.policy, progress_line("node")
     if arguments.scenario is None:
         profile = parse_version(arguments.kubernetes_version)
@@ -70,7 +74,21 @@ def _blast(arguments: argparse.Namespace) -> tuple[BlastRadius, int]:
         return replace(radius, leaks=leaks, assumptions=state.resting_on(kubelet)), errors
     if selection_of(arguments) is not None:
         raise InvalidOption("a scenario and -n, -l, --kind, --name cannot be combined")
-    figures = (arguments.usage, arguments.stats, arguments.snapshot, arguments.files, arguments.config)
+    figures = (
+        arguments.usage,
+        arguments.stats,
+        arguments.snapshot,
+        arguments.files,
+        arguments.kustomize,
+        arguments.config,
+    )
     if any(figures):
-        raise InvalidOption("a scenario and -f, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
+        raise InvalidOption("a scenario and -f, -k, --usage, --stats, --snapshot, --kubelet-config cannot be combined")
     return blast(scenario_argument(arguments.scenario, "blast"), *rates, policy=policy, progress=told), 0
+
+
+def _is_manifests(path: str) -> bool:
+    """Whether what stands in the place of a scenario is manifests, as for `podqos rank`."""
+    if not os.path.isfile(path):
+        return os.path.isdir(path) or path == STDIN
+    return b"podqos.dev/" not in read_bytes(path) or b"Scenario" not in read_bytes(path)

@@ -13,7 +13,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from podqos.cli import options
-from podqos.cli.output import add_output_options, print_lines, print_schema, print_value
+from podqos.cli.output import add_output_options, print_lines, print_names, print_schema, print_value
 from podqos.cli.selecting import add_manifest_options
 from podqos.cli.terminal import style_for
 
@@ -105,6 +105,8 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     checks = [_check_named(arguments.explain)] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
+    elif arguments.output == "name":
+        print_names(check.id for check in checks)
     elif arguments.explain:
         print_lines(check_catalogue.page(checks[0], good_example, style))
     else:
