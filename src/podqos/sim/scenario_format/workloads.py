@@ -54,8 +54,10 @@ class DemandReader:
         for which, workload in enumerate(made):
             if workload.replicas > MOST_PODS:
                 what = f"{workload.namespace}/{workload.name} has {workload.replicas:,} replicas"
-                path = ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
-                self._report(path, what, f"at most {MOST_PODS:,} are simulated")
+                place: FieldPath = (
+                    ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
+                )
+                self._report(place, what, f"at most {MOST_PODS:,} are simulated")
         return tuple(map(self._bound, made))
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
