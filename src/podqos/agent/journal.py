@@ -90,7 +90,7 @@ def decode(data: bytes, source: str = "journal") -> Iterator[Entry]:
         if line.strip():
             try:
                 yield _decoder.decode(line)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 fix = "one entry per line, as podqos writes them"
                 raise InputError(f"not a journal entry: {error}", where=f"{source}:{number}", fix=fix) from error
 

@@ -49,7 +49,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _answer(program: str, arguments: list[str]) -> int:
     try:
-        return _run(program, arguments)
+        try:
+            return _run(program, arguments)
+        finally:
+            # Also after --help, which exits by itself: what cannot be written is told below.
+            sys.stdout.flush()
     except InputError as error:
         return _failed(program, f"error: {error}", EXIT_BAD_INPUT)
     except HostError as error:

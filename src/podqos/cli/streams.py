@@ -22,6 +22,7 @@ class GuardedStream(io.TextIOBase):
     def __init__(self, stream: TextIO, *, is_for_messages: bool = False) -> None:
         self._stream = stream
         self._is_for_messages = is_for_messages
+        self._failure: OSError | None = None
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != _UTF_8:
             stream.reconfigure(errors=_ERRORS)
 
@@ -30,7 +31,11 @@ class GuardedStream(io.TextIOBase):
         if self._is_for_messages and not text.endswith("\n"):
             # ``print`` writes the end of the line after the message.
             text = one_line(text)
-        self._stream.write(harmless(text))
+        try:
+            self._stream.write(harmless(text))
+        except OSError as error:
+            self._failure = error
+            raise
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:  # type: ignore[override]
@@ -43,7 +48,9 @@ class GuardedStream(io.TextIOBase):
             self._stream.reconfigure(encoding=_UTF_8)
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits; raises, too, after a write that failed, which argparse ignores."""
+        if self._failure is not None:
+            raise self._failure
         self._stream.flush()
 
     def fileno(self) -> int:

@@ -48,7 +48,7 @@ def decode_summary(data: bytes) -> Summary:
     """Read the answer of the kubelet's ``/stats/summary``."""
     try:
         return _decoder.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not a kubelet summary: {error}", fix="give the answer of /stats/summary") from error
 
 

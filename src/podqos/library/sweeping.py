@@ -13,6 +13,7 @@ from msgspec import Struct
 from podqos.agent.journal import Kind
 from podqos.errors import HostError, InputError, InvalidOption
 from podqos.library.engines.engines import carry_out
+from podqos.library.inputs.files import read_bytes
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.sim.run import simulate
 from podqos.sim.scenario.scenario import Scenario
@@ -162,15 +163,14 @@ def _kept(path: str | None, say: Callable[[str], None]) -> dict[str, RunResult]:
     """Return the results of an earlier sweep; a line that an interruption has cut off is removed."""
     if path is None or not os.path.exists(path):
         return {}
-    with open(path, "rb") as file:
-        data = file.read()
+    data = read_bytes(path)
     whole, newline, rest = data.rpartition(b"\n")
     decoder = msgspec.json.Decoder(RunResult)
     kept = {}
     for number, line in enumerate(whole.splitlines(), start=1):
         try:
             result = decoder.decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise _not_results(f"{path}:{number}", f": {error}") from error
         kept[result.key] = result
     if rest:

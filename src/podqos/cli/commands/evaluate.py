@@ -63,12 +63,12 @@ def answer(line: bytes, decoder: msgspec.json.Decoder[Question], evaluate: Evalu
     """Return the output object for one input line."""
     try:
         question = decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return {"id": None, "error": f"not an input line: {error}"}
     try:
         return {"id": question.id, "result": evaluate(question.input)}
     except (PodqosError, msgspec.ValidationError) as error:
         return {"id": question.id, "error": str(error)}
-    except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         # The families' inputs are plain JSON of other programs: a missing or ill-typed field ends here.
         return {"id": question.id, "error": f"input not understood: {type(error).__name__}: {error}"}

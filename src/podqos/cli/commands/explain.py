@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="with -o text: also the cgroups of pods and above them, every run flag with what became of it, and the "
+        help="with -o text: also the cgroups of pods and above them, every run flag, set or not, and why, and the "
         "oom scores of the node's own processes",
     )
 

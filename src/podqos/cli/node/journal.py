@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from podqos.cli.node.client import add_lines_options, add_state_dir_option, print_lines
 from podqos.errors import InputError, InvalidOption
 from podqos.model.go_text import parse_duration_ns
+from podqos.report.text.controls import harmless, one_line
 
 SUMMARY = "print its journal: what was seen, decided and done, and why"
 
@@ -30,20 +31,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the journal."""
     since_us = None if arguments.since is None else _since_us(arguments.since)
-    print_lines(arguments, "journal", shown=bytes if arguments.output == "jsonl" else _in_words, sinceUs=since_us)
+    print_lines(arguments, "journal", shown=bytes if arguments.output == "jsonl" else in_words, sinceUs=since_us)
     return 0
 
 
-def _in_words(line: bytes) -> bytes:
+def in_words(line: bytes) -> bytes:
+    """Return a line of the journal for people; one that cannot be read, as it is."""
     from podqos.agent.journal import decode
     from podqos.report.simulation.journal_words import line as words
 
     try:
         (entry,) = decode(line)
-    except InputError:
-        return line  # from another version
-    at = datetime.fromtimestamp(entry.time_us / 1e6, UTC).isoformat(sep=" ", timespec="milliseconds")
-    return f"{at.removesuffix('+00:00')}  {words(entry)}\n".encode()
+        at = datetime.fromtimestamp(entry.time_us / 1e6, UTC).isoformat(sep=" ", timespec="milliseconds")
+        text = f"{at.removesuffix('+00:00')}  {words(entry)}"
+    except (InputError, ValueError, OverflowError, OSError):
+        text = line.decode(errors="replace").removesuffix("\n")  # damaged, or from another version
+    return harmless(f"{one_line(text)}\n").encode()
 
 
 def _since_us(text: str) -> int:

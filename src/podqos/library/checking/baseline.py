@@ -15,7 +15,7 @@ def read_baseline(path: str) -> Baseline:
     data = read_bytes(path)
     try:
         return msgspec.json.decode(data, type=Baseline)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass  # the slow way knows lines
     from podqos.library.inputs.strict_files import StrictFile
 

@@ -59,6 +59,11 @@ def is_manifest(name: str) -> bool:
     return name.endswith(_SUFFIXES)
 
 
+def is_read(name: str) -> bool:
+    """Whether a file of a directory is opened: a manifest, or what says how to make some."""
+    return is_manifest(name) or name == "Kustomization"
+
+
 def is_special(path: str) -> bool:
     """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
     try:

@@ -13,7 +13,16 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from podqos.errors import InputError, InvalidOption
-from podqos.library.inputs.files import NO_RENDERING, STDIN, InputFile, Inputs, Rendering, is_manifest, is_special
+from podqos.library.inputs.files import (
+    NO_RENDERING,
+    STDIN,
+    InputFile,
+    Inputs,
+    Rendering,
+    is_manifest,
+    is_read,
+    is_special,
+)
 from podqos.library.inputs.rendering import Rendered
 
 
@@ -32,13 +41,17 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
                 files.append(InputFile(argument))
             continue
         start = len(files)
-        for folder, folders, names in os.walk(argument):
+        for folder, folders, all_names in os.walk(argument):
             folders[:] = sorted(name for name in folders if not name.startswith("."))
+            names = [name for name in all_names if not (is_read(name) and is_special(os.path.join(folder, name)))]
             if rendered.takes(folder, folders, names):
                 continue
             scope = os.path.abspath(folder)
-            found = [os.path.join(folder, name) for name in sorted(names) if is_manifest(name) and name[0] != "."]
-            files += [InputFile(path, scope) for path in found if not is_special(path)]
+            files += [
+                InputFile(os.path.join(folder, name), scope)
+                for name in sorted(names)
+                if is_manifest(name) and not name.startswith(".")
+            ]
         files[start:] = [file for file in files[start:] if not rendered.claims(file.path)]
     for directory in rendering.directories:
         rendered.add(directory)

@@ -54,9 +54,9 @@ class DemandReader:
         for which, workload in enumerate(made):
             if workload.replicas > MOST_PODS:
                 what = f"{workload.namespace}/{workload.name} has {workload.replicas:,} replicas"
-                where: FieldPath = ("spec", "manifests")
-                if which in mentioned:
-                    where = ("spec", "workloads", mentioned[which])
+                where: FieldPath = (
+                    ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
+                )
                 self._report(where, what, f"at most {MOST_PODS:,} are simulated")
         return tuple(map(self._bound, made))
 
