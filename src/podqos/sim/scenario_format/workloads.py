@@ -54,10 +54,10 @@ class DemandReader:
         for which, workload in enumerate(made):
             if workload.replicas > MOST_PODS:
                 what = f"{workload.namespace}/{workload.name} has {workload.replicas:,} replicas"
-                place: FieldPath = (
+                field: FieldPath = (
                     ("spec", "workloads", mentioned[which]) if which in mentioned else ("spec", "manifests")
                 )
-                self._report(place, what, f"at most {MOST_PODS:,} are simulated")
+                self._report(field, what, f"at most {MOST_PODS:,} are simulated")
         return tuple(map(self._bound, made))
 
     def _bound(self, workload: ScenarioWorkload) -> ScenarioWorkload:
