@@ -73,5 +73,6 @@ def test_arbitrary_bytes_give_a_reading(data: bytes):
 
 @settings(max_examples=1000, deadline=None)
 @given(st.integers(0, 2**32))
+@example(5479)
 def test_damaged_manifests_give_a_reading(seed: int):
     check(mutated(seed))

@@ -179,3 +179,11 @@ def test_every_field_can_be_located(path: FieldPath, position: tuple[int, int]):
 def test_positions_count_from_the_line_the_text_begins_on():
     (document,) = read_documents(b"a:\n  b: 1\n", first_line=10)
     assert document.locate(("a", "b")) == (11, 3)
+
+
+def test_a_value_that_a_second_key_replaced_lends_its_places_to_no_other():
+    """Places are known by the ``id`` of a mapping, which Python gives away again once the mapping is gone."""
+    for lost in range(50):
+        text = "spec:\n  gone: 1\n" + "".join(f"spec:\n  a{number}: {{}}\n" for number in range(lost)) + "spec: {}\n"
+        (document,) = read_documents(text.encode())
+        assert document.locate(("spec", "gone")) == (2 * lost + 3, 1)

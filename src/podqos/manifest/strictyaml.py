@@ -52,6 +52,8 @@ class Document(Struct, frozen=True):
     positions: dict[int, dict[str | int, Position]]
     """Of each mapping and list, by ``id``: where its keys or items stand."""
     problems: tuple[SyntaxProblem, ...] = ()
+    located: list[Plain] = []
+    """All of these, so that no other value takes the ``id`` of one that a second key of its name replaced."""
 
     @property
     def has_value(self) -> bool:
@@ -202,6 +204,7 @@ class _Builder:
         self._nodes = 0
         self._aliased_nodes = 0
         self._positions: dict[int, dict[str | int, Position]] = {}
+        self._located: list[Plain] = []
         self._problems: list[SyntaxProblem] = []
         self._root: Plain = None
         self._root_position: Position = (first_line, 1)
@@ -228,7 +231,7 @@ class _Builder:
             elif isinstance(event, yaml.AliasEvent):
                 self._take_alias(str(event.anchor), position)
             else:
-                return Document(self._root, self._root_position, self._positions, tuple(self._problems))
+                return Document(self._root, self._root_position, self._positions, tuple(self._problems), self._located)
 
     def _take_scalar(self, event: ScalarEvent, position: Position) -> None:
         if self._frames and self._frames[-1].awaits_key:
@@ -301,7 +304,10 @@ class _Builder:
             self._root, self._root_position = value, position
             return
         frame = self._frames[-1]
-        here = self._positions.setdefault(id(frame.value), {})
+        here = self._positions.get(id(frame.value))
+        if here is None:
+            here = self._positions[id(frame.value)] = {}
+            self._located.append(frame.value)
         if isinstance(frame.value, list):
             here[len(frame.value)] = position
             frame.value.append(value)
