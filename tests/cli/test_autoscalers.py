@@ -72,6 +72,13 @@ def test_an_autoscaler_that_is_off_changes_nothing(folder, capsys, mode, counts)
     assert (explained(capsys, folder)["verticalScaling"] is not None) is counts
 
 
+@pytest.mark.parametrize("policy", ['mode: "Off"', "controlledResources: []"])
+def test_an_autoscaler_that_controls_no_container_changes_nothing(folder, capsys, policy):
+    text = VERTICAL.replace("MODE", "Auto").replace('containerName: "*"', f'containerName: "*", {policy}')
+    (folder / "vpa.yaml").write_text(text)
+    assert explained(capsys, folder)["verticalScaling"] is None
+
+
 def test_without_an_update_policy_an_autoscaler_is_on(folder, capsys):
     (folder / "vpa.yaml").write_text(VERTICAL.replace("  updatePolicy: {updateMode: MODE}\n", "  updatePolicy:\n"))
     assert explained(capsys, folder)["verticalScaling"]["updateMode"] == "Auto"

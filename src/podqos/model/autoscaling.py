@@ -76,6 +76,11 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
         """``Off``, ``Initial``, ``Recreate``, ``InPlaceOrRecreate``, ``InPlace``, or ``Auto``."""
         return self.spec.update_policy.update_mode
 
+    def changes(self, container: str) -> bool:
+        """Whether it changes anything about a container; in mode ``Off`` it only recommends."""
+        policy = self.policy_for(container)
+        return OFF not in {self.mode, policy.mode} and bool(policy.resources)
+
     def policy_for(self, container: str) -> ContainerResourcePolicy:
         """Return the policy of a container: its own, that of ``*``, or the defaults."""
         policies = {policy.container_name: policy for policy in self.spec.resource_policy.container_policies}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podqos.library.inputs.objects import FoundWorkload, Objects
 from podqos.library.inputs.policies import is_within, scope_of
-from podqos.model.autoscaling import OFF, Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
+from podqos.model.autoscaling import Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
 
 Target = tuple[str, str, str]
 """Namespace, kind and name."""
@@ -22,9 +22,10 @@ class Autoscalers:
         return bool(self._vertical or self._horizontal)
 
     def vertical(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
-        """Return the one that changes the resources of a workload; in mode ``Off`` it only recommends."""
+        """Return the one that changes the resources of a workload."""
         chosen = _chosen(found, self._vertical)
-        return None if chosen is None or chosen.mode == OFF else chosen
+        containers = found.workload.pod.spec.containers
+        return chosen if chosen is not None and any(chosen.changes(each.name) for each in containers) else None
 
     def horizontal(self, found: FoundWorkload) -> HorizontalPodAutoscaler | None:
         """Return the one that changes the number of a workload's pods."""

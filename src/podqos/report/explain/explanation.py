@@ -207,8 +207,8 @@ def _scaling_notes(vertical: VerticalScaling | None, horizontal: HorizontalScali
     if vertical is not None:
         bounds = (("minAllowed", vertical.at_min_allowed), ("maxAllowed", vertical.at_max_allowed))
         at = "; ".join(f"at {name} {_scaled(pod, name)}" for name, pod in bounds)
-        changes = f"VerticalPodAutoscaler {vertical.autoscaler} ({vertical.update_mode}) changes its resources"
-        yield f"{changes}, what is written is not what runs: {at}"
+        by = f"VerticalPodAutoscaler {vertical.autoscaler} ({vertical.update_mode})"
+        yield f"what is written is not what runs: {by} changes its resources; {at}"
     if horizontal is not None:
         bounds_text = f"{horizontal.min_replicas} to {horizontal.max_replicas}"
         yield f"HorizontalPodAutoscaler {horizontal.autoscaler} runs {bounds_text} of these pods"
