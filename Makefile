@@ -55,11 +55,13 @@ test-versions: check-system
 	  $(MAKE) --no-print-directory fast VENV=.venv-$$version PYTHON=$$found || exit 1; done; \
 	if [ -n "$$missing" ]; then echo "not tried, because there is no such Python here:$$missing"; exit 1; fi
 
-# What the shipped scenarios do, written down again: journals, timelines and pictures; the manual page. Read the difference.
+# What the shipped scenarios do, written down again: journals, timelines and pictures; the manual page; the outputs that pages
+# show. Read the difference.
 golden: $(STAMP)
 	$(BIN)/python tests/scenarios/record.py > /dev/null
 	$(BIN)/python tests/outputs/record.py
 	$(BIN)/podqos help --man > man/podqos.1
+	$(BIN)/python tests/documents/record.py
 
 bench: $(STAMP)
 	$(BIN)/python -m compileall -q src

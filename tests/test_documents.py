@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import re
 from inspect import cleandoc
-from itertools import count, takewhile
+from itertools import count
 from pathlib import Path
 
 import pytest
 
-from podqos.cli.main import COMMANDS, main
+from podqos.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted(
@@ -115,45 +115,3 @@ def test_published_schemas_are_free_of_the_indentation_that_python_3_13_takes_fr
 
     json.loads(schema.read_text(), object_hook=look)
     assert indented == []
-
-
-@pytest.mark.parametrize(
-    ("document", "command", "code"),
-    [
-        ("README.md", "explain", 0),
-        ("docs/admission.md", "admit", 1),
-        ("docs/forecast.md", "forecast", 0),
-        ("docs/blast.md", "blast", 0),
-        ("docs/place.md", "place", 1),
-    ],
-)
-def test_the_sample_in_a_document_is_what_the_command_prints(capsys, monkeypatch, document, command, code):
-    monkeypatch.chdir(ROOT)
-    lines = (ROOT / document).read_text().splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith(f"    $ podqos {command}"))
-    shown = list(takewhile(lambda line: not line or line.startswith("    "), lines[start + 1 :]))
-    assert main(lines[start].removeprefix("    $ podqos ").split()) == code
-    printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in shown if line] == [line for line in printed if line]
-
-
-def test_the_samples_in_the_page_on_survival_are_what_the_commands_print(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    lines = (ROOT / "docs/survival.md").read_text().splitlines()
-    starts = [index for index, line in enumerate(lines) if line.startswith("    $ podqos ")]
-    assert len(starts) == 3
-    for start in starts:
-        shown = list(takewhile(lambda line: not line or line.startswith("    "), lines[start + 1 :]))
-        assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
-        printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
-        assert [line for line in shown if line] == [line for line in printed if line]
-
-
-def test_the_levels_on_the_page_on_cgroups_are_what_explain_prints(capsys, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    lines = (ROOT / "docs/cgroups.md").read_text().splitlines()
-    start = next(index for index, line in enumerate(lines) if line.startswith("    $ podqos explain"))
-    shown = list(takewhile(lambda line: line.startswith("    "), lines[start + 2 :]))
-    assert main(lines[start].removeprefix("    $ podqos ").split()) == 0
-    assert "\n".join(shown) in "\n".join(f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines())
-    assert len(shown) == 5

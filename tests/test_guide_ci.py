@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from itertools import takewhile
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -53,23 +52,6 @@ def shell(script: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 # ---- the guide ---------------------------------------------------------------------------------------------------
-
-
-def test_the_samples_in_the_guide_are_what_the_commands_print(capsys):
-    lines = GUIDE.splitlines()
-    starts = [index for index, line in enumerate(lines) if line.startswith("    $ podqos ")]
-    assert len(starts) == 2
-    for start in starts:
-        shown = list(takewhile(lambda line: not line or line.startswith("    "), lines[start + 1 :]))
-        assert main(shlex.split(lines[start].removeprefix("    $ podqos "))) == 1
-        printed = [f"    {line}".rstrip() for line in capsys.readouterr().out.splitlines()]
-        assert [line for line in shown if line] == [line for line in printed if line]
-
-
-def test_the_commands_about_a_baseline_do_what_the_guide_says():
-    commands = re.findall(r"^    (podqos check \. .*)$", GUIDE, flags=re.MULTILINE)
-    assert len(commands) == 2
-    assert [shell(command).returncode for command in commands] == [0, 0]
 
 
 def test_the_configuration_in_the_guide_is_in_order(capsys):

@@ -1,0 +1,47 @@
+"""Write down again what the commands on the pages print (``make golden``). Read the difference."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from documents.commands import PAGES, commands_of
+from documents.shown import difference, shown_again
+from documents.test_commands import runs
+from documents.world import in_world, make_world, run
+
+_MARGIN = "    "
+
+
+def record() -> None:
+    """Bring every page up to date."""
+    with tempfile.TemporaryDirectory() as directory:
+        make_world(Path(directory))
+        with in_world(Path(directory)):
+            for page in PAGES:
+                _record(page)
+
+
+def _record(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    # From the last to the first, so that numbers of lines stay right.
+    for command in reversed([each for each in commands_of(page) if each.shown and runs(each)]):
+        printed = run(command).out
+        if difference(command.shown, printed) is None:
+            continue
+        end = command.line
+        while end < len(lines) and (not lines[end] or lines[end].startswith(_MARGIN)):
+            if lines[end].startswith(f"{_MARGIN}$ "):
+                break
+            end += 1
+        while not lines[end - 1]:
+            end -= 1
+        lines[command.line : end] = [f"{_MARGIN}{line}".rstrip() for line in shown_again(command.shown, printed)]
+    page.write_text("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    record()

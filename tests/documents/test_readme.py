@@ -1,0 +1,79 @@
+"""The README: what a reader sees first, and its claims."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from conformance.compare import difference, vectors
+from documents.commands import ROOT, commands_of
+from podqos.cli.eval.admission import evaluate
+
+README = ROOT / "README.md"
+TEXT = README.read_text()
+RESULTS = (ROOT / "bench/RESULTS.md").read_text()
+FIRST_SCREEN = TEXT.splitlines()[:40]
+
+
+def _numbers(pattern: str, text: str) -> list[tuple[int, ...]]:
+    """Return the numbers that a pattern finds, wherever lines are broken."""
+    found = re.findall(pattern.replace(" ", r"\s+"), text.replace(",", ""))
+    assert found, pattern
+    return [tuple(map(int, each if isinstance(each, tuple) else (each,))) for each in found]
+
+
+def test_the_first_screen_has_an_answer_a_picture_the_installation_and_three_commands():
+    sample, *_ = commands_of(README)
+    assert sample.text.startswith("podqos check ")
+    assert any("limits.memory: 128Mi" in line for line in sample.shown)
+    assert len(sample.shown) <= 12
+    assert any(line.startswith("![") and "pictures/race.svg" in line for line in FIRST_SCREEN)
+    assert [each for each in ("## Install", "## Three commands") if each not in FIRST_SCREEN] == []
+
+
+def test_the_count_of_recorded_answers_is_that_of_the_files():
+    files = [*(ROOT / "tests/conformance").glob("*.jsonl.gz")]
+    lines = sum(len(gzip.decompress(path.read_bytes()).splitlines()) for path in files)
+    assert _numbers(r"(\d+) answers in (\d+) families", TEXT) == [(lines, len(files))]
+
+
+def test_the_count_of_answers_that_differ_is_that_of_the_fields_not_judged():
+    about = [line for line in vectors("admission_wide") if line.get("about")]
+    differing = [line for line in about if difference(line["expected"], evaluate(line["input"])) is not None]
+    assert _numbers(r"all of them but (\d+)", TEXT) == [(len(differing),)]
+
+
+def test_the_trials_on_a_real_kernel_are_those_that_were_measured():
+    assert _numbers(r"killed in (\d+) of (\d+) trials", TEXT) == _numbers(r"(\d+) of (\d+) as foretold", RESULTS)
+    race, others = _numbers(r"race \(1/16\) (\d+) of (\d+)", RESULTS), _numbers(r"(\d+) of (\d+) each", RESULTS)
+    names = re.findall(r"question-\d|its variant", RESULTS.partition("## Rehearsals")[2].partition("each")[0])
+    right, runs = (race[0][which] + others[0][which] * len(names) for which in (0, 1))
+    assert _numbers(r"(\d+) of (\d+) scenario runs", TEXT) == [(right, runs)]
+
+
+def test_every_page_is_linked():
+    linked = {*re.findall(r"\]\((docs/[\w./-]+\.md)", TEXT)}
+    pages = {str(path.relative_to(ROOT)) for path in [*ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/README.md")]}
+    assert pages - linked == set()
+
+
+@pytest.mark.skipif(find_spec("pip") is None, reason="needs pip")
+def test_pip_installs_a_clone_as_written(tmp_path):
+    (command,) = (each for each in commands_of(README) if each.words[:2] == ["pip", "install"] and not each.is_inline)
+    # Offline: what podqos needs is here already, the tools that build it, too.
+    offline = ["--no-index", "--no-deps", "--no-build-isolation", "--quiet", "--target", str(tmp_path)]
+    subprocess.run([sys.executable, "-m", *command.words, *offline], cwd=ROOT, check=True, capture_output=True)
+    help_text = subprocess.run(
+        [sys.executable, str(tmp_path / "bin/podqos"), "help"],
+        env={"PYTHONPATH": str(tmp_path)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert "explain" in help_text
+    assert (tmp_path / "bin/kubectl-podqos").exists()

@@ -1,0 +1,183 @@
+"""A directory in which the commands of the documents run: the files they name, and a cluster to ask for others."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+from msgspec import Struct
+
+from documents.commands import ROOT, Command, commands_of
+from podqos.cli.main import main
+
+SCENARIO = ROOT / "scenarios/content-platform"
+RECORDINGS = ROOT / "tests/recordings/kubelet"
+# Where the world keeps programs, and what its cluster answers.
+_HIDDEN = ".world"
+
+_KUBECTL = """\
+#!/bin/sh
+cd "$(dirname "$0")"
+case "$*" in
+  *stats/summary) cat summary.json;;
+  *configz) cat configz.json;;
+  *json*) cat pods.json;;
+  "get ns,"*|"get limits,"*) cat cluster.yaml;;
+  *) cat pods.yaml;;
+esac
+"""
+_SSH = "#!/bin/sh\necho '[Mon Nov 16 03:00:00 2026] Out of memory: Killed process 4711 (article-service)'\n"
+
+_POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: monitoring}
+spec:
+  containers:
+    - name: web
+      image: web
+      resources: {requests: {memory: 128Mi}, limits: {cpu: 500m, memory: 256Mi}}
+"""
+_FILES = {
+    "pod.yaml": _POD,
+    "qos-demo.yaml": _POD,
+    "snippet.yaml": "spec:\n  containers:\n    - name: web\n      image: web\n",
+    "node-config.yaml": """\
+kubeletArguments:
+  system-reserved: ["cpu=200m,memory=2Gi"]
+  eviction-hard: ["memory.available<500Mi"]
+""",
+    "master-config.yaml": """\
+admissionConfig:
+  pluginConfig:
+    ClusterResourceOverride:
+      configuration:
+        apiVersion: v1
+        kind: ClusterResourceOverrideConfig
+        memoryRequestToLimitPercent: 25
+""",
+}
+
+
+class Ran(Struct, frozen=True):
+    """What a command led to."""
+
+    code: int
+    out: str
+    err: str
+
+
+def make_world(directory: Path) -> None:
+    """Fill a directory: the repository that the guide to an incident makes, and the files that other pages name."""
+    hidden = directory / _HIDDEN
+    hidden.mkdir()
+    for name, text in {
+        "kubectl": _KUBECTL,
+        "ssh": _SSH,
+        "podqos": f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m podqos "$@"\n',
+    }.items():
+        (hidden / name).write_text(text)
+        (hidden / name).chmod(0o755)
+    for name, recorded in {"summary": "stats_summary", "configz": "configz", "pods": "pods"}.items():
+        data = gzip.decompress((RECORDINGS / f"{recorded}.json.gz").read_bytes())
+        # The kubelet's own list of pods names no kind; kubectl's does.
+        (hidden / f"{name}.json").write_bytes(
+            data if name != "pods" else data.replace(b"{", b'{"apiVersion": "v1", "kind": "PodList", ', 1)
+        )
+    (hidden / "cluster.yaml").write_text(_joined(sorted((SCENARIO / "platform").glob("0*.yaml"))))
+
+    with in_world(directory):
+        for command in commands_of(ROOT / "docs/guide-incident.md"):
+            if command.words[0] in {"git", "cp"}:
+                _bash(command.text, check=True)
+        _bash("git branch --force main HEAD~1", check=True)
+    (hidden / "pods.yaml").write_text(_joined(sorted((directory / "deploy").glob("*.yaml"))))
+    shutil.copytree(ROOT / "scenarios", directory / "scenarios")
+    shutil.copytree(SCENARIO / "accidental", directory / "accidental")
+    shutil.copytree(directory / "deploy", directory / "manifests")
+    for name, source in {
+        "usage.csv": SCENARIO / "incident/usage.csv",
+        "samples.csv": SCENARIO / "incident/samples.csv",
+        "kubelet.yaml": SCENARIO / "node/kubelet.yaml",
+        "limits.yaml": SCENARIO / "accidental/limit-range.yaml",
+        "deployment.yaml": SCENARIO / "accidental/article-service.yaml",
+        "pods.yaml": hidden / "pods.yaml",
+        "cluster.yaml": hidden / "cluster.yaml",
+        "pods.json": hidden / "pods.json",
+        "summary.json": hidden / "summary.json",
+        "stats.json": hidden / "summary.json",
+    }.items():
+        shutil.copyfile(source, directory / name)
+    for name, text in _FILES.items():
+        (directory / name).write_text(text)
+
+
+def _joined(paths: list[Path]) -> str:
+    return "---\n".join(path.read_text() for path in paths)
+
+
+@contextlib.contextmanager
+def in_world(directory: Path) -> Iterator[None]:
+    """Work in a world, with its programs first, and with nothing of the caller's git or terminal."""
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    variables |= {
+        "PATH": f"{directory / _HIDDEN}{os.pathsep}{os.environ['PATH']}",
+        "SCENARIO": str(SCENARIO),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        # Starting other processes would take longer than the few runs that the pages sweep over.
+        "LOKY_MAX_CPU_COUNT": "1",
+        **{
+            f"GIT_{who}_{what}": value
+            for who in ("AUTHOR", "COMMITTER")
+            for what, value in {"NAME": "somebody", "EMAIL": "somebody@example.org"}.items()
+        },
+    }
+    with mock.patch.dict(os.environ, variables, clear=True), contextlib.chdir(directory):
+        yield
+
+
+def run(command: Command) -> Ran:
+    """Run a command as written, in the current directory: podqos in this process, anything else by a shell."""
+    words = command.words
+    before, _, last = command.text.rpartition(" | ")
+    given = _bash(before, check=True).stdout if last.startswith("podqos ") and before else ""
+    if given:
+        words = words[len(words) - words[::-1].index("|") :]
+    if words[:2] == ["kubectl", "podqos"]:
+        words = words[1:]
+    target = None
+    if len(words) > 2 and words[-2] == ">":
+        *words, _, target = words
+    if words[0] != "podqos" or {"|", "&&", ";", "<(", ">"} & {*words}:
+        done = _bash(command.text)
+        return Ran(done.returncode, done.stdout, done.stderr)
+    ran = podqos([os.path.expandvars(word) for word in words[1:]], given)
+    if target is not None:
+        Path(target).write_text(ran.out)
+    return ran
+
+
+def podqos(arguments: list[str], given: str = "") -> Ran:
+    """Run podqos in this process."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
+    stdin = io.TextIOWrapper(io.BytesIO(given.encode()), encoding="utf-8")
+    with mock.patch("sys.stdin", stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main(arguments)
+        except SystemExit as stopped:
+            code = int(stopped.code or 0)
+    return Ran(code, *(each.buffer.getvalue().decode() for each in (out, err) if each.flush() is None))
+
+
+def _bash(script: str, *, check: bool = False) -> subprocess.CompletedProcess[str]:
+    command = ["bash", "--noprofile", "--norc", "-euo", "pipefail", "-c", script]
+    return subprocess.run(command, check=check, capture_output=True, text=True)
