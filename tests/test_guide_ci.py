@@ -79,9 +79,17 @@ def test_the_script_for_gitlab_writes_the_report_it_names():
 
 def test_the_workflow_for_reports_runs():
     steps = BLOCKS[".github/workflows/podqos-reports.yaml"]["jobs"]["reports"]["steps"]
-    commands = [step["run"] for step in steps if step.get("run", "").startswith("podqos check")]
-    assert commands
-    assert [shell(command).returncode for command in commands] == [0]
+    commands = [step["run"] for step in steps if step.get("run", "").startswith("podqos ")]
+    made = shell(
+        "rmdir .git && git init --quiet && git add manifests"
+        " && git -c user.name=me -c user.email=me@example.org commit --quiet -m one"
+        " && git update-ref refs/remotes/origin/main HEAD && cp accidental/article-service.yaml manifests/",
+        GIT_CONFIG_GLOBAL=os.devnull,
+    )
+    assert made.returncode == 0, made.stderr
+    assert [command.split()[1] for command in commands] == ["check", "drift"]
+    assert [shell(command, GITHUB_BASE_REF="main").returncode for command in commands] == [0, 0]
+    assert "Guaranteed → Burstable" in Path("drift.md").read_text()
     uploaded = next(step["with"]["sarif_file"] for step in steps if "sarif_file" in step.get("with", {}))
     assert yaml.safe_load(Path(uploaded).read_text())["version"] == "2.1.0"
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from documents.commands import PAGES, ROOT, Command, below, commands_of, help_commands, manual_commands
+from documents.commands import PAGES, ROOT, Command, below, commands_of, help_commands, manual_commands, prose
 from documents.shown import difference
 from documents.world import in_world, make_world, run
 from podqos.cli.command_list import parser_of
+from podqos.cli.grammar import Grammar, grammars
 
 # Commands of podqos that find something exit with 1; all others on the pages exit with 0.
 FINDS = {"check", "drift", "admit", "place", "--strict", "--require"}
@@ -129,3 +131,25 @@ def test_nothing_is_installed_that_is_not_published():
     for words in installed:
         assert "podqos" not in words.split(), f"pip install{words}: podqos is not on an index"
     assert {*re.findall(r"(?:podqos|\.)\[(\w+)\]'", everything)} <= {*extras}
+
+
+# Options of kubectl, docker, pip and the kubelet that pages speak of.
+FOREIGN = {"--cgroups-per-qos", "--config-settings", "--containers", "--cpu-period", "--cpu-quota", "--cpu-shares"} | {
+    "--oom-kill-disable",
+    "--oom-score-adj",
+    "--raw",
+    "--subresource",
+}
+
+
+def _options(command: Grammar) -> Iterator[str]:
+    for option in command.options:
+        yield from option.names
+    for sub in command.below:
+        yield from _options(sub)
+
+
+def test_every_option_that_prose_names_exists():
+    spans = [span for page in PAGES for span in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose(page.read_text()))]
+    named = {option for span in spans for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", span)}
+    assert named - {option for command in grammars().values() for option in _options(command)} == FOREIGN
