@@ -24,6 +24,22 @@ def examples() -> list[tuple[str, str, str | None]]:
     ]
 
 
+def output_of(code: str, title: str = "") -> str:
+    """Return what an example prints."""
+    output = io.StringIO()
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(output):
+        exec(compile(code, f"docs/library.md ({title})", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own page
+    return output.getvalue()
+
+
+def record() -> None:
+    """Write down again what the examples print (``make golden``)."""
+    page = _EXAMPLE.sub(
+        lambda each: f"```python\n{each['code']}```\n\n```text\n{output_of(each['code'])}```\n", PAGE.read_text()
+    )
+    PAGE.write_text(page)
+
+
 EXAMPLES = examples()
 
 
@@ -34,7 +50,4 @@ def test_every_example_of_the_page_is_found():
 @pytest.mark.parametrize(("title", "code", "printed"), EXAMPLES, ids=[title for title, _, _ in EXAMPLES])
 def test_an_example_prints_what_the_page_says_in_about_twenty_lines(title, code, printed):
     assert len(code.splitlines()) <= 30, title
-    output = io.StringIO()
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(output):
-        exec(compile(code, f"docs/library.md ({title})", "exec"), {"__name__": "__main__"})  # noqa: S102 - our own page
-    assert output.getvalue() == printed
+    assert output_of(code, title) == printed

@@ -1,4 +1,4 @@
-"""Write down again what the commands on the pages print (``make golden``). Read the difference."""
+"""Write down again what the commands and examples of the pages print (``make golden``). Read the difference."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from documents.commands import PAGES, commands_of
 from documents.shown import difference, shown_again
 from documents.test_commands import runs
 from documents.world import in_world, make_world, run
+from test_library_examples import record as record_examples
 
 _MARGIN = "    "
 
@@ -23,6 +24,7 @@ def record() -> None:
         with in_world(Path(directory)):
             for page in PAGES:
                 _record(page)
+    record_examples()
 
 
 def _record(page: Path) -> None:
