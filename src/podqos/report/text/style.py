@@ -76,26 +76,38 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     return lines
 
 
-def wrapped(text: str, style: Style, indent: str) -> list[str]:
-    """Return ``text`` as lines within the width, each after ``indent``."""
+def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> list[str]:
+    """Return ``text`` as lines within the width, each after ``indent``; the first may begin with something else.
+
+    Words are never broken. One that would only fit without its indentation loses as much of that as it has to.
+    """
+    bare = text.lstrip(" ")
+    indent += " " * (len(text) - len(bare))
+    line = indent if first is None else first + indent[len(indent) - len(text) + len(bare) :]
     if style.width is None:
-        return [indent + text]
-    lines = [""]
-    room = max(20, style.width - len(indent))
-    for word in text.split(" "):
-        if lines[-1] and visible_length(lines[-1]) + 1 + visible_length(word) > room:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return [indent + line for line in lines]
+        return [line + bare]
+    lines, is_empty = [], True
+    for word in bare.split(" "):
+        length = visible_length(word)
+        fits = visible_length(line) + (not is_empty) + length <= style.width
+        if not fits and (not is_empty or (line.strip() and length <= style.width)):
+            lines.append(line.rstrip())
+            line, is_empty = indent, True
+        if is_empty and not line.strip():
+            line = line[: max(0, style.width - length)]
+        line += word if is_empty else f" {word}"
+        is_empty = False
+    return [*lines, line]
 
 
 def labelled(label: str, paragraphs: Iterable[str], style: Style, indent: int, width: int) -> list[str]:
     """Return wrapped paragraphs after a label; nothing if there are none."""
     start = " " * (indent + width)
-    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, start)]
-    if lines:
-        lines[0] = f"{' ' * indent}{style.faint(label.ljust(width))}{lines[0][len(start) :]}"
+    first: str | None = f"{' ' * indent}{style.faint(label.ljust(width))}"
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += wrapped(paragraph, style, start, first)
+        first = None
     return lines
 
 
