@@ -5,7 +5,7 @@ A finding that many workloads share is reported once, with the list of them. Inf
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -94,24 +94,36 @@ def _block_lines(block: Block, style: Style, told: dict[str, list[tuple[str, str
         return
     if len({_object(each) for each in block}) == 1:
         yield from wrapped(_headline(one), style, " " * _INDENT, "  ")
-    general: dict[str, Callable[[FindingReport], str]] = {
-        "left": _left,
-        "why": _reason,
-        "so": lambda each: worded(each.effects, names_container=False),
-        "fix": _fix,
+    told_alike = {
+        "left": [_left(each) for each in block],
+        "why": [_reason(each) for each in block],
+        "so": [worded(each.effects, names_container=False) for each in block],
+        "fix": [_fix(each) for each in block],
     }
-    shared = {label: words(one) for label, words in general.items() if len(set(map(words, block))) == 1}
+    shared = {label: texts[0] for label, texts in told_alike.items() if len(set(texts)) == 1}
     yield from _labelled(shared, style)
     shown = block if verbose else block[:_PLACES_SHOWN]
-    for each in shown:
-        names = _containers(each) if "why" in shared else [each.container] if each.container else []
-        container = f", container{'s' * (len(names) > 1)} {listed(names)}" if names else ""
-        text = f"{_place(each)}: {each.subject}{container}"
-        yield from wrapped(_shown(text), style, " " * (_INDENT + 2), " " * _INDENT)
-        own = {"left": _left(each), "why": each.reason, "so": _consequence(each, told), "fix": each.patch.text}
+    alike: dict[tuple[str, ...], list[FindingReport]] = {}
+    for each, *texts in zip(shown, *told_alike.values(), strict=False):
+        alike.setdefault(tuple(texts), []).append(each)
+    for group in alike.values():
+        for each in group:
+            yield from wrapped(_shown(_place_of(each)), style, " " * (_INDENT + 2), " " * _INDENT)
+        one = group[0]
+        if len(group) > 1:
+            general = worded(one.effects, names_container=False) or one.consequence
+            one = replace(one, reason=_reason(one), consequence=general, patch=replace(one.patch, text=_fix(one)))
+        own = {"left": _left(one), "why": one.reason, "so": _consequence(one, told), "fix": one.patch.text}
         yield from _labelled({label: text for label, text in own.items() if label not in shared}, style, _INDENT + 2)
     if len(shown) < len(block):
         yield style.faint(f"    and {len(block) - len(shown):,} more; -v lists all of them")
+
+
+def _place_of(item: FindingReport) -> str:
+    """Return where a finding of many is, and about what."""
+    names = _containers(item)
+    container = f", container{'s' * (len(names) > 1)} {listed(names)}" if names else ""
+    return f"{_place(item)}: {item.subject}{container}"
 
 
 def _consequence(item: FindingReport, told: dict[str, list[tuple[str, str]]]) -> str:
