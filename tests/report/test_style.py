@@ -92,6 +92,11 @@ def test_a_line_that_is_too_long_goes_on_where_it_belongs(line, expected):
     assert list(fitted([line], None)) == [line]
 
 
+def test_a_painted_label_is_a_label():
+    line = f"{Style(colour=True).strong('name  ')}what it is about"
+    assert [visible_length(each) for each in fitted([line], 17)] == [len("name  what it is"), len("      about")]
+
+
 @given(st.lists(st.text("abc", min_size=1, max_size=12), min_size=1, max_size=30), st.integers(30, 80))
 def test_wrapping_keeps_every_word_and_the_width(text, width):
     lines = wrapped(" ".join(text), Style(width=width), "  ")

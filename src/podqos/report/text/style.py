@@ -106,11 +106,10 @@ def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
         if width is None or visible_length(line) <= width:
             yield line
             continue
-        bare = line.lstrip(" ")
-        gaps = [found.end() for found in _GAP.finditer(line, len(line) - len(bare)) if found.end() <= width // 2]
-        own = len(line) - len(bare)
-        start = gaps[-1] if gaps and _ESCAPE not in line[: gaps[-1]] else own
-        hanging = start if start > own or not own else own + 2
+        own = len(line) - len(line.lstrip(" "))
+        gaps = [found.end() for found in _GAP.finditer(line, own) if visible_length(line[: found.end()]) <= width // 2]
+        start = gaps[-1] if gaps else own
+        hanging = visible_length(line[:start]) if gaps or not own else own + 2
         yield from wrapped(line[start:], style, " " * hanging, line[:start])
 
 
