@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -250,6 +251,16 @@ def test_infos_are_left_out_for_people_and_pull_requests_unless_asked_for_and_st
         assert "::notice " in check(capsys, "web.yaml", *asked, "-o", "github")[1]
     for output in ("json", "yaml", "sarif", "junit", "html"):
         assert "PQ106" in check(capsys, "web.yaml", "-o", output)[1]
+
+
+def test_no_sentence_is_said_three_times(capsys):
+    for check_id, each in CHECKS.items():
+        for copy in ("one", "two", "three"):
+            write(each.example.text, f"all/{check_id}-{copy}.yaml")
+    _, out, _ = check(capsys, "all", "-v")
+    texts = Counter(line.strip() for line in out.splitlines() if line.strip() and line.strip()[:4] in {"why ", "so  "})
+    assert len(texts) > len(CHECKS)
+    assert [text for text, times in texts.items() if times > 2 and "as for" not in text] == []
 
 
 def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsys):

@@ -94,6 +94,14 @@ def test_where_only_infos_are_found_the_verdict_is_that_nothing_is_wrong():
     assert others[0] == "  1 info left out (-v shows it)"
 
 
+def test_suppressed_infos_that_are_not_shown_hide_no_warning():
+    hidden = tuple(replace(NOTE, name=name, suppression=SUPPRESSED.suppression) for name in "abc")
+    report = replace(EMPTY, items=(PLAIN, *hidden), summary=replace(EMPTY.summary, warnings=1, suppressed=3))
+    lines = list(table(report, Style()))
+    assert "1 warning about 1 object in 1 file" in lines
+    assert "  3 infos left out (-v shows them)" in lines
+
+
 def test_what_many_share_is_said_once_with_the_places():
     facts = NoDiskLimit(containers=("proxy",))
     items = tuple(

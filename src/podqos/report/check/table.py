@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from podqos.advice.checks.finding import Fact, FailOn, FindingSeverity
+from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
 from podqos.report.check.consequences import worded
 from podqos.report.check.value import CheckReport, FindingReport
@@ -26,6 +26,8 @@ _ANY = "the container"
 
 Block = Sequence[FindingReport]
 """Findings of one check that are reported together; mostly one."""
+Told = dict[str, list[tuple[str, str]]]
+"""Whose consequences have been told: by the text, the objects with their files, or checks that many objects share."""
 
 
 def is_shown(item: FindingReport, report: CheckReport, *, verbose: bool) -> bool:
@@ -40,7 +42,7 @@ def table(report: CheckReport, style: Style, *, verbose: bool = False) -> Iterat
     if counted_items:
         yield from map(style.strong, wrapped(_shown(verdict(counted_items)), style, ""))
         yield ""
-    told: dict[str, list[tuple[str, str]]] = {}
+    told: Told = {}
     for heading, blocks in _sections(items):
         yield from map(style.strong, wrapped(_shown(heading), style, "  ", ""))
         for block in blocks:
@@ -80,7 +82,7 @@ def _kind(item: FindingReport) -> tuple[object, ...]:
     return item.check, item.severity, item.suppression is None
 
 
-def _block_lines(block: Block, style: Style, told: dict[str, list[tuple[str, str]]], *, verbose: bool) -> Iterator[str]:
+def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> Iterator[str]:
     """Yield one finding, or several of one check: what they share is said once."""
     one = block[0]
     if len(block) == 1:
@@ -94,44 +96,49 @@ def _block_lines(block: Block, style: Style, told: dict[str, list[tuple[str, str
         return
     if len({_object(each) for each in block}) == 1:
         yield from wrapped(_headline(one), style, " " * _INDENT, "  ")
-    told_alike = {
-        "left": [_left(each) for each in block],
-        "why": [_reason(each) for each in block],
-        "so": [worded(each.effects, names_container=False) for each in block],
-        "fix": [_fix(each) for each in block],
-    }
-    shared = {label: texts[0] for label, texts in told_alike.items() if len(set(texts)) == 1}
+    general = {"left": _left, "why": _reason, "so": _general_consequence, "fix": _fix}
+    shared = {label: words(one) for label, words in general.items() if len(set(map(words, block))) == 1}
+    if shared.get("so"):
+        shared["so"] = _consequence(replace(one, consequence=shared["so"]), told, (one.check, ""))
     yield from _labelled(shared, style)
     shown = block if verbose else block[:_PLACES_SHOWN]
-    alike: dict[tuple[str, ...], list[FindingReport]] = {}
-    for each, *texts in zip(shown, *told_alike.values(), strict=False):
-        alike.setdefault(tuple(texts), []).append(each)
-    for group in alike.values():
+    by_consequence: dict[str, list[FindingReport]] = {}
+    for each in shown:
+        by_consequence.setdefault(_general_consequence(each), []).append(each)
+    for group in by_consequence.values():
         for each in group:
-            yield from wrapped(_shown(_place_of(each)), style, " " * (_INDENT + 2), " " * _INDENT)
-        one = group[0]
-        if len(group) > 1:
-            general = worded(one.effects, names_container=False) or one.consequence
-            one = replace(one, reason=_reason(one), consequence=general, patch=replace(one.patch, text=_fix(one)))
-        own = {"left": _left(one), "why": one.reason, "so": _consequence(one, told), "fix": one.patch.text}
-        yield from _labelled({label: text for label, text in own.items() if label not in shared}, style, _INDENT + 2)
+            place = _listed_place(each, with_reason="why" not in shared)
+            yield from wrapped(_shown(place), style, " " * (_INDENT + 2), " " * _INDENT)
+            own = {"left": _left(each), "fix": each.patch.text}
+            yield from _labelled({name: text for name, text in own.items() if name not in shared}, style, _INDENT + 2)
+        if "so" not in shared:
+            first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))
+            yield from _labelled({"so": _consequence(first, told)}, style, _INDENT + 2)
     if len(shown) < len(block):
         yield style.faint(f"    and {len(block) - len(shown):,} more; -v lists all of them")
 
 
-def _place_of(item: FindingReport) -> str:
-    """Return where a finding of many is, and about what."""
+def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
+    """Return where a finding of many is, about what, and what it has of its own."""
+    start = f"{_place(item)}: {item.subject}"
+    if with_reason:
+        return f"{start}: {item.reason}"
     names = _containers(item)
-    container = f", container{'s' * (len(names) > 1)} {listed(names)}" if names else ""
-    return f"{_place(item)}: {item.subject}{container}"
+    return f"{start}, container{'s' * (len(names) > 1)} {listed(names)}" if names else start
 
 
-def _consequence(item: FindingReport, told: dict[str, list[tuple[str, str]]]) -> str:
+def _general_consequence(item: FindingReport) -> str:
+    """Return the consequence without the name of a container."""
+    return worded(item.effects, names_container=False)
+
+
+def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None = None) -> str:
     """Return the consequence, unless it has been told: of the same object, or of two others."""
-    objects = told.setdefault(worded(item.effects, names_container=False) or item.consequence, [])
-    if _object(item) in objects:
+    objects = told.setdefault(_general_consequence(item) or item.consequence, [])
+    whose = whose or _object(item)
+    if whose in objects:
         return ""
-    objects.append(_object(item))
+    objects.append(whose)
     return f"as for {objects[0][0]}" if item.consequence and len(objects) >= _SHARED else item.consequence
 
 
@@ -146,16 +153,16 @@ def _left(item: FindingReport) -> str:
 
 
 def _containers(item: FindingReport) -> list[str]:
-    named = getattr(item.facts, "containers", ())
-    return [item.container] if item.container else list(named)
+    """Return the names of the containers that a finding is about."""
+    found: tuple[object, ...] = getattr(item.facts, "containers", ())
+    return [item.container] if item.container else [each for each in found if isinstance(each, str)]
 
 
 def _reason(item: FindingReport) -> str:
     """Return the reason without the names of containers, which differ where the reason is the same."""
-    facts: Fact = item.facts
-    if getattr(facts, "containers", ()):
-        facts = replace(facts, containers=(_ANY,))
-    return facts.what(_ANY if item.container else "")
+    if item.container:
+        return item.facts.what(_ANY)
+    return replace(item.facts, containers=(_ANY,)).what("") if _containers(item) else item.reason
 
 
 def _fix(item: FindingReport) -> str:
@@ -182,8 +189,9 @@ def _summary_lines(report: CheckReport, shown: Sequence[FindingReport], style: S
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
     hidden = len(report.items) - len(shown)
-    if summary.findings > hidden:
-        yield f"{_counts(summary, style, without_infos=hidden > 0)} about {checked}"
+    counts = _counts(summary, style, without_infos=hidden > 0)
+    if counts:
+        yield f"{counts} about {checked}"
     else:
         yield f"no {'errors or warnings' if hidden else 'findings'} about {checked}"
     if hidden:
