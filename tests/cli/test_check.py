@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -89,10 +90,10 @@ def test_a_finding_is_told_with_place_reason_consequence_and_patch(capsys):
     write(BURSTABLE)
     code, out, err = check(capsys, "web.yaml")
     assert (code, err) == (1, "")
-    assert "web.yaml\n  20:11   warning  PQ101 accidental-burstable: Deployment production/article-service" in out
+    assert "\nDeployment production/article-service\n  web.yaml:20:11: warning PQ101 accidental-burstable, " in out
     assert "container envoy" in out
     assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
-    assert "1 finding (1 warning) about 1 object in 1 file" in out
+    assert "\n1 warning about 1 object in 1 file" in out
 
 
 def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
@@ -152,7 +153,7 @@ def test_files_may_stand_alone_or_behind_f_or_come_through_a_pipe(capsys, monkey
         code, piped, _ = check(capsys, "-")
     assert alone == behind
     assert code == 1
-    assert piped == alone.replace("web.yaml\n", "-\n", 1)
+    assert piped == alone.replace("web.yaml:", "-:", 1)
 
 
 def test_policies_in_the_same_files_count(capsys):
@@ -238,6 +239,40 @@ def test_without_being_told_warnings_fail_and_information_does_not(capsys):
     assert check(capsys, "web.yaml")[0] == 1
     write(NO_REQUEST)
     assert check(capsys, "web.yaml")[0] == 0
+
+
+def test_infos_are_left_out_for_people_and_pull_requests_unless_asked_for_and_stay_in_every_other_output(capsys):
+    write(NO_REQUEST)
+    code, out, _ = check(capsys, "web.yaml")
+    assert (code, out.splitlines()[0]) == (0, "no errors or warnings about 1 object in 1 file")
+    assert check(capsys, "web.yaml", "-o", "github")[1] == ""
+    for asked in (["-v"], ["--min-severity", "info"], ["--fail-on", "info"]):
+        assert ": info PQ106 " in check(capsys, "web.yaml", *asked)[1]
+        assert "::notice " in check(capsys, "web.yaml", *asked, "-o", "github")[1]
+    for output in ("json", "yaml", "sarif", "junit", "html"):
+        assert "PQ106" in check(capsys, "web.yaml", "-o", output)[1]
+
+
+def test_no_sentence_is_said_three_times(capsys):
+    for check_id, each in CHECKS.items():
+        for copy in ("one", "two", "three"):
+            write(each.example.text, f"all/{check_id}-{copy}.yaml")
+    _, out, _ = check(capsys, "all", "-v")
+    texts = Counter(line.strip() for line in out.splitlines() if line.strip() and line.strip()[:4] in {"why ", "so  "})
+    assert len(texts) > len(CHECKS)
+    assert [text for text, times in texts.items() if times > 2 and "as for" not in text] == []
+
+
+def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsys):
+    other = CHECKS["PQ102"].example.text
+    write(f"{BURSTABLE}---\n{other}")
+    _, out, _ = check(capsys, "web.yaml")
+    assert out.splitlines()[0].startswith(
+        "Pod default/web is evicted and killed first when memory runs short, because "
+    )
+    _, out, _ = check(capsys, "web.yaml", "-o", "json")
+    firsts = {item["effects"]["firstEvicted"] for item in json.loads(out)["items"] if item["severity"] == "warning"}
+    assert firsts == {"default/web"}
 
 
 def test_what_is_below_the_least_severity_is_counted_and_does_not_fail(capsys):
@@ -655,7 +690,8 @@ def test_a_reader_that_goes_away_is_no_error():
     write("---\n".join(BURSTABLE.replace("article-service", f"service-{number}") for number in range(300)))
     script = f"{sys.executable} -m podqos check web.yaml | head -n 1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("web.yaml\n", "")
+    assert done.stdout.count("\n") == 1
+    assert (done.stdout[:11], done.stderr) == ("Deployment ", "")
 
 
 def test_ctrl_c_ends_it_without_a_traceback():

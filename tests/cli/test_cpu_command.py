@@ -77,7 +77,9 @@ def test_table_has_a_line_per_pod_and_one_for_all(capsys):
     assert code == 0
     lines = out.splitlines()
     assert len(lines) == 1 + 10 + 2
-    assert any(line.split()[:2] == ["production/article-service-0", "Guaranteed"] and "all" in line for line in lines)
+    assert any(
+        line.split()[:2] == ["production/article-service-0", "Guaranteed"] and line.split()[-1] == "–" for line in lines
+    )
     assert (
         lines[-1]
         == "All pods together want 44.00 cores; 14 are available, 14.00 are used. A CPU shortage kills no pod."

@@ -20,7 +20,7 @@ def told(capsys, tmp_path, monkeypatch) -> tuple[str, Path]:
 def test_it_goes_from_the_manifest_over_the_incident_to_the_repair(told):
     out, _ = told
     turns = [
-        "accidental-burstable: Deployment production/article-service",
+        "article-service.yaml:42:11: warning PQ101 accidental-burstable",
         "article-service-0 evicted by the kubelet",
         "+              cpu: 100m",
         "the kubelet evicted 1 pod",

@@ -55,7 +55,7 @@ spec:
 """
 OUTPUTS = [
     *(f"explain -o {output}" for output in ("text", "table", "wide", "csv", "json", "yaml")),
-    *(f"check -o {output}" for output in ("table", "json", "yaml", "sarif", "github", "junit", "html")),
+    *(f"check -v -o {output}" for output in ("table", "json", "yaml", "sarif", "github", "junit", "html")),
     *(f"admit -o {output}" for output in ("text", "table", "json", "yaml")),
 ]
 NODES = "--nodes 2 --node-capacity cpu=16,memory=64Gi"
@@ -135,7 +135,7 @@ def test_a_file_name_that_is_not_utf_8_can_be_printed(here, capsys, command):
             yaml.safe_load(text)
         case "junit":
             ET.fromstring(text)  # noqa: S314 - our own
-    if command == "check -o sarif":
+    if command == "check -v -o sarif":
         assert "n%FF%E9.yaml" in text
 
 
@@ -228,7 +228,7 @@ def test_a_version_with_a_hundred_million_replicas_is_refused(here, capsys):
 
 
 @pytest.mark.parametrize("name", ["pipe.yaml", "kustomization.yaml", "Chart.yaml", ".podqos.yaml"])
-@pytest.mark.parametrize("command", ["explain", "check --render"])
+@pytest.mark.parametrize("command", ["explain", "check -v --render"])
 def test_pipes_and_devices_in_a_directory_are_skipped(here, name, command):
     (here / "d").mkdir()
     (here / "d" / "pod.yaml").write_text(PLAIN)

@@ -130,7 +130,7 @@ def test_findings_in_what_was_rendered_name_the_directory(tree):
     run = tree(OVERLAY)
     tool("kubectl", f"/bin/cat <<'END'\n{DEPLOYMENT}END")
     _, out, _ = run("check", "-k", "overlay")
-    assert out.startswith("overlay/(rendered)\n")
+    assert "\n  overlay/(rendered):" in out
 
 
 def test_what_was_rendered_is_not_fixed_in_place(tree):

@@ -1,7 +1,7 @@
-"""Every command with every machine-readable output, over all shipped scenarios and examples.
+"""Every command with every machine-readable output, over all shipped scenarios and examples; and as people see it.
 
 A command line here is run from the repository's root. What it prints (``recorded.jsonl.gz``) is a promise to other
-programs.
+programs. What it shows on a terminal (``terminal-80.txt``, ``terminal-120.txt``) is recorded to be read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+from podqos.cli.command_list import COMMANDS
 from scenarios.runs import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +89,56 @@ def command_lines() -> Iterator[Line]:
     sweep = ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
     yield from _each(sweep, "json", "yaml", "csv")
     yield ("check", "--list", "-o", "json")
+
+
+def shown_lines() -> Iterator[Line]:
+    """Yield a command line for every text that people see, each once, in a fixed order."""
+    for path in EXAMPLES:
+        yield ("check", "-f", path, *NODE_MEMORY)
+    yield ("check", "-f", PLATFORM, "-v")
+    yield ("check", "--kubelet-config", KUBELET)
+    yield ("check", "-f", f"{ACCIDENTAL}/article-service.yaml", "--diff")
+    yield ("check", "--list")
+    yield ("check", "--explain", "PQ404")
+    for path in (PLATFORM, ACCIDENTAL, "scenarios/limitrange-trap"):
+        yield ("explain", "-f", path)
+        yield ("admit", "-f", path)
+    for output in ("table", "wide"):
+        yield ("explain", "-f", PLATFORM, "-o", output)
+    yield ("explain", "-f", f"{ACCIDENTAL}/article-service.yaml", "-v")
+    yield ("admit", "-f", PLATFORM, "-o", "table")
+    yield ("admit", "-f", f"{PLATFORM}/log-collector.yaml", "--policies", f"{ACCIDENTAL}/limit-range.yaml")
+    yield ("drift", f"{ACCIDENTAL}/article-service-fixed.yaml", f"{ACCIDENTAL}/article-service.yaml")
+    yield ("drift", PLATFORM, ACCIDENTAL)
+    yield ("advise", "-f", PLATFORM, "--usage", f"{INCIDENT}/samples.csv")
+    yield (
+        "advise",
+        "-f",
+        PLATFORM,
+        "--describe",
+        f"{INCIDENT}/descriptions.yaml",
+        "--usage",
+        f"{INCIDENT}/samples.csv",
+    )
+    yield ("advise", "--node", *NODE_MEMORY, "--cores", "16")
+    yield ("rank", *_LIVE)
+    yield ("place", "-f", PLATFORM, "-f", NODES, "--kubelet-config", KUBELET)
+    yield ("place", "-f", PLATFORM, "--nodes", "2", "--node-capacity", "cpu=4,memory=16Gi,pods=110")
+    yield ("cpu", "-f", PLATFORM, "--cores", "14")
+    yield ("thresholds",)
+    for path in KUBELETS:
+        yield ("thresholds", "-f", path, *NODE_MEMORY)
+    yield ("forecast", *_LIVE, "--growing", "log-collector")
+    yield ("forecast", *_LIVE, "--kubelet-config", KUBELET, "--growing", "log-collector", "--rate", "2Mi/s")
+    yield ("blast", *_LIVE)
+    yield ("blast", "race")
+    for name in ("race", "accidental-burstable", "soft-eviction", "disk-pressure", "slow-leak"):
+        yield ("simulate", name)
+    yield ("sweep", "race", "--vary", "phase=0s,4s,8s", "--jobs", "1")
+    yield ("scenario", "list")
+    yield ("help",)
+    for name in COMMANDS:
+        yield ("help", name)
 
 
 def _each(line: Line, *outputs: str) -> Iterator[Line]:

@@ -12,44 +12,166 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.configuration import FailOn
+from podqos.advice.checks.finding import Consequence, Effect, PodStanding
+from podqos.advice.checks.sizes import NoDiskLimit
 from podqos.library.check_examples import good_example
 from podqos.manifest.problems import Problem, Severity
+from podqos.model.pod import QOSClass
 from podqos.report.check.github import escape_data, escape_property, github
 from podqos.report.check.html import html
 from podqos.report.check.junit import junit
 from podqos.report.check.replacements import Replacement, line_replacements
 from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
+from podqos.report.check.verdict import badness, verdict
 from podqos.report.text.controls import own
 from podqos.report.text.style import Style
-from report.check_reports import CHECKED, EMPTY, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
+from report.check_reports import CHECKED, EMPTY, KNOWN, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
 from report.sarif_rules import problems
+
+_LOW = PodStanding(QOSClass.BURSTABLE, 0, 985, "proxy")
+_HIGH = PodStanding(QOSClass.GUARANTEED, 0, -997, "proxy")
 
 # ---- table -------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_groups_by_file_and_ends_in_a_summary():
-    lines = list(table(REPORT, Style()))
-    assert lines[0] == "apps/web.yaml"
-    assert lines[1] == "  12:9    warning  PQ101 accidental-burstable: Deployment shop/web, container proxy"
-    assert lines[2:5] == [
+def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summary():
+    lines = list(table(replace(REPORT, items=(PLAIN, NOTE, KNOWN)), Style()))
+    assert lines == [
+        "Deployment shop/web: proxy has no cpu limit",
+        "",
+        "Deployment shop/web",
+        "  apps/web.yaml:12:9: warning PQ101 accidental-burstable, container proxy",
         "    why  proxy has no cpu limit",
         "    so   it is evicted before shop/api",
         "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
+        "",
+        "Deployment shop/known",
+        "  apps/web.yaml:12:9: warning PQ101 accidental-burstable, container proxy",
+        "    left suppressed by baseline: no reason given",
+        "    why  proxy has no cpu limit",
+        "    so   it is evicted before shop/api",
+        "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
+        "",
+        "1 error, 1 warning about 3 objects in 2 files",
+        "  1 info left out (-v shows it)",
+        "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
+        "  1 known from the baseline",
+        "  2 hidden by --min-severity",
+        "  2 findings are fixable with --fix (--diff shows how)",
+        "  podqos check --explain PQ101 explains a check",
     ]
-    assert [line for line in lines if line.startswith("3 findings")] == [
-        "3 findings (1 error, 1 warning, 1 info) about 3 objects in 2 files"
+
+
+def test_what_is_worst_comes_first():
+    note = replace(NOTE, name="noted")
+    lines = list(table(replace(REPORT, items=(note, PLAIN, WORSE)), Style(), verbose=True))
+    places = [lines.index(line) for word in ("error PQ", "warning PQ", "info PQ") for line in lines if word in line]
+    assert places == sorted(places)
+    assert lines[0].startswith("Deployment shop/<b>")
+
+
+@pytest.mark.parametrize(
+    ("report", "verbose", "is_shown"),
+    [(REPORT, False, False), (REPORT, True, True), (replace(REPORT, fail_on=FailOn.INFO), False, True)],
+    ids=["by-default", "verbose", "where-they-fail"],
+)
+def test_infos_are_counted_and_shown_only_where_they_are_wanted(report, verbose, is_shown):
+    text = "\n".join(table(report, Style(), verbose=verbose))
+    assert ("PQ108" in text) is is_shown
+    assert ("1 info left out (-v shows it)" in text) is not is_shown
+    assert any("PQ108" in line for line in github(report, verbose=verbose)) is is_shown
+
+
+def test_where_only_infos_are_found_the_verdict_is_that_nothing_is_wrong():
+    report = replace(EMPTY, items=(NOTE,), summary=replace(EMPTY.summary, infos=1))
+    first, *others = table(report, Style())
+    assert first == "no errors or warnings about 1 object in 1 file"
+    assert others[0] == "  1 info left out (-v shows it)"
+
+
+def test_suppressed_infos_that_are_not_shown_hide_no_warning():
+    hidden = tuple(replace(NOTE, name=name, suppression=SUPPRESSED.suppression) for name in "abc")
+    report = replace(EMPTY, items=(PLAIN, *hidden), summary=replace(EMPTY.summary, warnings=1, suppressed=3))
+    lines = list(table(report, Style()))
+    assert "1 warning about 1 object in 1 file" in lines
+    assert "  3 infos left out (-v shows them)" in lines
+
+
+def test_what_many_share_is_said_once_with_the_places():
+    facts = NoDiskLimit(containers=("proxy",))
+    items = tuple(
+        replace(PLAIN, name=f"web-{number}", container=None, line=number, reason=facts.what(""), title="Disks fill up")
+        for number in range(1, 13)
+    )
+    lines = list(table(replace(REPORT, items=items), Style()))
+    assert lines[2:9] == [
+        "warning PQ101 accidental-burstable: Disks fill up (12 objects)",
+        "    why  the container has no ephemeral-storage limit",
+        "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
+        "    apps/web.yaml:1:9: Deployment shop/web-1, container proxy",
+        "    apps/web.yaml:2:9: Deployment shop/web-2, container proxy",
+        "    apps/web.yaml:3:9: Deployment shop/web-3, container proxy",
+        "    apps/web.yaml:4:9: Deployment shop/web-4, container proxy",
     ]
-    assert "  1 suppressed by annotation or configuration (--show-suppressed shows them)" in lines
-    assert "  1 known from the baseline" in lines
-    assert "  2 hidden by --min-severity" in lines
+    assert "    and 2 more; -v lists all of them" in lines
+    assert (
+        sum("Deployment shop/web-" in line for line in table(replace(REPORT, items=items), Style(), verbose=True)) == 13
+    )
+
+
+@pytest.mark.parametrize(
+    ("effects", "said"),
+    [
+        (Consequence(Effect.NOT_CREATED), "no pod of Deployment shop/web is created or scheduled: proxy has"),
+        (
+            Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web", first_killed="shop/web"),
+            "Deployment shop/web is evicted and killed first when memory runs short, because proxy has",
+        ),
+        (
+            Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/api", evicted_before="shop/db"),
+            "Deployment shop/web is evicted before shop/db when memory runs short, because proxy has",
+        ),
+        (
+            Consequence(Effect.ORDER, _LOW, killed_before="shop/db"),
+            "Deployment shop/web is killed before shop/db when memory runs short: proxy has",
+        ),
+        (
+            Consequence(Effect.STANDING, _LOW, _HIGH),
+            "Deployment shop/web is evicted once it uses more than it requests, because proxy has",
+        ),
+        (Consequence(Effect.STANDING, _HIGH), "Deployment shop/web: proxy has"),
+        (
+            Consequence(Effect.DISK, disk_request="0"),
+            "Deployment shop/web is among the first to be evicted when the disk fills up: proxy has",
+        ),
+        (Consequence(Effect.NODE, first_killed="shop/web"), "Deployment shop/web: proxy has"),
+    ],
+)
+def test_the_verdict_says_what_becomes_of_the_worst_off_and_why(effects, said):
+    assert verdict([replace(PLAIN, effects=effects), NOTE]) == f"{said} no cpu limit"
+
+
+def test_the_worst_of_equal_severity_is_what_is_not_created_then_what_dies_first():
+    harms = [
+        Consequence(Effect.NOT_CREATED),
+        Consequence(Effect.ORDER, _LOW, first_evicted="shop/0"),
+        Consequence(Effect.ORDER, _LOW, evicted_before="shop/0"),
+        Consequence(Effect.NODE),
+        Consequence(Effect.STANDING, replace(_LOW, priority=9)),
+        Consequence(Effect.STANDING, _LOW),
+    ]
+    items = [replace(PLAIN, name="0", effects=each) for each in harms]
+    assert sorted(items, key=badness, reverse=True) == items[::-1]
+    assert len({badness(item) for item in items}) == len(items)
 
 
 def test_severities_are_coloured_where_colour_is_wanted():
-    lines = "\n".join(table(REPORT, Style(colour=True)))
+    lines = "\n".join(table(REPORT, Style(colour=True), verbose=True))
     assert own("\x1b[1;31merror\x1b[0m") in lines
     assert own("\x1b[33mwarning\x1b[0m") in lines
     assert own("\x1b[36minfo\x1b[0m") in lines
@@ -60,9 +182,9 @@ def test_texts_of_the_input_do_not_talk_to_the_terminal():
 
 
 def test_the_table_stays_within_the_terminal():
-    lines = [line for line in table(REPORT, Style(width=60)) if line.startswith("         ")]
-    assert lines
+    lines = list(table(REPORT, Style(width=60), verbose=True))
     assert max(len(line) for line in lines if " " in line.strip()) <= 60
+    assert " ".join(" ".join(lines).split()) == " ".join(" ".join(table(REPORT, Style(), verbose=True)).split())
 
 
 # ---- github ------------------------------------------------------------------------------------------------------
@@ -85,7 +207,7 @@ def _unescaped(text: str) -> str:
 
 
 def test_each_open_finding_is_a_command():
-    commands = [parse_command(line) for line in github(REPORT)]
+    commands = [parse_command(line) for line in github(REPORT, verbose=True)]
     assert [command for command, _, _ in commands] == ["warning", "notice", "error"]
     _, properties, message = commands[0]
     assert properties == {
@@ -98,7 +220,7 @@ def test_each_open_finding_is_a_command():
 
 
 def test_what_a_command_quotes_comes_back_unchanged():
-    _, properties, message = parse_command(list(github(REPORT))[2])
+    _, properties, message = parse_command(list(github(REPORT, verbose=True))[2])
     assert properties["file"] == WORSE.source
     assert NASTY in message
 

@@ -24,7 +24,7 @@ from podqos.model.stats import MemoryStats, PodReference, PodStats
 from podqos.model.time_units import SECOND_US
 from podqos.report.node.lines import NextVictims, duration, pods_table, status_lines
 from podqos.report.node.top import bar, screen
-from podqos.report.text.style import Style, visible_length
+from podqos.report.text.style import Style, fitted, visible_length
 
 MI = 1 << 20
 PLAIN = Style()
@@ -141,6 +141,21 @@ def test_the_view_stays_within_the_window(width, height):
         lines = screen(status, NextVictims(_ranked(MI, "")), {"pod-with-a-rather-long-name-1": 250}, style, height)
         assert all(visible_length(line) <= width for line in lines)
         assert height is None or len(lines) <= height
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_on_a_terminal_every_word_of_the_status_is_there_and_no_line_is_too_long(width):
+    refused = RefusedRow("a.yaml", "default/a", "the API server would reject it: " + "a long reason, " * 9)
+    status = _status(_pod("a-rather-long-name"), refused=(refused,))
+    victims = NextVictims(_ranked(MI, ""))
+    for table in (
+        lambda style: status_lines(status, victims, style),
+        lambda style: pods_table(status, style, is_wide=True),
+    ):
+        lines = list(fitted(table(Style(width=width)), width))
+        assert all(visible_length(line) <= width for line in lines)
+        words = {word.strip(";").lower() for line in lines for word in line.split()}
+        assert {word.strip(";").lower() for line in table(PLAIN) for word in line.split()} - words <= {"–"}
 
 
 def test_the_view_shows_usage_against_request_and_limit():

@@ -11,7 +11,7 @@ from podqos.cli.overview import EXIT_CODES, SUMMARY
 
 _ENVIRONMENT = {
     "NO_COLOR": "If set, output has no colours unless --color always asks for them.",
-    "COLUMNS": "The width of output on a terminal, instead of the terminal's own.",
+    "COLUMNS": "The width of output on a terminal, instead of the terminal's own. Lines in files are whole.",
 }
 _EXAMPLES = {
     "podqos explain deployment.yaml": "Why the pods have the class they have, and the edit that makes them Guaranteed.",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Parser = argparse._ActionsContainer  # noqa: SLF001 - what a parser and a group of options have in common
 _NEWEST = ".".join(map(str, NEWEST))
+_MOST_IN_BRACES = 6
 _PER_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 
 # ---- declared ----------------------------------------------------------------------------------------------------
@@ -104,7 +105,13 @@ def add_choice_option(
     def read(text: str) -> StrEnum | str:
         return kind(text) if text in choices else text
 
-    parser.add_argument(name, choices=choices, type=read, default=default, help=_with_default(about, default))
+    # Many choices are listed in the help, where they can be wrapped.
+    is_long = len(choices) > _MOST_IN_BRACES
+    about = f"{about}: {', '.join(choices)}" if is_long else about
+    metavar = name.lstrip("-").upper() if is_long else None
+    parser.add_argument(
+        name, choices=choices, type=read, default=default, metavar=metavar, help=_with_default(about, default)
+    )
 
 
 def add_value_option(

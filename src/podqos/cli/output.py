@@ -13,11 +13,11 @@ from typing import Literal, TypeVar
 import msgspec
 
 from podqos.cli.streams import for_programs
-from podqos.cli.terminal import add_colour_option, style_for
+from podqos.cli.terminal import add_colour_option, output_columns, style_for
 from podqos.model.assumption import Assumption
 from podqos.report.text.controls import cell, one_line
 from podqos.report.text.encoding import Table, json_bytes, json_schema, yaml_bytes
-from podqos.report.text.style import Style
+from podqos.report.text.style import Style, fitted, wrapped
 
 _FOR_PEOPLE = ("text", "table", "wide")
 
@@ -77,8 +77,8 @@ def object_name(kind: str, name: str) -> str:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines for people; a name with a line break in it does not begin another."""
-    sys.stdout.writelines(f"{one_line(line)}\n" for line in lines)
+    """Print lines for people, within the width of a terminal; a name with a line break in it does not begin another."""
+    sys.stdout.writelines(f"{line}\n" for line in fitted(map(one_line, lines), output_columns(sys.stdout)))
 
 
 def print_file(lines: Iterable[str]) -> None:
@@ -92,7 +92,8 @@ def say_assumptions(assumptions: Sequence[Assumption]) -> None:
     if assumptions:
         sys.stdout.flush()
         said = "; ".join(f"{each.what} {each.value} ({each.state_with})" for each in assumptions)
-        print(f"assumed: {said}", file=sys.stderr)
+        for line in wrapped(f"assumed: {said}", Style(width=output_columns(sys.stderr)), "  ", ""):
+            print(line, file=sys.stderr)
 
 
 def print_value(value: msgspec.Struct, notation: Literal["json", "yaml"]) -> None:

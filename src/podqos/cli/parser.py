@@ -70,7 +70,28 @@ class CommandParser(argparse.ArgumentParser):
 
 def formatter(prog: str) -> argparse.HelpFormatter:
     """Return a formatter that knows its width: argparse imports half an archiver to find it out."""
-    return argparse.RawDescriptionHelpFormatter(prog, width=help_columns())
+    return _Formatter(prog, width=help_columns())
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps the paragraphs of a description; one with indented lines is a list, and its lines stay apart."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """Name the value once, not after each spelling of the option."""
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(action, self._get_default_metavar_for_optional(action))
+        return f"{', '.join(action.option_strings)} {value}"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from podqos.report.text.style import fitted
+
+        paragraphs = [
+            paragraph if "\n " in paragraph or paragraph.startswith(" ") else " ".join(paragraph.split())
+            for paragraph in text.strip("\n").split("\n\n")
+        ]
+        lines = "\n\n".join(paragraphs).split("\n")
+        return "\n".join(fitted((f"{indent}{line}".rstrip() for line in lines), width))
 
 
 def subcommands(action: argparse.Action, chosen: str | None = None) -> dict[str, CommandParser]:

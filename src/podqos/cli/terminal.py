@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from typing import TextIO
 
 from podqos.report.text.style import Style
 
@@ -21,14 +22,18 @@ def add_colour_option(parser: argparse.ArgumentParser) -> None:
 
 def style_for(colour: str) -> Style:
     """Return how to write on standard output."""
-    terminal = sys.stdout.isatty()
-    wanted = colour == "always" or (colour == "auto" and terminal and not os.environ.get("NO_COLOR"))
-    return Style(colour=wanted, width=_columns() if terminal else None)
+    wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    return Style(colour=wanted, width=output_columns(sys.stdout))
+
+
+def output_columns(stream: TextIO) -> int | None:
+    """Return the width to stay within; None for a file or a pipe, whose lines are never broken: ``grep`` reads them."""
+    return _columns() if stream.isatty() else None
 
 
 def help_columns() -> int:
     """Return the width for help texts, which are wrapped wherever they go."""
-    return _columns() if sys.stdout.isatty() else 80
+    return output_columns(sys.stdout) or 80
 
 
 def _columns() -> int:

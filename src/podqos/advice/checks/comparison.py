@@ -105,6 +105,19 @@ class _Places:
         uid, sketch = min(peers, key=lambda each: (places[each[0]], each[1].subject.key))
         return sketch.subject.key if places[uid] <= len(self.eviction) else None
 
+    def first_with(
+        self, places: Mapping[str, int], peers: Sequence[tuple[str, Sketch]], uid: str, subject: CheckedObject
+    ) -> str | None:
+        """Return the workload that dies first where ``uid`` stands for the subject; None where it is alone.
+
+        Among equals it is the subject.
+        """
+        others = [each for each in peers if not _is_same(each[1].subject, subject)]
+        if not others or places[uid] > len(self.eviction):
+            return None
+        is_first = places[uid] <= min(places[other] for other, _ in others)
+        return subject.key if is_first else self.first(places, others)
+
 
 def _compared(
     finding: Finding, uid: str | None, repaired: str, peers: Sequence[tuple[str, Sketch]], places: _Places
@@ -122,8 +135,18 @@ def _compared(
         for order in (places.eviction, places.kernel)
     ]
     evicted_before, killed_before = outlived_by
+    first_evicted, first_killed = (
+        places.first_with(order, peers, uid, finding.subject) for order in (places.eviction, places.kernel)
+    )
     return replace(
-        finding, consequence=replace(consequence, evicted_before=evicted_before, killed_before=killed_before)
+        finding,
+        consequence=replace(
+            consequence,
+            evicted_before=evicted_before,
+            killed_before=killed_before,
+            first_evicted=first_evicted,
+            first_killed=first_killed,
+        ),
     )
 
 
@@ -140,10 +163,18 @@ def _outliving(
     """
     start = order[uid]
     for other, sketch in peers:
-        is_same = (sketch.subject.kind, sketch.subject.key) == (subject.kind, subject.key)
-        if not is_same and start < order[other] and (repaired is None or order[other] < order[repaired]):
+        if (
+            not _is_same(sketch.subject, subject)
+            and start < order[other]
+            and (repaired is None or order[other] < order[repaired])
+        ):
             return sketch.subject.key
     return None
+
+
+def _is_same(one: CheckedObject, other: CheckedObject) -> bool:
+    """Whether two are versions of one object."""
+    return (one.kind, one.key) == (other.kind, other.key)
 
 
 def _importance(sketch: Sketch) -> tuple[int, int, str, str]:

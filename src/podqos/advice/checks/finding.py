@@ -230,9 +230,10 @@ class Consequence(Struct, frozen=True, gc=False, rename="camel"):
     disk_request: str | None = None
     """The ephemeral-storage request, above which a pod is evicted first when the disk runs full."""
     first_evicted: str | None = None
-    """The workload the kubelet would evict first; for findings about nodes."""
+    """The workload the kubelet would evict first; the subject itself where it is among the first. None without
+    others to compare it with."""
     first_killed: str | None = None
-    """The workload the kernel kills first."""
+    """The workload the kernel kills first; likewise."""
     usage: AssumedUsage = AssumedUsage.LIMITS
     """What the orders assume that pods use."""
 

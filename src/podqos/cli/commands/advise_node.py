@@ -11,6 +11,7 @@ from podqos.advice.sizing.node_settings import NodeNeeds
 from podqos.cli.options import add_value_option, amount_option, milli_option
 from podqos.cli.output import print_documents, print_lines, print_value, say_assumptions
 from podqos.cli.selecting import selection_of
+from podqos.cli.terminal import style_for
 from podqos.errors import InvalidOption
 from podqos.library.advise import advise_node
 from podqos.library.inputs.assumptions import node_memory
@@ -59,7 +60,7 @@ def run_for_node(arguments: argparse.Namespace, profile: Profile) -> int:
     if arguments.output == "text":
         from podqos.report.advice.lines import node_comments
 
-        print_lines(node_comments(report.node))
+        print_lines(node_comments(report.node, style_for(arguments.color)))
     print_documents([report.node.configuration])
     say_assumptions(report.assumptions)
     return 0

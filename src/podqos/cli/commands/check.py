@@ -4,6 +4,9 @@ Reads workloads and what affects their pods: policies, priority classes, Service
 same files or given with --policies. Findings can be suppressed with the annotation podqos.dev/ignore, with .podqos.yaml
 (in the directory of the files or above it), or with a baseline of known findings.
 
+Infos are left out of the table and of GitHub's annotations: -v, --min-severity info or --fail-on info shows them. All
+other outputs have every finding.
+
 Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 something could not be read; 3 a file could not be written.
 """
 
@@ -32,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "podqos.report.check.value:CheckReport",
         "table: for people; json, yaml: everything; sarif: for code scanning; github: workflow commands; junit: for CI "
         "servers; html: a page",
+    )
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="also show infos (table, github), and every place of a finding"
     )
     _add_cluster_options(parser)
     _add_gate_options(parser)
@@ -68,7 +74,9 @@ def _add_cluster_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_gate_options(parser: argparse.ArgumentParser) -> None:
     gate = parser.add_argument_group("the gate")
-    gate.add_argument("--min-severity", choices=_SEVERITIES, help="hide findings below this severity (default: info)")
+    gate.add_argument(
+        "--min-severity", choices=_SEVERITIES, help="hide findings below this severity; info also shows infos"
+    )
     gate.add_argument(
         "--fail-on",
         choices=(*_SEVERITIES, "never"),

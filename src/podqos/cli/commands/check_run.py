@@ -221,7 +221,10 @@ class CheckRun:
     # ---- output --------------------------------------------------------------------------------------------------
 
     def _print(self, checked: Checked) -> None:
-        lines = partial(_lines, output=self._arguments.output, checked=checked)
+        arguments = self._arguments
+        asked = arguments.min_severity or self._config.configuration.min_severity
+        verbose = arguments.verbose or asked == FindingSeverity.INFO
+        lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose)
         emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
@@ -238,13 +241,13 @@ def _names(report: CheckReport) -> Iterator[str]:
     return (object_name(each.kind, each.name) for each in report.items)
 
 
-def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> Iterable[str]:
+def _lines(report: CheckReport, style: Style, output: str, checked: Checked, *, verbose: bool) -> Iterable[str]:
     """Return the report as people, CI servers and code scanners read it."""
     match output:
         case "github":
             from podqos.report.check.github import github
 
-            return (own("::") + command[2:] for command in github(report, checked.problems))
+            return (own("::") + command[2:] for command in github(report, checked.problems, verbose=verbose))
         case "html":
             from podqos.library.check_examples import good_example
             from podqos.report.check.html import html
@@ -259,7 +262,7 @@ def _lines(report: CheckReport, style: Style, output: str, checked: Checked) -> 
         case _:
             from podqos.report.check.table import table
 
-            return table(report, style)
+            return table(report, style, verbose=verbose)
 
 
 def _sarif(report: CheckReport, checked: Checked) -> str:

@@ -11,6 +11,7 @@ import os
 import sys
 
 from podqos.cli.main import EXIT_FINDINGS, EXIT_OK, main
+from podqos.cli.output import print_lines
 from podqos.cli.terminal import add_colour_option, style_for
 from podqos.errors import HostError
 from podqos.library.inputs.shipped_scenarios import scenario_dir
@@ -54,6 +55,11 @@ CHAPTERS = {
     """,
 }
 
+_NEXT = (
+    "Try your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new",
+    "On this machine's own kernel, as root: podqos rehearse race, podqos node run   (podqos --help lists all)",
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos demo``."""
@@ -77,16 +83,15 @@ def run(arguments: argparse.Namespace) -> int:
             return code
         print()
     if has_viewer:
-        print(f"The page: {page}")
-    print("Try your own: podqos explain -f FILE|DIRECTORY|-, podqos check -f DIRECTORY, podqos scenario new")
-    print("On this machine's own kernel, as root: podqos rehearse race, podqos node run   (podqos --help lists all)")
+        print_lines([f"The page: {page}"])
+    print_lines(_NEXT)
     return 0
 
 
 def _print_story(number: int, story: str, command: str, style: Style) -> None:
-    text = wrapped(" ".join(story.split()), style, "   ")
-    print(style.strong(f"{number}. {text[0].strip()}"), *map(style.strong, text[1:]), sep="\n")
-    print(style.faint(f"   $ podqos {command}"), end="\n\n")
+    text = wrapped(" ".join(story.split()), style, "   ", f"{number}. ")
+    asked = wrapped(f"$ podqos {command}", style, "       ", "   ")
+    print_lines([*map(style.strong, text), *map(style.faint, asked), ""])
     sys.stdout.flush()
 
 

@@ -75,17 +75,20 @@ def _schema() -> int:
 
 
 def _list() -> int:
+    from podqos.cli.output import print_lines
     from podqos.library.inputs.files import read_bytes
     from podqos.library.inputs.scenario_files import scenario_path
     from podqos.library.inputs.shipped_scenarios import shipped_scenarios
     from podqos.sim.scenario_format.file import read_file
 
+    found = []
     for name in shipped_scenarios():
         path = scenario_path(name)
         document = read_file(path, read_bytes(path)).document
         description = "" if document is None else document.spec.description
         first = " ".join(description.split()).partition(". ")[0].rstrip(".")
-        print(f"{name:28} {first}")
+        found.append(f"{name:27}  {first}")
+    print_lines(found)
     return EXIT_OK
 
 

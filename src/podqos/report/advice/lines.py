@@ -29,9 +29,9 @@ def text(report: AdviceReport, style: Style) -> list[str]:
     return lines
 
 
-def node_comments(report: NodeAdvice) -> list[str]:
+def node_comments(report: NodeAdvice, style: Style) -> list[str]:
     """Return the reasons as comments above a configuration."""
-    return [line for reason in report.reasons for line in wrapped(reason, Style(width=118), "# ")]
+    return [line for reason in report.reasons for line in wrapped(reason, Style(width=style.width or 118), "# ")]
 
 
 def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
@@ -43,16 +43,16 @@ def _workload(workload: WorkloadAdvice, style: Style) -> Iterator[str]:
     like = f", as {workload.like} of the matrix" if workload.like else ""
     yield f"  {classes}, priority {priorities}{named}, oom_score_adj {scores}{like}"
     for reason in workload.reasons:
-        yield from wrapped(reason, style, "  - ")
+        yield from wrapped(reason, style, "    ", "  - ")
     if after is not None and after.qos_class is not workload.wanted_class:
-        yield from wrapped(style.alarm(f"{workload.wanted_class} is not reached"), style, "  ! ")
+        yield from wrapped(style.alarm(f"{workload.wanted_class} is not reached"), style, "    ", "  ! ")
     if workload.refusal:
-        yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "  ! ")
+        yield from wrapped(style.alarm(f"the API server would refuse it: {workload.refusal}"), style, "    ", "  ! ")
     for container in workload.containers:
         yield from _container(container, style)
     for moves in (workload.moved_back, workload.moved_ahead):
         for move in moves[:_TOLD]:
-            yield from wrapped(move.text, style, "  → ")
+            yield from wrapped(move.text, style, "    ", "  → ")
         if len(moves) > _TOLD:
             yield f"  → … and {len(moves) - _TOLD} more"
 
@@ -65,13 +65,13 @@ def _container(container: ContainerAdvice, style: Style) -> Iterator[str]:
     ]
     yield f"  {container.container}: {'; '.join(amounts) or 'no requests and no limits'}"
     if container.needs_choice:
-        yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "    ! ")
+        yield from wrapped(style.alarm("amounts must be chosen: nothing is known about it"), style, "      ", "    ! ")
     for line in _seen(container):
         yield from wrapped(line, style, "    ")
     has_samples = container.memory_bytes is not None or container.cpu_milli is not None
     for doubt in container.doubts:
         if doubt not in {Doubt.NO_CPU_SAMPLES, Doubt.NO_MEMORY_SAMPLES} or has_samples:
-            yield from wrapped(DOUBTS[doubt], style, "    ? ")
+            yield from wrapped(DOUBTS[doubt], style, "      ", "    ? ")
 
 
 def _sides(container: ContainerAdvice) -> tuple[ResourceList, ...]:

@@ -7,8 +7,12 @@ from podqos.model.pod import QOSClass
 
 
 def consequence(finding: Finding) -> str:
-    """Return the consequence in a sentence."""
-    found = finding.consequence
+    """Return the consequence of a finding in a sentence."""
+    return worded(finding.consequence)
+
+
+def worded(found: Consequence, *, names_container: bool = True) -> str:
+    """Return a consequence in a sentence, with or without the container whose score is the highest."""
     if found.effect is Effect.NODE:
         return _of_a_node(found)
     if found.effect is Effect.DISK:
@@ -18,9 +22,8 @@ def consequence(finding: Finding) -> str:
     if found.now is None:
         return ""
     compared = _compared(found)
-    if not compared:
-        return _standing(found.now, found.repaired)
-    return f"{compared}; {_standing(found.now, found.repaired)}"
+    standing = _standing(found.now, found.repaired, names_container=names_container)
+    return f"{compared}; {standing}" if compared else standing
 
 
 def _compared(found: Consequence) -> str:
@@ -37,13 +40,18 @@ def _compared(found: Consequence) -> str:
     return f"{cause}when memory runs short and all pods use what they may, {' and '.join(clauses)}"
 
 
-def _standing(now: PodStanding, repaired: PodStanding | None) -> str:
-    evicted = "never evicted" if now.is_spared else _EVICTED[now.qos_class]
-    text = f"{now.qos_class}, oom_score_adj {now.oom_score_adj} ({now.container}), {evicted}"
+def _standing(now: PodStanding, repaired: PodStanding | None, *, names_container: bool) -> str:
+    container = f" ({now.container})" if names_container else ""
+    text = f"{now.qos_class}, oom_score_adj {now.oom_score_adj}{container}, {when_evicted(now)}"
     if repaired is None or repaired == now:
         return text
     after = f"{repaired.qos_class}, oom_score_adj {repaired.oom_score_adj}"
     return f"{text}; otherwise {after}"
+
+
+def when_evicted(now: PodStanding) -> str:
+    """Return when the kubelet evicts a pod."""
+    return "never evicted" if now.is_spared else _EVICTED[now.qos_class]
 
 
 _EVICTED = {

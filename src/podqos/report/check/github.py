@@ -9,18 +9,22 @@ from collections.abc import Iterable, Iterator
 
 from podqos.advice.checks.finding import FindingSeverity
 from podqos.manifest.problems import Position, Problem
+from podqos.report.check.table import is_shown
 from podqos.report.check.value import CheckReport, FindingReport
 
 _COMMANDS = {FindingSeverity.ERROR: "error", FindingSeverity.WARNING: "warning", FindingSeverity.INFO: "notice"}
 
 
-def github(report: CheckReport, problems: Iterable[Problem] = ()) -> Iterator[str]:
-    """Yield one command for each problem of the input and each finding; suppressed findings are left out."""
+def github(report: CheckReport, problems: Iterable[Problem] = (), *, verbose: bool = False) -> Iterator[str]:
+    """Yield one command for each problem of the input and each finding.
+
+    Suppressed findings are left out, and so are infos, as in the table: GitHub shows ten annotations of a step at most.
+    """
     for problem in problems:
         title = f"{problem.field}: {problem.what}".removeprefix(": ")
         yield _command(problem.severity, problem.source, (problem.line, problem.column), title, problem.fix or title)
     for item in report.items:
-        if item.suppression is None:
+        if item.suppression is None and is_shown(item, report, verbose=verbose):
             title = f"{item.check} {item.check_name}: {item.title}"
             yield _command(_COMMANDS[item.severity], item.source, (item.line, item.column), title, _message(item))
 

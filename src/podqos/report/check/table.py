@@ -1,42 +1,182 @@
-"""``podqos check`` as text: findings by file, with line and column, reason, consequence and fix."""
+"""``podqos check`` as text: a verdict, then the findings by workload, worst first, and how many there are.
+
+A finding that many workloads share is reported once, with the list of them. Infos are left out unless they are wanted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
+from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
+from podqos.report.check.consequences import worded
 from podqos.report.check.value import CheckReport, FindingReport
-from podqos.report.text.style import Style, labelled
-from podqos.wording import counted
+from podqos.report.check.verdict import badness, verdict
+from podqos.report.text.style import Style, labelled, wrapped
+from podqos.wording import counted, listed
+
+# From this many on, findings of one check are reported together.
+_SHARED = 3
+_PLACES_SHOWN = 10
+_INDENT = 4
+_LABEL = 5
+_ANY = "the container"
+
+Block = Sequence[FindingReport]
+"""Findings of one check that are reported together; mostly one."""
+Told = dict[str, list[tuple[str, str]]]
+"""Whose consequences have been told: by the text, the objects with their files, or checks that many objects share."""
 
 
-def table(report: CheckReport, style: Style) -> Iterator[str]:
-    """Yield the lines of the whole report."""
-    for source, items in groupby(report.items, key=lambda item: item.source):
-        yield style.strong(_shown(source))
-        for item in items:
-            yield from finding_lines(item, style)
+def is_shown(item: FindingReport, report: CheckReport, *, verbose: bool) -> bool:
+    """Whether people are told about a finding without asking: not about infos, unless they make the gate fail."""
+    return verbose or item.severity is not FindingSeverity.INFO or report.fail_on is FailOn.INFO
+
+
+def table(report: CheckReport, style: Style, *, verbose: bool = False) -> Iterator[str]:
+    """Yield the lines of the whole report; ``verbose`` has infos and every place as well."""
+    items = [item for item in report.items if is_shown(item, report, verbose=verbose)]
+    counted_items = [item for item in items if item.suppression is None]
+    if counted_items:
+        yield from map(style.strong, wrapped(_shown(verdict(counted_items)), style, ""))
         yield ""
-    yield from summary_lines(report, style)
+    told: Told = {}
+    for heading, blocks in _sections(items):
+        yield from map(style.strong, wrapped(_shown(heading), style, "  ", ""))
+        for block in blocks:
+            yield from _block_lines(block, style, told, verbose=verbose)
+        yield ""
+    for line in _summary_lines(report, items, style):
+        yield from wrapped(line, style, "")
 
 
-def finding_lines(item: FindingReport, style: Style) -> Iterator[str]:
-    """Yield one finding: a headline, and below it reason, consequence and patch."""
-    container = f", container {item.container}" if item.container else ""
-    place = f"{item.line}:{item.column}"
-    severity = style.severity(item.severity) + " " * (7 - len(item.severity))
-    yield f"  {place:<7} {severity}  {item.check} {item.check_name}: {_shown(item.subject + container)}"
-    if item.suppression is not None:
-        reason = item.suppression.reason or "no reason given"
-        yield from _labelled("left", f"suppressed by {item.suppression.by}: {reason}", style)
-    yield from _labelled("why", item.reason, style)
-    yield from _labelled("so", item.consequence, style)
-    yield from _labelled("fix", item.patch.text, style)
+def _sections(items: Iterable[FindingReport]) -> list[tuple[str, list[Block]]]:
+    """Return what belongs together, under its heading: the findings of a workload, or a check of many; worst first."""
+    ordered = sorted(items, key=badness)
+    alike: dict[tuple[object, ...], list[FindingReport]] = {}
+    for item in ordered:
+        alike.setdefault(_kind(item), []).append(item)
+    sections: dict[tuple[str, str], list[Block]] = {}
+    for item in ordered:
+        block = alike[_kind(item)]
+        if len(block) < _SHARED:
+            sections.setdefault(_object(item), []).append((item,))
+        elif item is block[0]:
+            objects = {_object(each) for each in block}
+            shared = (f"{_headline(item)} ({counted(len(objects), 'object')})", "")
+            sections.setdefault(shared if len(objects) > 1 else objects.pop(), []).append(block)
+    return [(heading, blocks) for (heading, _), blocks in sections.items()]
 
 
-def _labelled(label: str, text: str, style: Style) -> list[str]:
-    return labelled(label, map(_shown, filter(None, text.split("\n"))), style, 4, 5)
+def _headline(item: FindingReport) -> str:
+    return f"{item.severity} {item.check} {item.check_name}: {item.title}"
+
+
+def _object(item: FindingReport) -> tuple[str, str]:
+    return item.subject, item.source
+
+
+def _kind(item: FindingReport) -> tuple[object, ...]:
+    return item.check, item.severity, item.suppression is None
+
+
+def _block_lines(block: Block, style: Style, told: Told, *, verbose: bool) -> Iterator[str]:
+    """Yield one finding, or several of one check: what they share is said once."""
+    one = block[0]
+    if len(block) == 1:
+        container = f", container {one.container}" if one.container else ""
+        name = _shown(f"{one.check} {one.check_name}{container}")
+        start = f"{_shown(_place(one))}: {style.severity(one.severity)} {name}"
+        yield from wrapped(start, style, " " * _INDENT, "  ")
+        yield from _labelled(
+            {"left": _left(one), "why": one.reason, "so": _consequence(one, told), "fix": one.patch.text}, style
+        )
+        return
+    if len({_object(each) for each in block}) == 1:
+        yield from wrapped(_headline(one), style, " " * _INDENT, "  ")
+    general = {"left": _left, "why": _reason, "so": _general_consequence, "fix": _fix}
+    shared = {label: words(one) for label, words in general.items() if len(set(map(words, block))) == 1}
+    if shared.get("so"):
+        shared["so"] = _consequence(replace(one, consequence=shared["so"]), told, (one.check, ""))
+    yield from _labelled(shared, style)
+    shown = block if verbose else block[:_PLACES_SHOWN]
+    by_consequence: dict[str, list[FindingReport]] = {}
+    for each in shown:
+        by_consequence.setdefault(_general_consequence(each), []).append(each)
+    for group in by_consequence.values():
+        for each in group:
+            place = _listed_place(each, with_reason="why" not in shared)
+            yield from wrapped(_shown(place), style, " " * (_INDENT + 2), " " * _INDENT)
+            own = {"left": _left(each), "fix": each.patch.text}
+            yield from _labelled({name: text for name, text in own.items() if name not in shared}, style, _INDENT + 2)
+        if "so" not in shared:
+            first = group[0] if len(group) == 1 else replace(group[0], consequence=_general_consequence(group[0]))
+            yield from _labelled({"so": _consequence(first, told)}, style, _INDENT + 2)
+    if len(shown) < len(block):
+        yield style.faint(f"    and {len(block) - len(shown):,} more; -v lists all of them")
+
+
+def _listed_place(item: FindingReport, *, with_reason: bool) -> str:
+    """Return where a finding of many is, about what, and what it has of its own."""
+    start = f"{_place(item)}: {item.subject}"
+    if with_reason:
+        return f"{start}: {item.reason}"
+    names = _containers(item)
+    return f"{start}, container{'s' * (len(names) > 1)} {listed(names)}" if names else start
+
+
+def _general_consequence(item: FindingReport) -> str:
+    """Return the consequence without the name of a container."""
+    return worded(item.effects, names_container=False)
+
+
+def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None = None) -> str:
+    """Return the consequence, unless it has been told: of the same object, or of two others."""
+    objects = told.setdefault(_general_consequence(item) or item.consequence, [])
+    whose = whose or _object(item)
+    if whose in objects:
+        return ""
+    objects.append(whose)
+    return f"as for {objects[0][0]}" if item.consequence and len(objects) >= _SHARED else item.consequence
+
+
+def _place(item: FindingReport) -> str:
+    return f"{item.source}:{item.line}:{item.column}"
+
+
+def _left(item: FindingReport) -> str:
+    if item.suppression is None:
+        return ""
+    return f"suppressed by {item.suppression.by}: {item.suppression.reason or 'no reason given'}"
+
+
+def _containers(item: FindingReport) -> list[str]:
+    """Return the names of the containers that a finding is about."""
+    found: tuple[object, ...] = getattr(item.facts, "containers", ())
+    return [item.container] if item.container else [each for each in found if isinstance(each, str)]
+
+
+def _reason(item: FindingReport) -> str:
+    """Return the reason without the names of containers, which differ where the reason is the same."""
+    if item.container:
+        return item.facts.what(_ANY)
+    return replace(item.facts, containers=(_ANY,)).what("") if _containers(item) else item.reason
+
+
+def _fix(item: FindingReport) -> str:
+    """Return the fix without the places, if it has to be chosen."""
+    patch = item.patch
+    if patch.needs_choice is None:
+        return patch.text
+    candidates = f": {' or '.join(patch.candidates)}" if patch.candidates else ""
+    return f"{patch.needs_choice.words}{candidates}"
+
+
+def _labelled(parts: dict[str, str], style: Style, indent: int = _INDENT) -> Iterator[str]:
+    for label, text in parts.items():
+        yield from labelled(label, map(_shown, filter(None, text.split("\n"))), style, indent, _LABEL)
 
 
 def _shown(text: str) -> str:
@@ -44,26 +184,29 @@ def _shown(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
+def _summary_lines(report: CheckReport, shown: Sequence[FindingReport], style: Style) -> Iterator[str]:
     """Yield the counts, and how to get more."""
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
-    if summary.findings:
-        parts = [
-            f"{count:,} {style.severity(name)}{'' if count == 1 else 's'}"
-            for name, count in (("error", summary.errors), ("warning", summary.warnings), ("info", summary.infos))
-            if count
-        ]
-        yield f"{counted(summary.findings, 'finding')} ({', '.join(parts)}) about {checked}"
+    hidden = len(report.items) - len(shown)
+    counts = _counts(summary, style, without_infos=hidden > 0)
+    if counts:
+        yield f"{counts} about {checked}"
     else:
-        yield f"no findings about {checked}"
+        yield f"no {'errors or warnings' if hidden else 'findings'} about {checked}"
+    if hidden:
+        yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
     fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
     if fixable:
         yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
-    checks = sorted({item.check for item in report.items})
-    if checks:
-        yield style.faint(f"  podqos check --explain {checks[0]} explains a check")
+    if shown:
+        yield style.faint(f"  podqos check --explain {min(item.check for item in shown)} explains a check")
+
+
+def _counts(summary: CheckSummary, style: Style, *, without_infos: bool) -> str:
+    counts = (("error", summary.errors), ("warning", summary.warnings), ("info", 0 if without_infos else summary.infos))
+    return ", ".join(f"{count:,} {style.severity(name)}{'' if count == 1 else 's'}" for name, count in counts if count)
 
 
 def left_out(summary: CheckSummary) -> Iterator[str]:

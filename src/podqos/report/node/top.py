@@ -18,10 +18,12 @@ from podqos.report.node.lines import (
     shown_bytes,
     shown_phase,
 )
-from podqos.report.text.style import Style, columns, cut
+from podqos.report.text.style import Style, columns, cut, fitted
 
 _BAR_COLUMNS = 24
 _NODE_BAR_COLUMNS = 48
+# On a narrower terminal pods have no bar.
+_WIDE = 110
 
 
 def screen(
@@ -38,13 +40,16 @@ def screen(
         "",
         *_table(status, cpu_milli, style),
     ]
+    lines = list(fitted(lines, style.width))
     if height is not None and len(lines) > height:
         lines = [*lines[: height - 1], style.faint(f"… {len(lines) - height + 1} more; make the window taller")]
+    # Only a name can still be too long; on a screen that is drawn again and again, nothing may run over.
     return [cut(line, style.width, 0) for line in lines]
 
 
 def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> list[str]:
     capacity = (status.memory.working_set_bytes or 0) + (status.memory.available_bytes or 0)
+    is_wide = style.width is None or style.width >= _WIDE
     rows = [
         (
             style.qos_class(pod.qos_class),
@@ -54,13 +59,14 @@ def _table(status: NodeStatus, cpu_milli: Mapping[str, int], style: Style) -> li
             str(pod.restarts),
             f"{cpu_milli[pod.uid]}m" if pod.uid in cpu_milli else "–",
             shown_bytes(pod.memory_bytes),
-            _bar(pod, capacity, style),
+            *((_bar(pod, capacity, style),) if is_wide else ()),
             _request(pod),
             shown_bytes(pod.memory_limit_bytes),
         )
         for pod in by_class(status.pods)
     ]
-    headers = ("CLASS", "POD", "PRIORITY", "PHASE", "RESTARTS", "CPU", "MEMORY", "", "REQUEST", "LIMIT")
+    bars = ("",) if is_wide else ()
+    headers = ("CLASS", "POD", "PRIORITY", "PHASE", "RESTARTS", "CPU", "MEMORY", *bars, "REQUEST", "LIMIT")
     return columns(headers, rows, style) if rows else ["no pods"]
 
 

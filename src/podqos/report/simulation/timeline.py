@@ -19,11 +19,15 @@ from podqos.report.simulation.journal_words import again, away
 from podqos.report.simulation.repetition import Again, condensed
 from podqos.report.simulation.view import EventView, Kill, NodeView, RunView
 from podqos.report.text.encoding import Table
-from podqos.report.text.style import Style, columns, cut, visible_length, wrapped
+from podqos.report.text.style import Style, columns, visible_length, wrapped
 from podqos.sim.summary import RunSummary, WorkloadSummary
 from podqos.wording import counted, mebibytes
 
 _BAR_COLUMNS = 16
+# On a narrower terminal there is no bar, so that the events have room.
+_WIDE = 100
+# With less room than this an event goes on below its time.
+_LEAST_COLUMNS = 24
 _MOST_LINES = 400
 _REPEATED_SHOWN = 3
 _HIDDEN = (Kind.ADMITTED, Kind.PLACED, Kind.CLEANED_UP, Kind.STOPPED, Kind.EXITED)
@@ -152,8 +156,10 @@ def _killed(kill: Kill | None, event: EventView, style: Style) -> list[str]:
 
 
 def _block(start: str, texts: Sequence[str], indent: str, style: Style) -> list[str]:
-    first = start + cut(texts[0], style.width, visible_length(start))
-    return [first.rstrip(), *(line for text in texts[1:] for line in wrapped(text, style, indent))]
+    column = visible_length(start)
+    is_wide = style.width is None or style.width - column >= _LEAST_COLUMNS
+    first = wrapped(texts[0], style, " " * column if is_wide else indent, start)
+    return [*map(str.rstrip, first), *(line for text in texts[1:] for line in wrapped(text, style, indent))]
 
 
 def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
@@ -165,9 +171,10 @@ def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
     left = max(0, node.available_bytes[min(max(at, 0), len(times) - 1)])
     used = round(_BAR_COLUMNS * (1 - left / node.memory_bytes))
     tightest = max((each.amount for each in node.thresholds if each.signal == "memory.available"), default=0)
-    bar = "█" * used + "░" * (_BAR_COLUMNS - used)
+    is_wide = style.width is None or style.width >= _WIDE
+    bar = "█" * used + "░" * (_BAR_COLUMNS - used) + " " if is_wide else ""
     text = f"{mebibytes(left - left % 2**20) if left >= 2**20 else 'nothing':>8} left"
-    return f"{style.alarm(bar)} {style.alarm(text)}" if left < tightest else f"{bar} {text}"
+    return style.alarm(f"{bar}{text}") if left < tightest else f"{bar}{text}"
 
 
 # ---- the end ---------------------------------------------------------------------------------------------------------

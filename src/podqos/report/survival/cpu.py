@@ -18,12 +18,12 @@ def table(report: CpuReport, style: Style) -> list[str]:
             str(pod.weight),
             _cores(pod.wanted_milli),
             _cores(pod.granted_milli),
-            f"−{pod.denied_percent:.0f} %" if pod.denied_percent >= 0.5 else "all",
+            f"{pod.denied_percent:.0f} %" if pod.denied_percent >= 0.5 else "–",
             {CpuBound.CONTENTION: "contention", CpuBound.QUOTA: "its own limit", None: ""}[pod.bound],
         )
         for pod in report.pods
     ]
-    headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "OF THAT", "BECAUSE")
+    headers = ("POD", "CLASS", "REQUEST / LIMIT", "WEIGHT", "WANTS", "GETS", "DENIED", "BECAUSE")
     total = (
         f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores} are available, "
         f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."

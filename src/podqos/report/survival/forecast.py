@@ -38,11 +38,8 @@ def table(report: ForecastReport, style: Style) -> list[str]:
         rate = f"{amount(each.rate_bytes_per_second, MEMORY)}/s"
         lines += [style.strong(f"{each.pod} ({each.container}) grows by {rate}")]
         lines += wrapped(_race_text(each), style, "  ")
-        lines += [
-            f"  {percent(outcome.probability):>7}  {line}" if not index else f"           {line}"
-            for outcome in each.outcomes
-            for index, line in enumerate(wrapped(outcome.text, style, ""))
-        ]
+        for outcome in each.outcomes:
+            lines += wrapped(outcome.text, style, " " * 11, f"  {percent(outcome.probability):>7}  ")
         if each.needed is not None:
             lines += wrapped(each.needed.text, style, "  ")
         lines.append("")

@@ -6,7 +6,7 @@ The caller knows whether there is a terminal and passes a ``Style``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
@@ -15,6 +15,12 @@ from podqos.report.text.controls import own
 
 _ESCAPE = own("\x1b")
 _ESCAPES = re.compile(rf"{_ESCAPE}\[[0-9;]*m")
+
+_GAP = re.compile("  +")
+# A column with less room than this is not worth reading.
+_READABLE = 24
+_ABSENT = "–"
+_COMMENT = "   # "
 
 _CLASS_COLOURS = {
     QOSClass.GUARANTEED: "32",  # green: last to go
@@ -64,38 +70,88 @@ class Style(Struct, frozen=True):
 
 
 def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style, indent: str = "") -> list[str]:
-    """Return the lines of a table: left-aligned columns two spaces apart, the last one cut to the width."""
+    """Return the lines of a table: left-aligned columns two spaces apart.
+
+    Where it is wider than it may be, the last column is wrapped under itself; if there is too little room for that, the
+    columns that do not fit go below their row, each value after its heading.
+    """
     widths = [max(map(visible_length, column)) for column in zip(headers, *rows, strict=True)]
+    starts = [len(indent) + sum(widths[:index]) + 2 * index for index in range(len(widths))]
+    least = starts[-1] + min(widths[-1], _READABLE)
+    fitting = len(headers)
+    if style.width is not None and least > style.width:
+        fitting = max(1, sum(start + width <= style.width for start, width in zip(starts, widths, strict=True)))
     lines = []
-    for row in ([style.strong(header) for header in headers], *rows):
-        padded = [
-            cell + " " * (width - visible_length(cell)) for cell, width in zip(row[:-1], widths[:-1], strict=True)
-        ]
+    for index, row in enumerate(([style.strong(header) for header in headers], *rows)):
+        cells = row[:fitting]
+        padded = [cell + " " * (width - visible_length(cell)) for cell, width in zip(cells[:-1], widths, strict=False)]
         start = indent + "".join(f"{cell}  " for cell in padded)
-        lines.append((start + cut(row[-1], style.width, visible_length(start))).rstrip())
-    return lines
+        lines += wrapped(cells[-1], style, " " * visible_length(start), start) if cells[-1] else [start]
+        below = zip(headers[fitting:], row[fitting:], strict=True) if index else ()
+        told = "; ".join(_named(header, cell) for header, cell in below if cell not in {"", _ABSENT})
+        if told:
+            lines += wrapped(told, style, f"{indent}    ")
+    return [line.rstrip() for line in lines]
 
 
-def wrapped(text: str, style: Style, indent: str) -> list[str]:
-    """Return ``text`` as lines within the width, each after ``indent``."""
+def _named(header: str, cell: str) -> str:
+    """Return a value after the heading of its column."""
+    return f"{header.lower() if header.isupper() else header} {cell}".strip()
+
+
+def fitted(lines: Iterable[str], width: int | None) -> Iterator[str]:
+    """Yield lines, those that are too long wrapped: under what follows their label, or indented as they are a list."""
+    style = Style(width=width)
+    for line in lines:
+        if width is None or visible_length(line) <= width:
+            yield line
+            continue
+        own = len(line) - len(line.lstrip(" "))
+        gaps = [found.end() for found in _GAP.finditer(line, own) if visible_length(line[: found.end()]) <= width // 2]
+        start = gaps[-1] if gaps else own
+        hanging = visible_length(line[:start]) if gaps or not own else own + 2
+        yield from wrapped(line[start:], style, " " * hanging, line[:start])
+
+
+def wrapped(text: str, style: Style, indent: str, first: str | None = None) -> list[str]:
+    """Return ``text`` as lines within the width, each after ``indent``; the first may begin with something else.
+
+    Words are never broken. One that would only fit without its indentation loses as much of that as it has to.
+    """
+    bare = text.lstrip(" ")
+    extra = text[: len(text) - len(bare)]
+    line = (indent if first is None else first) + extra
+    indent += extra
     if style.width is None:
-        return [indent + text]
-    lines = [""]
-    room = max(20, style.width - len(indent))
-    for word in text.split(" "):
-        if lines[-1] and visible_length(lines[-1]) + 1 + visible_length(word) > room:
-            lines.append(word)
-        else:
-            lines[-1] = f"{lines[-1]} {word}" if lines[-1] else word
-    return [indent + line for line in lines]
+        return [line + bare]
+    lines, is_empty = [], True
+    for word in _words(bare):
+        length = visible_length(word)
+        fits = visible_length(line) + (not is_empty) + length <= style.width
+        if not fits and (not is_empty or (line.strip() and length <= style.width)):
+            lines.append(line.rstrip())
+            line, is_empty = indent, True
+        if is_empty and not line.strip():
+            line = line[: max(0, style.width - length)]
+        line += word if is_empty else f" {word}"
+        is_empty = False
+    return [*lines, line]
+
+
+def _words(text: str) -> list[str]:
+    """Return what is not broken: words, and a comment behind them."""
+    text, mark, comment = text.partition(_COMMENT)
+    return [*text.split(" "), f"{_COMMENT[1:]}{comment}"] if mark else text.split(" ")
 
 
 def labelled(label: str, paragraphs: Iterable[str], style: Style, indent: int, width: int) -> list[str]:
     """Return wrapped paragraphs after a label; nothing if there are none."""
     start = " " * (indent + width)
-    lines = [line for paragraph in paragraphs for line in wrapped(paragraph, style, start)]
-    if lines:
-        lines[0] = f"{' ' * indent}{style.faint(label.ljust(width))}{lines[0][len(start) :]}"
+    first: str | None = f"{' ' * indent}{style.faint(label.ljust(width))}"
+    lines: list[str] = []
+    for paragraph in paragraphs:
+        lines += wrapped(paragraph, style, start, first)
+        first = None
     return lines
 
 
