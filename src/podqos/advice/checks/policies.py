@@ -56,7 +56,8 @@ def policies(view: View) -> None:
         if not admission.first.allowed:
             return
     _class_changed(view, admission)
-    _hidden_limits(view, admission)
+    if not view.has_found(limit_range_changes_class):  # which names the limits, too
+        _hidden_limits(view, admission)
 
 
 def _class_changed(view: View, admission: WorkloadAdmission) -> None:
@@ -85,7 +86,7 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 )
 
 
-@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies)
+@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies, fix_on_request=True)
 def limit_range_changes_class() -> Example:
     """PQ201: A LimitRange changes the pod's class.
 
@@ -129,7 +130,7 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
             )
 
 
-@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies)
+@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies, fix_on_request=True)
 def hidden_limit() -> Example:
     """PQ202: A LimitRange sets a memory limit that the manifest does not show.
 
@@ -186,7 +187,15 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
         view.report(refused_by_limit_range, errors[0].path, facts, Patch.write(*edits))
 
 
-@check("PQ203", "refused-by-limit-range", ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies)
+@check(
+    "PQ203",
+    "refused-by-limit-range",
+    ERROR,
+    _LIMIT_RANGER,
+    effect=Effect.NOT_CREATED,
+    rule=policies,
+    fix_on_request=True,
+)
 def refused_by_limit_range() -> Example:
     """PQ203: A LimitRange rejects the pod.
 

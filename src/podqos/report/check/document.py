@@ -18,6 +18,7 @@ _GROUPS = {
     "3": "Priority and order",
     "4": "The kubelet",
     "5": "What nodes can hold",
+    "6": "Autoscalers and disruption budgets",
 }
 
 _START = """\

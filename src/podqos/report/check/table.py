@@ -58,7 +58,7 @@ def summary_lines(report: CheckReport, style: Style) -> Iterator[str]:
     else:
         yield f"no findings about {checked}"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
+    fixable = sum(item.patch.is_applied and item.suppression is None for item in report.items)
     if fixable:
         yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
     checks = sorted({item.check for item in report.items})
