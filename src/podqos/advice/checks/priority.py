@@ -78,7 +78,7 @@ def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator
     is_known = context.knows_priorities or highest.priority > 0
     others_have = highest.names_priority and not is_known
     # One class among many workloads is an exception, not a rule that the others break.
-    are_usual = 2 * sum(sketch.names_priority for sketch in ranked) >= len(ranked)
+    are_usual = 3 * sum(sketch.names_priority for sketch in ranked) >= 2 * (len(ranked) - 1)
     not_guaranteed = [sketch for sketch in ranked if sketch.qos_class is not QOSClass.GUARANTEED]
     rival = max(not_guaranteed, key=lambda sketch: (sketch.priority, *_name(sketch)), default=None)
     for sketch in ranked:
@@ -110,8 +110,8 @@ def no_priority() -> Example:
 
     Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
     a class gets the default, usually zero: it dies before every batch job that has one, and the scheduler may preempt
-    it for any of them. Reported where at least half of the workloads of a directory name a class: a single class is an
-    exception, and no workload lacks one because of it.
+    it for any of them. Reported where two thirds of the other workloads of a directory name a class: where few do, they
+    are the exceptions, and no workload lacks one because of them.
 
     Fix: Set a PriorityClass.
     """

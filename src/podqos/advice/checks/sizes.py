@@ -95,7 +95,7 @@ def limit_far_above_request() -> Example:
     is evicted first. The small request also gives it a high oom_score_adj.
 
     Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that is not
-    reported, a rule of thumb: --fix writes it only with --only PQ105.
+    reported.
     """
     return Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi'))
 
