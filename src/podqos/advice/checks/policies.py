@@ -365,18 +365,17 @@ def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator
         if not conflicts:
             continue
         names = {name for conflict in conflicts for name in conflict.limit_ranges}
-        *_, last = (each for each in limit_ranges if each.metadata.name in names)
-        metadata = last.metadata
+        at_odds = [each.metadata for each in limit_ranges if each.metadata.name in names]
+        metadata = at_odds[-1]
         found = (
             TwoDefaults(each.side, each.resource, each.limit_ranges, tuple(map(str, each.amounts)))
             for each in conflicts
         )
-        candidates = tuple(each.metadata.name for each in limit_ranges if each.metadata.name in names)
         yield conflicting_defaults.finding(
             context.surroundings.subject("LimitRange", metadata.name, metadata.namespace),
             "spec.limits",
             UncertainDefaults(tuple(found)),
-            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), candidates),
+            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), tuple(each.name for each in at_odds)),
             (metadata.annotations,),
         )
 
