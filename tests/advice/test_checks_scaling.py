@@ -186,7 +186,21 @@ OTHER = deployment(EQUAL, replicas=3).replace("name: d}", "name: other}").replac
         pytest.param(deployment(EQUAL) + scaler(on("cpu"), most=5) + nodes(2), None, id="another node"),
         pytest.param(deployment(EQUAL) + scaler(on("cpu"), most=2_000_000_000) + nodes(1), 4, id="absurdly many"),
         pytest.param(deployment(EQUAL) + "---\n" + OTHER + scaler(on("cpu")) + nodes(1), 1, id="beside others"),
+        pytest.param(
+            deployment(EQUAL)
+            + "---\n"
+            + OTHER.replace("replicas: 3", "replicas: 99999999")
+            + scaler(on("cpu"))
+            + nodes(1),
+            0,
+            id="beside absurdly many",
+        ),
         pytest.param(deployment(EQUAL) + scaler(on("cpu"), most=500), None, id="no nodes are known"),
+        pytest.param(
+            deployment(EQUAL.replace("1Gi,", "9Gi,").replace("1Gi}", "9Gi}")) + scaler(on("cpu")) + nodes(1),
+            None,
+            id="not even one: PQ504",
+        ),
     ],
 )
 def test_replicas_that_an_autoscaler_may_ask_for_have_to_fit_the_nodes(text, fit):

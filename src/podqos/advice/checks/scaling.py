@@ -276,8 +276,8 @@ class _Room:
         from podqos.placement.outcome import Status
         from podqos.placement.place import QueueOrder, Surroundings, place
 
-        if sketch.pod is None:
-            return most
+        if sketch.pod is None or not _upper_bound(sketch.pod, self._nodes):
+            return most  # not one of them fits: PQ504
         own = (sketch.subject.kind, sketch.subject.key)
         pods = [
             one for each in self._others if (each.subject.kind, each.subject.key) != own for one in self._pods(each)
@@ -296,7 +296,9 @@ class _Room:
         from podqos.placement.workloads import pods_of
 
         assert sketch.pod is not None
-        count = sketch.stated_replicas if replicas is None else replicas
+        # More than fill empty nodes change nothing.
+        stated = min(sketch.stated_replicas, _upper_bound(sketch.pod, self._nodes) + 1)
+        count = stated if replicas is None else replicas
         workload = Workload(sketch.subject.kind, sketch.pod.metadata, sketch.pod, replicas=count)
         return pods_of(workload, self._nodes, profile=self._profile)
 
