@@ -176,3 +176,15 @@ def test_sarif_names_a_page_for_every_rule(capsys):
         page, _, anchor = rule["helpUri"].partition("#")
         assert page == f"{home}/docs/checks.md"
         assert anchor in anchors
+
+
+def test_a_small_sidecar_matters_to_whatever_a_service_sends_traffic_to(capsys):
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: shop, labels: {app: web}}\nspec:\n  containers:\n"
+        "    - {name: web, image: i, resources: {requests: {cpu: 1, memory: 4Gi}, limits: {memory: 8Gi}}}\n"
+        "    - {name: proxy, image: i, resources: {requests: {cpu: 1, memory: 32Mi}, limits: {memory: 64Mi}}}\n---\n"
+    )
+    headless = SERVICE.replace("{selector", "{clusterIP: None, selector")
+
+    assert "PQ114" in [each["check"] for each in found(capsys, {"all.yaml": pod + SERVICE})]
+    assert "PQ114" not in [each["check"] for each in found(capsys, {"all.yaml": pod + headless})]

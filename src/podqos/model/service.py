@@ -29,6 +29,8 @@ class ServiceSpec(Struct, frozen=True, gc=False):
     selector: dict[str, str] = {}
     type: str = "ClusterIP"
     ports: tuple[ServicePort, ...] = ()
+    cluster_ip: str = field(default="", name="clusterIP")
+    """``None`` for a service that only gives its pods names."""
 
 
 class Service(Struct, frozen=True, gc=False):

@@ -326,7 +326,7 @@ def find_small_sidecar(view: View) -> None:
     spec = view.stored.spec
     if len(spec.containers) < 2 or view.stored_class is not QOSClass.BURSTABLE:
         return
-    if view.serves is None and view.priority < view.options.important_priority:
+    if view.priority < view.options.important_priority and view.serves is None and not view.context.is_served(view.pod):
         return
     scores = oom_scores(view.stored, QOSClass.BURSTABLE, view.context.node_memory_bytes, view.options.profile)
     regular = scores[: len(spec.containers)]

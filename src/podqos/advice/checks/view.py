@@ -129,6 +129,14 @@ class Context:
             self._priorities[name] = found.value if isinstance(found, Priority) else 0
         return self._priorities[name]
 
+    def is_served(self, pod: Pod) -> bool:
+        """Whether a Service sends traffic to a pod, of users or of other pods; some only give names."""
+        metadata = pod.metadata
+        return any(
+            service.spec.cluster_ip != "None" and service.selects(metadata.namespace, metadata.labels)
+            for service in self._services.get(metadata.namespace, ())
+        )
+
     def users_come_by(self, pod: Pod) -> str | None:
         """Return what brings a pod the traffic of users: a route to its Service, or the Service itself."""
         namespace = pod.metadata.namespace
