@@ -3,3 +3,5 @@
 from __future__ import annotations
 
 __version__ = "0.1.0"
+PROJECT_URL = "https://podqos.dev"
+"""Where the project and its documents are published; the same as in pyproject.toml."""

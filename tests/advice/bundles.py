@@ -6,7 +6,15 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.policies import Cluster, Policies
-from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
+from podqos.advice.checks.bundle import (
+    CheckOptions,
+    ClusterObjects,
+    FoundAutoscaler,
+    FoundBudget,
+    FoundKubelet,
+    LocatedWorkload,
+    Resize,
+)
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.checking import check_bundle, check_workload
 from podqos.advice.checks.finding import CheckedObject, Finding, Patch
@@ -21,13 +29,20 @@ from podqos.manifest.plain import parse_path
 from podqos.manifest.policies import read_policy
 from podqos.manifest.strictyaml import read_documents
 from podqos.manifest.text import Chunk, Place, chunks
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.policy import LimitRange, Namespace, PriorityClass, ResourceQuota, RuntimeClass
-from podqos.model.service import Service
+from podqos.model.service import Ingress, Service
 
-_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
-_MODELS = {"Service": Service, "Node": Node, "PodDisruptionBudget": PodDisruptionBudget}
+_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "Ingress")
+_MODELS = {
+    "Service": Service,
+    "Node": Node,
+    "PodDisruptionBudget": PodDisruptionBudget,
+    "HorizontalPodAutoscaler": HorizontalPodAutoscaler,
+    "Ingress": Ingress,
+}
 
 
 class Bundle(Struct, frozen=True):
@@ -60,6 +75,7 @@ def bundle_of(objects, replaces=()) -> Bundle:
     """Return the bundle that plain objects make; each is its own chunk of a file, so that positions differ."""
     workloads, kubelets, subjects = [], [], []
     typed: dict[type, list] = {}
+    budgets, autoscalers = [], {}
     for index, value in enumerate(objects):
         metadata = value.get("metadata", {})
         subject = CheckedObject(
@@ -88,6 +104,10 @@ def bundle_of(objects, replaces=()) -> Bundle:
             if not item.metadata.namespace and value["kind"] in _NAMESPACED:
                 item = replace(item, metadata=replace(item.metadata, namespace="default"))
             typed.setdefault(type(item), []).append(item)
+            if isinstance(item, PodDisruptionBudget):
+                budgets.append(FoundBudget(item, subject))
+            if isinstance(item, HorizontalPodAutoscaler):
+                autoscalers[item.target.kind, item.target.name] = FoundAutoscaler(item, subject)
     old = [interpret(next(objects_in(value))).workload.pod for value in replaces]
 
     def of(model):
@@ -105,12 +125,14 @@ def bundle_of(objects, replaces=()) -> Bundle:
     surroundings = ClusterObjects(
         cluster,
         of(Service),
-        of(PodDisruptionBudget),
+        {("default", name): f"Ingress {each.metadata.name}" for each in of(Ingress) for _, name in each.backends()},
+        tuple(budgets),
         of(Node),
         tuple(kubelets),
         node_memory(None, of(Node))[0],
         tuple(subjects),
     )
+    workloads = [replace(each, scaled_by=autoscalers.get((each.subject.kind, each.subject.name))) for each in workloads]
     resizes = tuple(Resize(pod, new) for pod, new in zip(old, workloads, strict=False))
     return Bundle(tuple(workloads), surroundings, resizes)
 

@@ -114,10 +114,22 @@ def test_best_effort(text, expected):
 @pytest.mark.parametrize(
     ("service", "expected"),
     [
-        pytest.param("{selector: {app: p}}", ["PQ104"], id="selects it"),
-        pytest.param("{selector: {app: other}}", ["PQ102"], id="selects others"),
+        pytest.param("{type: LoadBalancer, selector: {app: p}}", ["PQ104"], id="a load balancer"),
+        pytest.param("{type: NodePort, selector: {app: p}}", ["PQ104"], id="a port of every node"),
+        pytest.param("{type: LoadBalancer, selector: {app: other}}", ["PQ102"], id="selects others"),
+        pytest.param("{selector: {app: p}}", ["PQ102"], id="only other pods reach it"),
         pytest.param("{selector: {app: p}, clusterIP: None}", ["PQ102"], id="only gives names"),
-        pytest.param("{}", ["PQ102"], id="selects nobody"),
+        pytest.param("{type: LoadBalancer}", ["PQ102"], id="selects nothing"),
+        pytest.param(
+            "{type: NodePort, selector: {app: p}, ports: [{name: http-metrics, port: 9090}]}",
+            ["PQ102"],
+            id="only metrics",
+        ),
+        pytest.param(
+            "{type: NodePort, selector: {app: p}, ports: [{name: http, port: 80}, {name: metrics, port: 9090}]}",
+            ["PQ104"],
+            id="more than metrics",
+        ),
     ],
 )
 def test_a_service_makes_a_workload_user_facing(service, expected):

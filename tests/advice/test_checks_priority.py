@@ -73,13 +73,15 @@ def test_classes_to_choose_from_are_listed_highest_first():
 
 @pytest.mark.parametrize(
     ("priority", "expected"),
-    [("high", [("p", "PQ102"), ("p", "PQ302")]), ("none", [("p", "PQ102")])],
+    [("high", "; its priority of 1,000 does not help"), ("none", "")],
     ids=["above zero", "zero"],
 )
-def test_a_priority_does_not_help_whoever_asks_for_nothing(priority, expected):
+def test_a_priority_that_does_not_help_is_part_of_what_the_pod_lacks(priority, expected):
     text = CLASSES + priority_class("none", 0) + "---\n" + named(pod("{}"), "p", priority)
+    (finding,) = check_text(text)
 
-    assert found(text) == expected
+    assert finding.check == "PQ102"
+    assert finding.facts.what("") == f"c0 requests no cpu and no memory{expected}"
 
 
 def test_a_guaranteed_pod_below_a_burstable_one():

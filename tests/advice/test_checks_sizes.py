@@ -64,7 +64,7 @@ def test_sidecars_count_and_other_init_containers_do_not():
     text = pod(BURST, init=["{requests: {memory: 1Gi}}", "{requests: {memory: 1Gi}}"])
     text = text.replace("{name: i1,", "{name: i1, restartPolicy: Always,")
 
-    assert [(finding.check, finding.container) for finding in found(text)] == [("PQ107", "i1")]
+    assert [(finding.check, finding.container) for finding in found(text)] == [("PQ107", "i1"), ("PQ119", "i1")]
 
 
 def test_pod_level_resources_are_left_to_the_pod():

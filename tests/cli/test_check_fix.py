@@ -51,7 +51,7 @@ def test_the_corpus_is_mended_once_and_what_was_mended_is_not_found_again(capsys
     after = findings(capsys, "corpus")
     assert len(after) < len(before)
     for finding in after:
-        if finding["patch"]["isComplete"]:
+        if finding["patch"]["isComplete"] and not finding["patch"]["onRequest"]:
             assert f"{finding['source']}: not fixed: {finding['check']} " in err
     main(["check", "--fix", "-f", "corpus"])
     assert contents(folder) == mended
@@ -77,3 +77,97 @@ def test_colours_are_for_a_terminal(capsys):
     main(["check", "--diff", "-f", "a.yaml"])
     assert "\x1b" not in capsys.readouterr().out
     assert Path("a.yaml").read_text() == LIMITED
+
+
+FAR = "requests: {cpu: 100m, memory: REQUEST}, limits: {memory: LIMIT, ephemeral-storage: 1Gi}"
+BOUNDS = """\
+---
+apiVersion: v1
+kind: LimitRange
+metadata: {name: bounds, namespace: default}
+spec: {limits: [{type: Container, ITEM}]}
+"""
+
+
+def pod(resources: str) -> str:
+    return LIMITED.replace("limits: {memory: 1Gi}", resources)
+
+
+@pytest.mark.parametrize(
+    ("check", "text"),
+    [
+        pytest.param("PQ105", pod(FAR.replace("REQUEST", "1Mi").replace("LIMIT", "8Gi")), id="a rule of thumb"),
+        pytest.param(
+            "PQ201", pod("") + BOUNDS.replace("ITEM", "default: {memory: 1Gi}"), id="the class of a LimitRange"
+        ),
+        pytest.param(
+            "PQ202",
+            pod("requests: {cpu: 1, memory: 1Gi}") + BOUNDS.replace("ITEM", "default: {memory: 2Gi}"),
+            id="the limit of a LimitRange",
+        ),
+        pytest.param(
+            "PQ203",
+            pod("requests: {memory: 1Gi}, limits: {memory: 1Gi}") + BOUNDS.replace("ITEM", "max: {memory: 512Mi}"),
+            id="the bounds of a LimitRange",
+        ),
+    ],
+)
+def test_fix_leaves_rules_of_thumb_and_policies_of_others_alone_until_the_check_is_named(capsys, check, text):
+    Path("web.yaml").write_text(text)
+    main(["check", "--fix", "web.yaml"])
+    assert Path("web.yaml").read_text() == text
+    assert "fixable with --fix" not in capsys.readouterr().out
+    main(["check", "web.yaml", "--patch-format", "kubectl"])
+    assert "memory" not in capsys.readouterr().out
+    assert check in [each["check"] for each in findings(capsys, "web.yaml")]
+
+    main(["check", "--only", check, "web.yaml"])
+    assert "1 finding is fixable with --fix" in capsys.readouterr().out
+    main(["check", "--fix", "--only", check, "web.yaml"])
+    capsys.readouterr()
+    assert Path("web.yaml").read_text() != text
+    assert check not in [each["check"] for each in findings(capsys, "web.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("limit", "written"),
+    [
+        ("512M", "128M"),
+        ("2G", "500M"),
+        ("1Gi", "256Mi"),
+        ("4Gi", "1Gi"),
+        ("1Ti", "256Gi"),
+        ("1001M", "251M"),
+        ("1001Mi", "251Mi"),
+        ("536870912", "135M"),
+    ],
+)
+def test_fix_keeps_the_family_of_units(limit, written):
+    Path("web.yaml").write_text(pod(FAR.replace("REQUEST", "2Mi").replace("LIMIT", limit)))
+    main(["check", "--fix", "--only", "PQ105", "web.yaml"])
+    assert f"requests: {{cpu: 100m, memory: {written}}}" in Path("web.yaml").read_text()
+
+
+def test_only_takes_names_and_several_and_refuses_what_is_no_check(capsys):
+    Path("web.yaml").write_text(pod(FAR.replace("REQUEST", "1Mi").replace("LIMIT", "8Gi").replace("ephemeral", "x")))
+    main(["check", "--only", "memory-request-far-below-limit,PQ108", "web.yaml", "-o", "json"])
+    assert {each["check"] for each in json.loads(capsys.readouterr().out)["items"]} <= {"PQ105", "PQ108"}
+    assert main(["check", "--only", "PQ9", "web.yaml"]) == 2
+    assert capsys.readouterr().err.startswith("podqos: error: --only: no check 'PQ9'")
+
+
+def test_a_null_is_no_zero_and_a_request_beside_it_is_fixed_by_removing_it(capsys):
+    Path("null.yaml").write_text(pod("requests: {memory: 1Gi}, limits: {cpu: null, memory: 1Gi}"))
+    assert "PQ116" not in [each["check"] for each in findings(capsys, "null.yaml")]
+    Path("zero.yaml").write_text(pod("requests: {memory: 1Gi}, limits: {cpu: 0, memory: 1Gi}"))
+    assert "PQ116" in [each["check"] for each in findings(capsys, "zero.yaml")]
+    Path("both.yaml").write_text(pod("requests: {cpu: 0, memory: 1Gi}, limits: {cpu: null, memory: 1Gi}"))
+    assert [each["path"] for each in findings(capsys, "both.yaml") if each["check"] == "PQ116"] == [
+        "spec.containers[0].resources.requests.cpu"
+    ]
+    Path("above.yaml").write_text(pod("requests: {cpu: 100m, memory: 1Gi}, limits: {cpu: null, memory: 1Gi}"))
+    (above,) = [each for each in findings(capsys, "above.yaml") if each["check"] == "PQ111"]
+    assert above["reason"] == "c requests 100m of cpu, more than its limit, a null that counts as zero"
+    main(["check", "--fix", "above.yaml"])
+    assert "limits: {memory: 1Gi}" in Path("above.yaml").read_text()
+    assert "cpu: 100m" in Path("above.yaml").read_text()

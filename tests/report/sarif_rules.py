@@ -110,6 +110,7 @@ RULE = shape(  # 3.49
         "name": text,
         "shortDescription": MESSAGE,
         "fullDescription": MESSAGE,
+        "helpUri": text,
         "help": MESSAGE,
         "defaultConfiguration": shape({}, {"level": LEVEL}),
         "properties": anything,

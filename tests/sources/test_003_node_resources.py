@@ -323,6 +323,7 @@ def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):
     assert code == 1
     assert "13:5    warning  PQ402 soft-after-hard: NodeConfig node.yaml" in out
     assert "kubeletArguments.eviction-soft[0]: memory.available<1000Mi (was memory.available<500Mi)" in out
+    assert podqos("check", "--fix", "--only", "PQ402", "node.yaml")[0] == 0
     assert podqos("check", "--fix", "node.yaml")[0] == 0
     assert podqos("check", "node.yaml")[1].startswith("no findings")
 

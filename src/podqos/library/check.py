@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec.structs import replace
 
 from podqos.advice.checks.baseline import BaselineEntry, ObjectKey, compare
-from podqos.advice.checks.bundle import CheckOptions, ClusterObjects, FoundKubelet, LocatedWorkload, Resize
+from podqos.advice.checks.bundle import (
+    CheckOptions,
+    ClusterObjects,
+    FoundAutoscaler,
+    FoundBudget,
+    FoundKubelet,
+    LocatedWorkload,
+    Resize,
+)
 from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, ignored_names
 from podqos.advice.checks.checking import CheckedWorkload, check_bundle, check_workload
 from podqos.advice.checks.configuration import ignored
@@ -33,27 +41,32 @@ from podqos.library.inputs.assumptions import (
     policy_scopes,
     without_policies,
 )
+from podqos.library.inputs.autoscaling import Autoscalers
 from podqos.library.inputs.files import STDIN, Inputs, read_bytes
 from podqos.library.inputs.objects import (
     FoundObject,
     FoundWorkload,
+    KubeletObject,
     Objects,
     Progress,
     custom_kinds,
     decides_about_pods,
 )
+from podqos.library.inputs.policies import is_within, scope_of
 from podqos.library.inputs.sources import Source
 from podqos.manifest.contents import Reading
 from podqos.manifest.kinds import POLICY_GROUPS
 from podqos.manifest.problems import Problem, Severity
 from podqos.manifest.reading import read
+from podqos.manifest.text import Place
 from podqos.model.assumption import Assumption
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
-from podqos.model.service import Service
+from podqos.model.service import GatewayRoute, Ingress, Service
 from podqos.report.check.value import CheckReport, FindingReport, finding_report
 
 if TYPE_CHECKING:
+    from podqos.admission.policies import Cluster
     from podqos.advice.fixes.fixing import Fixes
     from podqos.advice.fixes.patches import ObjectPatch
     from podqos.model.policy import PriorityClass, RuntimeClass
@@ -61,11 +74,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+Item = TypeVar("Item")
 Namespaced = TypeVar("Namespaced", Service, PodDisruptionBudget)
+Scoped = dict[str | None, list[Item]]
+"""Objects by the directory they count in; None: everywhere."""
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
-_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget")
+_NAMESPACED = ("LimitRange", "ResourceQuota", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler")
 
 
 def check(
@@ -113,9 +129,11 @@ class Checked:
         self.gate = gate
         self._progress = progress
         self._sources = {source.path: source for source in (*objects.sources, *resized.sources)}
-        workloads = [_located(found) for found in objects.workloads]
+        autoscalers = Autoscalers(objects)
+        workloads = [_located(found, autoscalers) for found in objects.workloads]
         memory_bytes, assumed = node_memory(options.node_memory_bytes, objects.of(Node))
-        whole = _surroundings(objects, memory_bytes)
+        around = _Around(objects, memory_bytes)
+        whole = around.whole
         for source in objects.sources:
             objects.note(*_misspelt(source), *_unknown_checks(source))
         objects.check_policies()
@@ -124,9 +142,9 @@ class Checked:
         by_scopes: dict[tuple[str, ...], Context] = {}
 
         def context_of(path: str) -> Context:
-            scopes = objects.scopes(path)
+            scopes = around.scopes(path)
             if scopes not in by_scopes:
-                by_scopes[scopes] = Context(_applying_to(path, whole, objects), options, resizes, units)
+                by_scopes[scopes] = Context(around.applying_to(path), options, resizes, units)
             return by_scopes[scopes]
 
         for path in units:
@@ -209,7 +227,7 @@ class Checked:
         return self._sources[path].data
 
     def fix(self) -> tuple[Fixes, Checked]:
-        """Apply every patch that is complete; return what changes, and what is found in the texts after it."""
+        """Apply every patch that ``is_applied``; return what changes, and what is found in the texts after it."""
         from podqos.advice.fixes.fixing import fix
 
         after = self
@@ -232,7 +250,7 @@ class Checked:
 
         edits: dict[CheckedObject, dict[str, FieldEdit]] = {}
         for finding in sorted(self.open, key=lambda finding: finding.check):
-            if finding.patch.is_complete:
+            if finding.patch.is_applied:
                 wanted = edits.setdefault(finding.subject, {})
                 for edit in finding.patch.edits:
                     wanted.setdefault(edit.path, edit)
@@ -268,7 +286,7 @@ class Checked:
         running = {_key(each): each for each in workloads}
         resizes = []
         for found in self.resized.workloads:
-            new = _located(found)
+            new = _located(found, Autoscalers(self.resized))
             old = running.get(_key(new))
             if old is None:
                 what = f"there is no {new.subject.kind} {new.subject.key} to resize"
@@ -323,11 +341,13 @@ def _spread(task: Callable[[T], R], inputs: Sequence[T], size_bytes: int, progre
     return list(fan_out(task, inputs, usable_cores(), progress))
 
 
-def _located(found: FoundWorkload) -> LocatedWorkload:
+def _located(found: FoundWorkload, autoscalers: Autoscalers) -> LocatedWorkload:
     metadata = found.workload.metadata
     name = metadata.name or metadata.generate_name
     subject = CheckedObject(found.workload.kind, name, metadata.namespace, found.source, found.place)
-    return LocatedWorkload(found.workload, subject)
+    scaling = autoscalers.found_horizontal(found) if autoscalers else None
+    scaled_by = None if scaling is None else FoundAutoscaler(scaling[1], _other(scaling[0], metadata.namespace))
+    return LocatedWorkload(found.workload, subject, scaled_by)
 
 
 def _left_out(
@@ -341,33 +361,92 @@ def _left_out(
     return neighbours | {each for each in others if not selection.takes_object(each.kind, each.namespace, each.name)}
 
 
-def _surroundings(objects: Objects, node_memory_bytes: int) -> ClusterObjects:
-    """Return everything but the workloads."""
-    kubelets = [(each.settings, _other(each.found, objects.namespace)) for each in objects.kubelets]
-    return ClusterObjects(
-        cluster=objects.cluster(STDIN),
-        services=tuple(_in_namespace(each, objects.namespace) for each in objects.of(Service)),
-        disruption_budgets=tuple(_in_namespace(each, objects.namespace) for each in objects.of(PodDisruptionBudget)),
-        nodes=objects.of(Node),
-        kubelets=tuple(
-            FoundKubelet(settings.configuration, subject, settings.notation, settings.arguments)
-            for settings, subject in kubelets
-        ),
-        node_memory_bytes=node_memory_bytes,
-        subjects=tuple(_other(found, objects.namespace) for found in objects.others if decides_about_pods(found.other)),
-    )
+class _Around:
+    """Everything but the workloads. What was found in a directory counts there and below, like a policy."""
+
+    def __init__(self, objects: Objects, node_memory_bytes: int) -> None:
+        self._objects = objects
+        namespace = objects.namespace
+        self._services = _by_scope((found, _in_namespace(each, namespace)) for found, each in objects.found(Service))
+        self._routes = _by_scope((*_routes(objects, Ingress), *_routes(objects, GatewayRoute)))
+        self._budgets = _by_scope(
+            (found, FoundBudget(_in_namespace(each, namespace), _other(found, namespace)))
+            for found, each in objects.found(PodDisruptionBudget)
+        )
+        self._nodes = _by_scope(objects.found(Node))
+        self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
+        self._subjects = _by_scope(
+            (found, _other(found, namespace)) for found in objects.others if decides_about_pods(found.other)
+        )
+        groups = (self._services, self._routes, self._budgets, self._nodes, self._kubelets, self._subjects)
+        everywhere = dict.fromkeys(scope for group in groups for scope in group)
+        self._scopes = sorted(scope for scope in everywhere if scope is not None)
+        self._of_folders: dict[str, tuple[str, ...]] = {}
+        self.whole = self._within(objects.cluster(STDIN), everywhere, node_memory_bytes, None)
+        """Without regard to directories."""
+
+    def scopes(self, path: str) -> tuple[str, ...]:
+        """Return the directories of which something applies to what a file holds."""
+        if path == STDIN:
+            return ()
+        folder = scope_of(path)
+        if folder not in self._of_folders:
+            own = (each for each in self._scopes if is_within(folder, each))
+            self._of_folders[folder] = tuple(sorted({*own, *self._objects.scopes(path)}))
+        return self._of_folders[folder]
+
+    def applying_to(self, path: str) -> ClusterObjects:
+        """Return what surrounds the objects of one file."""
+        policies = {(source.path, place) for source, place in self._objects.policy_places(path)}
+        scopes = (None, *self.scopes(path))
+        return self._within(self._objects.cluster(path), scopes, self.whole.node_memory_bytes, policies)
+
+    def _within(
+        self,
+        cluster: Cluster,
+        scopes: Iterable[str | None],
+        node_memory_bytes: int,
+        policies: set[tuple[str, Place]] | None,
+    ) -> ClusterObjects:
+        def here(items: Scoped[Item]) -> tuple[Item, ...]:
+            return tuple(each for scope in scopes for each in items.get(scope, ()))
+
+        return ClusterObjects(
+            cluster=cluster,
+            services=here(self._services),
+            routes=dict(here(self._routes)),
+            disruption_budgets=here(self._budgets),
+            nodes=here(self._nodes),
+            kubelets=here(self._kubelets),
+            node_memory_bytes=node_memory_bytes,
+            subjects=tuple(
+                each
+                for each in here(self._subjects)
+                if policies is None or each.kind not in POLICY_GROUPS or (each.source, each.place) in policies
+            ),
+        )
 
 
-def _applying_to(path: str, whole: ClusterObjects, objects: Objects) -> ClusterObjects:
-    """Return the surroundings of one file's objects: of the policies, those that apply to them."""
-    applying = {(source.path, place) for source, place in objects.policy_places(path)}
-    return replace(
-        whole,
-        cluster=objects.cluster(path),
-        subjects=tuple(
-            each for each in whole.subjects if each.kind not in POLICY_GROUPS or (each.source, each.place) in applying
-        ),
-    )
+def _by_scope(found: Iterable[tuple[FoundObject, Item]]) -> Scoped[Item]:
+    by_scope: Scoped[Item] = {}
+    for where, item in found:
+        by_scope.setdefault(where.source.scope, []).append(item)
+    return by_scope
+
+
+def _routes(
+    objects: Objects, model: type[Ingress | GatewayRoute]
+) -> Iterator[tuple[FoundObject, tuple[tuple[str, str], str]]]:
+    """Yield the Services that users are led to, each with what leads them."""
+    for found, route in objects.found(model):
+        for namespace, name in route.backends():
+            target = namespace or route.metadata.namespace or objects.namespace, name
+            yield found, (target, f"{route.kind} {route.metadata.name}")
+
+
+def _kubelet(each: KubeletObject, namespace: str) -> FoundKubelet:
+    settings = each.settings
+    return FoundKubelet(settings.configuration, _other(each.found, namespace), settings.notation, settings.arguments)
 
 
 def _in_namespace(item: Namespaced, namespace: str) -> Namespaced:

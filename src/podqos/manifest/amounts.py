@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podqos.errors import InvalidQuantity
 from podqos.manifest.plain import Number
-from podqos.model.quantity import ZERO, Quantity
+from podqos.model.quantity import NULL, Quantity
 
 # Go trims Unicode's white space around a quantity; what JSON writes as an escape (tabs, line ends) is no white space
 # to it, because the quantity is parsed before escapes are (apimachinery/pkg/api/resource/quantity.go: UnmarshalJSON).
@@ -26,5 +26,5 @@ def decode_hook(_kind: type, value: object) -> Quantity:
     if isinstance(value, int) and not isinstance(value, bool):
         return Quantity.parse(str(value))
     if value is None:
-        return ZERO
+        return NULL
     raise InvalidQuantity("an amount must be a text or a number")

@@ -1,17 +1,18 @@
 """Autoscalers: what they may make of the replicas and resources that a manifest states.
 
 Sources: autoscaling.k8s.io/v1 VerticalPodAutoscaler (kubernetes/autoscaler), autoscaling/v1 and v2
-HorizontalPodAutoscaler.
+HorizontalPodAutoscaler; the metric of one that states none: Kubernetes v1.36 pkg/apis/autoscaling/v2/defaults.go.
 """
 
 from __future__ import annotations
 
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from podqos.model.pod import ObjectMeta
-from podqos.model.resources import QOS_RESOURCES, ResourceList
+from podqos.model.quantity import Quantity
+from podqos.model.resources import CPU, QOS_RESOURCES, ResourceList
 
 ALL_CONTAINERS = "*"
 OFF = "Off"
@@ -87,12 +88,58 @@ class VerticalPodAutoscaler(Struct, frozen=True, gc=False):
         return policies.get(container) or policies.get(ALL_CONTAINERS) or ContainerResourcePolicy()
 
 
-class HorizontalPodAutoscalerSpec(Struct, frozen=True, gc=False, rename="camel"):
-    """Whose replicas it changes, and between which bounds."""
+class MetricTarget(Struct, frozen=True, gc=False, rename="camel"):
+    """At which average of all pods the number of pods is right."""
 
-    scale_target_ref: ScaleTarget = ScaleTarget()
-    min_replicas: int = 1
-    max_replicas: int = 0
+    average_utilization: int | None = None
+    """In percent of the request."""
+    average_value: Quantity | None = None
+
+
+class ResourceMetric(Struct, frozen=True, gc=False, rename="camel"):
+    """How much pods use of a resource: all containers of each, or the one that is named."""
+
+    name: str = ""
+    container: str = ""
+    target: MetricTarget = MetricTarget()
+    target_average_utilization: int | None = None
+    """``target.averageUtilization`` in autoscaling/v2beta1."""
+    target_average_value: Quantity | None = None
+
+    @property
+    def utilization(self) -> int | None:
+        """The target in percent of the request; None where it is an amount."""
+        stated = self.target.average_utilization
+        return self.target_average_utilization if stated is None else stated
+
+    @property
+    def value(self) -> Quantity | None:
+        """The target as an amount."""
+        return self.target.average_value or self.target_average_value
+
+
+class Metric(Struct, frozen=True, gc=False, rename="camel"):
+    """What an autoscaler goes by; of other metrics than resources nothing is known here."""
+
+    resource: ResourceMetric | None = None
+    container_resource: ResourceMetric | None = None
+
+
+_DEFAULT_UTILIZATION = 80
+"""Of cpu, where no metric is stated."""
+_METRICS_ANNOTATION = "autoscaling.alpha.kubernetes.io/metrics"
+"""How autoscaling/v1 keeps the metrics that it has no field for."""
+
+
+class HorizontalPodAutoscalerSpec(Struct, frozen=True, gc=False):
+    """Whose replicas it changes, between which bounds, and by what."""
+
+    scale_target_ref: ScaleTarget = field(default=ScaleTarget(), name="scaleTargetRef")
+    min_replicas: int = field(default=1, name="minReplicas")
+    max_replicas: int = field(default=0, name="maxReplicas")
+    metrics: tuple[Metric, ...] = ()
+    target_cpu_utilization: int | None = field(default=None, name="targetCPUUtilizationPercentage")
+    """In autoscaling/v1, instead of metrics."""
 
 
 class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
@@ -105,6 +152,18 @@ class HorizontalPodAutoscaler(Struct, frozen=True, gc=False):
     def target(self) -> ScaleTarget:
         """The workload whose pods it counts."""
         return self.spec.scale_target_ref
+
+    @property
+    def resource_metrics(self) -> tuple[ResourceMetric, ...]:
+        """The metrics on resources of pods, with the default for an autoscaler that states none."""
+        spec = self.spec
+        if spec.metrics:
+            each = (metric.resource or metric.container_resource for metric in spec.metrics)
+            return tuple(metric for metric in each if metric is not None)
+        if spec.target_cpu_utilization is None and _METRICS_ANNOTATION in self.metadata.annotations:
+            return ()
+        percent = _DEFAULT_UTILIZATION if spec.target_cpu_utilization is None else spec.target_cpu_utilization
+        return (ResourceMetric(CPU, target=MetricTarget(percent)),)
 
 
 Autoscaler = TypeVar("Autoscaler", VerticalPodAutoscaler, HorizontalPodAutoscaler)

@@ -255,3 +255,12 @@ _PARSED_LIMIT = 65_536
 _parsed: dict[str, Quantity] = {}
 
 ZERO = Quantity.parse("0")
+
+
+class NullQuantity(Quantity):
+    """What a written ``null`` is read as: zero, as upstream does. Its author stated no amount."""
+
+    __slots__ = ()
+
+
+NULL = NullQuantity(0)

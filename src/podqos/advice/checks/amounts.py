@@ -14,7 +14,7 @@ from podqos.advice.checks.references import QOS, VALIDATION
 from podqos.advice.checks.view import View
 from podqos.manifest.plain import format_path, parse_path
 from podqos.model.pod import Container
-from podqos.model.quantity import NANOS, Quantity
+from podqos.model.quantity import NANOS, NullQuantity, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NO_RESOURCES, QOS_RESOURCES, is_overcommit_allowed
 
 _LEAST_NANOS = (1 << 20) * NANOS
@@ -31,10 +31,13 @@ class RequestAboveLimit(Fact, frozen=True, gc=False):
     resource: str
     request: str
     limit: str
+    is_null: bool = False
+    """Whether the limit is a written null, which the API server reads as zero."""
 
     def what(self, container: str) -> str:
         """Return both amounts."""
-        return f"{container} requests {self.request} of {self.resource}, more than its limit {self.limit}"
+        limit = "limit, a null that counts as zero" if self.is_null else f"limit {self.limit}"
+        return f"{container} requests {self.request} of {self.resource}, more than its {limit}"
 
 
 class RefusedByServer(Fact, frozen=True, gc=False, tag="Refused"):
@@ -61,8 +64,11 @@ def refused_amounts(view: View) -> bool:
     above = list(_above_limit(view)) if errors else []
     for container, path, resource, request, limit in above:
         field = format_path((*parse_path(path), "requests", resource))
-        facts = RequestAboveLimit(resource, str(request), str(limit))
-        patch = Patch.write(view.edit(field, limit, request))
+        is_null = isinstance(limit, NullQuantity)
+        facts = RequestAboveLimit(resource, str(request), str(limit), is_null)
+        if is_null:
+            field = format_path((*parse_path(path), "limits", resource))
+        patch = Patch.write(view.edit(field, None if is_null else limit, "null" if is_null else request))
         view.report(request_above_limit, field, facts, patch, container=container.name)
     for error in _others(_written(errors, view), {f"{path}.requests" for _, path, *_ in above}):
         field = format_path(parse_path(error.path))
@@ -164,8 +170,11 @@ class ZeroAmount(Fact, frozen=True, gc=False):
 
 def _zeros(view: View, container: Container, path: str, name: str) -> None:
     sides = _sides(container, name)
-    # A request of zero beside a limit says that nothing is to be reserved, which is a statement.
+    # A request of zero beside a limit says that nothing is to be reserved, which is a statement. A null states nothing.
     if name not in QOS_RESOURCES or any(sides.values()):
+        return
+    sides = {side: amount for side, amount in sides.items() if not isinstance(amount, NullQuantity)}
+    if not sides:
         return
     edits = [view.edit(f"{path}.{side}.{name}", None, amount) for side, amount in sides.items()]
     side = next(iter(sides))
@@ -178,7 +187,8 @@ def zero_amount() -> Example:
     """PQ116: An amount of zero counts as none.
 
     Only amounts above zero count for the class, and to the kernel a limit of zero is no limit. A container with cpu: 0
-    looks careful and is as BestEffort, and as unlimited, as one that states nothing.
+    looks careful and is as BestEffort, and as unlimited, as one that states nothing. A null is no zero: it is how
+    charts and overlays take an amount back.
 
     Fix: Remove the zero, or state an amount.
     """

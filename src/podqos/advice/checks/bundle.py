@@ -13,12 +13,31 @@ from msgspec import Struct
 from podqos.admission.policies import Cluster, Policies
 from podqos.advice.checks.finding import CheckedObject
 from podqos.manifest.kubelet import Notation
+from podqos.model.autoscaling import HorizontalPodAutoscaler
 from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Node
 from podqos.model.pod import Pod, Workload
 from podqos.model.profile import LATEST, Profile
+from podqos.model.selector import selects
 from podqos.model.service import Service
+
+
+class FoundAutoscaler(Struct, frozen=True, gc=False):
+    """A HorizontalPodAutoscaler and where it stands."""
+
+    autoscaler: HorizontalPodAutoscaler
+    subject: CheckedObject
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.subject.name
+
+    @property
+    def most(self) -> int:
+        """How many pods it may ask for."""
+        return self.autoscaler.spec.max_replicas
 
 
 class LocatedWorkload(Struct, frozen=True, gc=False):
@@ -26,6 +45,20 @@ class LocatedWorkload(Struct, frozen=True, gc=False):
 
     workload: Workload
     subject: CheckedObject
+    scaled_by: FoundAutoscaler | None = None
+    """What changes the number of its pods."""
+
+
+class FoundBudget(Struct, frozen=True, gc=False):
+    """A PodDisruptionBudget and where it stands."""
+
+    budget: PodDisruptionBudget
+    subject: CheckedObject
+
+    def covers(self, pod: Pod) -> bool:
+        """Whether it counts the pods that are like this one."""
+        metadata = self.budget.metadata
+        return metadata.namespace == pod.metadata.namespace and selects(self.budget.spec.selector, pod.metadata.labels)
 
 
 class FoundKubelet(Struct, frozen=True):
@@ -51,7 +84,9 @@ class ClusterObjects(Struct, frozen=True):
     cluster: Cluster = Cluster(Policies())
     """The policies of all namespaces."""
     services: tuple[Service, ...] = ()
-    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    routes: dict[tuple[str, str], str] = {}
+    """What leads users to a Service (``Ingress shop``), by its namespace and name."""
+    disruption_budgets: tuple[FoundBudget, ...] = ()
     nodes: tuple[Node, ...] = ()
     kubelets: tuple[FoundKubelet, ...] = ()
     node_memory_bytes: int = 64 << 30
@@ -88,3 +123,9 @@ class CheckOptions(Struct, frozen=True):
     """With more workloads than this, pods are not compared: no node runs them all."""
     disabled: frozenset[str] = frozenset()
     """Ids of checks that are not run."""
+    only: frozenset[str] = frozenset()
+    """Ids of the only checks that are run; none: all. Their fixes are applied, whatever they rest on."""
+
+    def runs(self, check: str) -> bool:
+        """Whether a check is run."""
+        return check not in self.disabled and (not self.only or check in self.only)

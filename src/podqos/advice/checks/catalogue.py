@@ -1,7 +1,7 @@
 """Every check by its id.
 
 Ids are permanent: PQ1xx classes and sizes of workloads, PQ2xx policies, PQ3xx priority and order, PQ4xx the kubelet,
-PQ5xx what nodes can hold. A removed check keeps its number.
+PQ5xx what nodes can hold, PQ6xx autoscalers and disruption budgets. A removed check keeps its number.
 """
 
 from __future__ import annotations
@@ -10,11 +10,22 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, TypeAlias
 
-from podqos.advice.checks import amounts, capacity, classes, kubelet, policies, priority, resize, sizes, toleration
+from podqos.advice.checks import (
+    amounts,
+    capacity,
+    classes,
+    kubelet,
+    policies,
+    priority,
+    resize,
+    scaling,
+    sizes,
+    toleration,
+)
 from podqos.advice.checks.check import Check
 from podqos.advice.checks.finding import Fact
 
-_MODULES = (amounts, capacity, classes, kubelet, policies, priority, resize, sizes, toleration)
+_MODULES = (amounts, capacity, classes, kubelet, policies, priority, resize, scaling, sizes, toleration)
 
 CHECKS: dict[str, Check] = {
     check.id: check

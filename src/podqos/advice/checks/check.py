@@ -37,15 +37,16 @@ def check(
     effect: Effect = Effect.ORDER,
     rule: WorkloadRule | None = None,
     bundle_rule: BundleRule | None = None,
+    fix_on_request: bool = False,
 ) -> Callable[[Callable[[], Example]], Check]:
     """Make a check of a function that returns its example. The docstring has title, why and ``Fix:``, a paragraph each.
 
-    ``references`` say where upstream the rule can be read.
+    ``references`` say where upstream the rule can be read, ``fix_on_request`` that ``--fix`` waits until it is named.
     """
 
     def made(example: Callable[[], Example]) -> Check:
         title, why, fix = (" ".join(each.split()) for each in (example.__doc__ or "\n\n\n\n").split("\n\n"))
         words = title.removeprefix(f"{check_id}: ").removesuffix("."), why, fix.removeprefix("Fix: ")
-        return Check(check_id, name, severity, *words, example(), effect, references, rule, bundle_rule)
+        return Check(check_id, name, severity, *words, example(), effect, references, fix_on_request, rule, bundle_rule)
 
     return made

@@ -55,6 +55,9 @@ class CheckIdentity(Struct, frozen=True):
     effect: Effect = Effect.ORDER
     references: tuple[str, ...] = ()
     """Where upstream the rule can be read."""
+    fix_on_request: bool = False
+    """Whether what the patch writes is a rule of thumb, or follows from another object's policy: ``--fix`` leaves it
+    alone unless the check is named."""
 
     def finding(
         self,

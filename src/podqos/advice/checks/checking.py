@@ -14,20 +14,22 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.advice.checks.amounts import refused_amounts
-from podqos.advice.checks.bundle import LocatedWorkload
+from podqos.advice.checks.bundle import CheckOptions, LocatedWorkload
+from podqos.advice.checks.capacity import sums
 from podqos.advice.checks.catalogue import CHECKS
 from podqos.advice.checks.check import BundleRule, WorkloadRule
 from podqos.advice.checks.finding import Finding, in_order
 from podqos.advice.checks.policies import find_conflicting_defaults
 from podqos.advice.checks.priority import compare_priorities
+from podqos.advice.checks.scaling import find_unplaceable_replicas
 from podqos.advice.checks.sketch import Sketch, sketch_of
 from podqos.advice.checks.view import Context, Variant, View
 
 
 @cache
-def _rules(disabled: frozenset[str]) -> tuple[tuple[WorkloadRule, ...], tuple[BundleRule, ...]]:
+def _rules(disabled: frozenset[str], only: frozenset[str]) -> tuple[tuple[WorkloadRule, ...], tuple[BundleRule, ...]]:
     """Return the rules that can find something, each once. In the order of ids: PQ107 asks whether there is a PQ101."""
-    enabled = [check for check in CHECKS.values() if check.id not in disabled]
+    enabled = [check for check in CHECKS.values() if check.id not in disabled and (not only or check.id in only)]
     of_workloads = dict.fromkeys(check.rule for check in enabled if check.rule is not None)
     of_bundles = dict.fromkeys(check.bundle_rule for check in enabled if check.bundle_rule is not None)
     return tuple(of_workloads), tuple(of_bundles)
@@ -35,6 +37,8 @@ def _rules(disabled: frozenset[str]) -> tuple[tuple[WorkloadRule, ...], tuple[Bu
 
 # Rules that hold workloads, or the policies they are under, against each other.
 _WITHIN_UNITS = (compare_priorities, find_conflicting_defaults)
+# Rules that hold workloads against the nodes they may run on.
+_WITHIN_CLUSTERS = (sums, find_unplaceable_replicas)
 
 
 class CheckedWorkload(Struct, frozen=True, gc=False):
@@ -50,7 +54,7 @@ def check_workload(found: LocatedWorkload, context: Context, *, keep_pod: bool) 
     """Return what can be said about one workload; ``keep_pod`` where it is to be compared with others."""
     view = View(found, context, compares=keep_pod)
     if not refused_amounts(view):
-        for rule in _rules(context.options.disabled)[0]:
+        for rule in _rules(context.options.disabled, context.options.only)[0]:
             rule(view)
     return CheckedWorkload(sketch_of(view), tuple(view.findings), tuple(view.variants))
 
@@ -68,11 +72,13 @@ def check_bundle(
     for result in results:
         variants += [replace(each, finding=len(findings) + each.finding) for each in result.variants]
         findings += result.findings
-    disabled = context.options.disabled
+    options = context.options
     units = _units(sketches, context, context_of)
-    for rule in _rules(disabled)[1]:
-        if rule in _WITHIN_UNITS:
-            found = (finding for own, within in units for finding in rule(own, within))
+    clusters = _clusters(sketches, context, context_of)
+    for rule in _rules(options.disabled, options.only)[1]:
+        if rule in _WITHIN_UNITS or rule in _WITHIN_CLUSTERS:
+            groups = units if rule in _WITHIN_UNITS else clusters
+            found = (finding for own, within in groups for finding in rule(own, within))
             # Two directories may be under the same policies.
             findings += {(each.check, each.subject, each.path, each.facts): each for each in found}.values()
         else:
@@ -81,8 +87,14 @@ def check_bundle(
         from podqos.advice.checks.comparison import compare
 
         findings = compare(findings, variants, sketches, context)
-    findings = [finding for finding in findings if finding.check not in disabled]
-    return in_order(findings)
+    return in_order(_as_applied(finding, options) for finding in findings if options.runs(finding.check))
+
+
+def _as_applied(finding: Finding, options: CheckOptions) -> Finding:
+    """Return a finding whose patch says whether it is left alone until its check is named."""
+    if not finding.patch.is_complete or finding.check in options.only or not CHECKS[finding.check].fix_on_request:
+        return finding
+    return replace(finding, patch=replace(finding.patch, on_request=True))
 
 
 def _units(
@@ -97,3 +109,19 @@ def _units(
     for sketch in sketches:
         units[context.units[sketch.subject.source]][1].append(sketch)
     return list(units.values())
+
+
+def _clusters(
+    sketches: Sequence[Sketch], context: Context, context_of: Callable[[str], Context] | None
+) -> list[tuple[Context, list[Sketch]]]:
+    """Return the workloads that may run on the same nodes, each group with its context."""
+    if context_of is None:
+        return [(context, list(sketches))]
+    by_context: dict[int, tuple[Context, list[Sketch]]] = {}
+    for sketch in sketches:
+        own = context_of(sketch.subject.source)
+        by_context.setdefault(id(own), (own, []))[1].append(sketch)
+    clusters: dict[tuple[int, ...], tuple[Context, list[Sketch]]] = {}
+    for own, group in by_context.values():
+        clusters.setdefault(tuple(map(id, own.surroundings.nodes)), (own, []))[1].extend(group)
+    return list(clusters.values())

@@ -1,4 +1,4 @@
-"""PQ101–PQ104: pods with a class that was not intended."""
+"""PQ101–PQ104 and PQ302: pods with a class that was not intended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
 from podqos.advice.checks.finding import Choice, Fact
-from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS
+from podqos.advice.checks.references import DAEMON_BACKOFF, DAEMON_TOLERATIONS, OOM, QOS, RANKING
 from podqos.advice.checks.repair import patch_of, with_edits
 from podqos.advice.checks.view import View
 from podqos.model.pod import Container, Pod, QOSClass
@@ -27,6 +27,8 @@ _NEARLY = 0.9
 _SMALL = {CPU: Quantity.parse("100m"), MEMORY: Quantity.parse("128Mi")}
 _UNTIL_DONE = ("Job", "CronJob")
 _DAEMON_SET = "DaemonSet"
+NOT_SCALED = "PQ601"
+"""Says that an autoscaler lacks requests."""
 
 DAEMON_COMES_BACK = (
     "the DaemonSet controller makes it tolerate memory-pressure: once evicted, it returns to the same node and is "
@@ -183,39 +185,59 @@ class NothingSet(Fact, frozen=True, gc=False):
     kind: str
     containers: tuple[str, ...]
     serves: str | None = None
-    """The Service that sends it traffic, or the annotation that says so."""
+    """What brings it the traffic of users, or the annotation that says so."""
+    priority: int = 0
+    """Which does not help a pod that requests nothing."""
+    autoscaler: str | None = None
+    """The HorizontalPodAutoscaler that needs requests and cannot scale it."""
 
     def what(self, _: str) -> str:
         """Return which containers request nothing, and why it matters."""
         asked = f"{listed(self.containers)} {verb(self.containers, 'requests', 'request')} no cpu and no memory"
-        if self.kind == _DAEMON_SET:
-            return f"{asked}, and {DAEMON_COMES_BACK}"
-        has_service = self.serves is not None and self.serves.startswith("Service ")
-        return f"{asked}, and {self.serves} sends it traffic" if has_service else asked
+        if self.serves is not None and not self.serves.startswith("annotation "):
+            asked = f"{asked}, and {self.serves} sends it users' traffic"
+        elif self.kind == _DAEMON_SET:
+            asked = f"{asked}, and {DAEMON_COMES_BACK}"
+        if self.autoscaler is not None:
+            asked = f"{asked}; HorizontalPodAutoscaler {self.autoscaler} cannot scale it"
+        return f"{asked}; its priority of {self.priority:,} does not help" if self.priority > 0 else asked
 
 
 def find_best_effort(view: View) -> None:
-    """Find BestEffort pods that are not expendable. Of the three checks, that users wait for it matters most."""
-    if view.stored_class is not QOSClass.BEST_EFFORT:
+    """Find BestEffort pods that are not expendable, each once: that users wait for it matters most.
+
+    One that policies reject has that finding, and one that its autoscaler cannot scale PQ601. A priority does not help.
+    """
+    if view.stored_class is not QOSClass.BEST_EFFORT or view.is_refused:
         return
     kind = view.workload.kind
-    if view.serves is not None:
+    priority = 0 if view.stored.is_critical else view.priority
+    needs_requests = view.scaled_by is not None and bool(view.utilization_metrics)
+    if view.serves is not None and view.options.runs(user_facing_best_effort.id):
         check = user_facing_best_effort
+    elif needs_requests and view.options.runs(NOT_SCALED):
+        return
     else:
         check = daemon_set_best_effort if kind == _DAEMON_SET else best_effort
         runs_until_done = kind in _UNTIL_DONE or view.pod.spec.restart_policy in {"Never", "OnFailure"}
-        if view.is_expendable or (check is best_effort and runs_until_done):
+        if view.is_expendable or (check is best_effort and runs_until_done) or not view.options.runs(check.id):
+            if priority > 0:
+                facts = PriorityWithoutRequests(priority)
+                patch = view.choose(Choice.RESOURCES, *_request_paths(view))
+                view.report(priority_without_requests, "spec.priorityClassName", facts, patch)
             return
     containers = view.pod.spec.containers
+    autoscaler = view.scaled_by.name if view.scaled_by is not None and needs_requests else None
+    names = tuple(container.name for container in containers)
     view.report(
         check,
         "spec.containers[0].resources" if containers else "spec",
-        NothingSet(kind, tuple(container.name for container in containers), view.serves),
-        view.choose(Choice.RESOURCES, *request_paths(view)),
+        NothingSet(kind, names, view.serves, priority, autoscaler),
+        view.choose(Choice.RESOURCES, *_request_paths(view)),
     )
 
 
-def request_paths(view: View) -> list[str]:
+def _request_paths(view: View) -> list[str]:
     """Return where the requests of regular containers stand."""
     return [f"spec.containers[{index}].resources.requests" for index in range(len(view.pod.spec.containers))]
 
@@ -266,12 +288,62 @@ def daemon_set_best_effort() -> Example:
 def user_facing_best_effort() -> Example:
     """PQ104: A user-facing workload requests nothing.
 
-    A Service sends it traffic, and it is BestEffort: the kernel kills it before every batch job that requests anything
-    at all, and the kubelet evicts it among the first. Users are the first to notice.
+    Users' traffic reaches it, and it is BestEffort: the kernel kills it before every batch job that requests anything
+    at all, and the kubelet evicts it among the first. Users are the first to notice. User-facing is what an Ingress, a
+    route of the Gateway API, or a Service of type LoadBalancer or NodePort leads to, or what says so itself with the
+    annotation podqos.dev/latency-sensitive. What only other pods reach (a ClusterIP, headless, metrics or webhook
+    Service) has PQ102.
 
     Fix: Make it Guaranteed: limits equal to requests for every container.
     """
     return Example(
         examples.documents(examples.pod(examples.container(), metadata=", labels: {app: web}"), examples.SERVICE),
         chosen={f"{_RESOURCES}.requests": {"cpu": "1", "memory": "1Gi"}, f"{_RESOURCES}.limits": _LIMITS},
+    )
+
+
+# ---- PQ302 -------------------------------------------------------------------------------------------------------
+
+
+class PriorityWithoutRequests(Fact, frozen=True, gc=False):
+    """A priority that the class makes useless."""
+
+    priority: int
+
+    def what(self, _: str) -> str:
+        """Return class and priority."""
+        return f"{QOSClass.BEST_EFFORT} with priority {self.priority:,}"
+
+
+@check("PQ302", "high-priority-best-effort", WARNING, f"{RANKING} (rankMemoryPressure)", OOM, rule=find_best_effort)
+def priority_without_requests() -> Example:
+    """PQ302: A BestEffort pod has a priority.
+
+    The kernel ignores priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet first looks
+    at which pods exceed their requests, and a pod that requests nothing always does. The priority only helps it preempt
+    other pods when it is scheduled. Where PQ102, PQ103 or PQ104 says that the pod requests nothing, it says this too.
+
+    Fix: Add requests, or remove the priority.
+    """
+    return Example(
+        examples.documents(
+            examples.PRIORITY_CLASSES,
+            """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: report}
+spec:
+  template:
+    spec:
+      priorityClassName: latency-critical
+      restartPolicy: Never
+      containers:
+        - name: report
+          image: report
+""",
+        ),
+        chosen={
+            "spec.template.spec.containers[0].resources.requests": {"cpu": "500m", "memory": "512Mi"},
+            "spec.template.spec.containers[0].resources.limits": {"memory": "1Gi", "ephemeral-storage": "1Gi"},
+        },
     )

@@ -14,9 +14,15 @@ apiVersion: v1
 kind: Service
 metadata: {name: web}
 spec:
+  type: LoadBalancer
   selector: {app: web}
   ports: [{port: 80}]
 """
+
+PRIORITY_CLASSES = "---\n".join(
+    f"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}\n"
+    for name, value in (("latency-critical", 1_000_000), ("batch-processing", 100_000))
+)
 
 
 def documents(*texts: str) -> str:
@@ -73,6 +79,22 @@ metadata: {{name: {name}}}
 status:
   capacity: {{cpu: "4", memory: 8Gi}}
   allocatable: {{cpu: "4", memory: 8Gi}}
+"""
+
+
+def autoscaler(most: int, metric: str) -> str:
+    """Return a HorizontalPodAutoscaler of the Deployment; ``metric`` is a resource with its target."""
+    return f"""\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: web}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}
+  minReplicas: 2
+  maxReplicas: {most}
+  metrics:
+    - type: Resource
+      resource: {{{metric}}}
 """
 
 

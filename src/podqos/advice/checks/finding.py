@@ -121,13 +121,16 @@ class Choice(StrEnum):
     THRESHOLD = "threshold", "choose a setting that the kubelet accepts"
     INJECTOR_RESOURCES = "injector-resources", "choose what the injected containers request and are limited to"
     QUOTA = "quota", "raise the quota, or ask for fewer or smaller pods"
+    AUTOSCALER = "autoscaler", "choose another target, or another limit"
+    MOST_REPLICAS = "most-replicas", "lower maxReplicas, or make room for that many pods"
+    DISRUPTIONS = "disruptions", "let at least one pod be evicted, or run more of them"
 
 
 class Patch(Struct, frozen=True, gc=False, rename="camel"):
     """What makes the finding go away."""
 
     is_complete: bool
-    """Whether it can be applied as it is (``--fix``); otherwise something has to be chosen first."""
+    """Whether it can be applied as it is; otherwise something has to be chosen first."""
     edits: tuple[FieldEdit, ...]
     """All of them together are enough. Empty where something has to be chosen first."""
     needs_choice: Choice | None
@@ -137,6 +140,14 @@ class Patch(Struct, frozen=True, gc=False, rename="camel"):
     """The same in words, a line for each edit."""
     paths: tuple[str, ...]
     """Where the chosen values are to be written."""
+    on_request: bool = False
+    """Whether ``--fix`` leaves it alone unless the check is named (``--only``): it rests on a rule of thumb, or on
+    another object's policy."""
+
+    @property
+    def is_applied(self) -> bool:
+        """Whether ``--fix`` applies it."""
+        return self.is_complete and not self.on_request
 
     @classmethod
     def write(cls, *edits: FieldEdit) -> Patch:

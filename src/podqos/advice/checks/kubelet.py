@@ -184,7 +184,12 @@ def _memory_unwatched(kubelet: _Kubelet, signal: str) -> Finding:
 
 
 @_kubelet_check(
-    "PQ401", "no-memory-threshold", ERROR, _THRESHOLDS, "Kubernetes: pkg/kubelet/eviction/defaults_linux.go"
+    "PQ401",
+    "no-memory-threshold",
+    ERROR,
+    _THRESHOLDS,
+    "Kubernetes: pkg/kubelet/eviction/defaults_linux.go",
+    fix_on_request=True,
 )
 def memory_unwatched() -> Example:
     """PQ401: The kubelet does not watch memory.
@@ -229,7 +234,7 @@ def _twice(text: str) -> str:
     return str(amount + amount)
 
 
-@_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ402", "soft-after-hard", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
 def soft_after_hard() -> Example:
     """PQ402: A soft threshold is not above the hard one.
 
@@ -265,7 +270,7 @@ def _soft_without_grace(kubelet: _Kubelet, signal: str) -> Finding:
     return kubelet.finding(soft_without_grace, f"evictionSoft[{signal}]", SoftWithoutGrace(signal, written), patch)
 
 
-@_kubelet_check("PQ403", "soft-without-grace", ERROR, _THRESHOLDS)
+@_kubelet_check("PQ403", "soft-without-grace", ERROR, _THRESHOLDS, fix_on_request=True)
 def soft_without_grace() -> Example:
     """PQ403: A soft threshold has no grace period.
 
@@ -332,7 +337,7 @@ def _kernel_first(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Found:
     yield kubelet.finding(kernel_first, path, facts, Patch.write(*edits))
 
 
-@_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER)
+@_kubelet_check("PQ404", "kernel-kills-first", WARNING, _MANAGER, fix_on_request=True)
 def kernel_first() -> Example:
     """PQ404: Memory can run out between two checks of the kubelet.
 
@@ -611,7 +616,7 @@ def _minimum_reclaim(kubelet: _Kubelet, thresholds: Sequence[Threshold]) -> Foun
             return
 
 
-@_kubelet_check("PQ409", "minimum-reclaim-too-large", WARNING, _THRESHOLDS, _MANAGER)
+@_kubelet_check("PQ409", "minimum-reclaim-too-large", WARNING, _THRESHOLDS, _MANAGER, fix_on_request=True)
 def reclaims_too_much() -> Example:
     """PQ409: Every eviction takes more pods than the pressure requires.
 

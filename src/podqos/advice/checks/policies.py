@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from podqos.admission.chain import Step
 from podqos.admission.changes import Change, Why
 from podqos.admission.injectors import INJECTORS, Injection, inject
-from podqos.admission.limit_range import ConflictingDefaults
 from podqos.admission.limit_range_bounds import Bound, Fault, LimitRangeDenied
 from podqos.admission.policies import Policies
 from podqos.admission.quota import QuotaDenied
@@ -56,7 +56,8 @@ def policies(view: View) -> None:
         if not admission.first.allowed:
             return
     _class_changed(view, admission)
-    _hidden_limits(view, admission)
+    if not view.has_found(limit_range_changes_class):  # which names the limits, too
+        _hidden_limits(view, admission)
 
 
 def _class_changed(view: View, admission: WorkloadAdmission) -> None:
@@ -85,7 +86,7 @@ defaultRequest: {cpu: 100m, memory: 128Mi}
 )
 
 
-@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies)
+@check("PQ201", "limit-range-changes-class", WARNING, _LIMIT_RANGER, QOS, rule=policies, fix_on_request=True)
 def limit_range_changes_class() -> Example:
     """PQ201: A LimitRange changes the pod's class.
 
@@ -129,7 +130,7 @@ def _hidden_limits(view: View, admission: WorkloadAdmission) -> None:
             )
 
 
-@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies)
+@check("PQ202", "limit-range-hidden-maximum", WARNING, _LIMIT_RANGER, rule=policies, fix_on_request=True)
 def hidden_limit() -> Example:
     """PQ202: A LimitRange sets a memory limit that the manifest does not show.
 
@@ -186,7 +187,15 @@ def _above_default(view: View, admission: WorkloadAdmission) -> None:
         view.report(refused_by_limit_range, errors[0].path, facts, Patch.write(*edits))
 
 
-@check("PQ203", "refused-by-limit-range", ERROR, _LIMIT_RANGER, effect=Effect.NOT_CREATED, rule=policies)
+@check(
+    "PQ203",
+    "refused-by-limit-range",
+    ERROR,
+    _LIMIT_RANGER,
+    effect=Effect.NOT_CREATED,
+    rule=policies,
+    fix_on_request=True,
+)
 def refused_by_limit_range() -> Example:
     """PQ203: A LimitRange rejects the pod.
 
@@ -321,41 +330,54 @@ def _resource_paths(view: View) -> dict[str, str]:
 # ---- PQ204 -------------------------------------------------------------------------------------------------------
 
 
-class TwoDefaults(Fact, frozen=True, gc=False):
-    """LimitRanges that default one resource differently."""
+class TwoDefaults(Struct, frozen=True, gc=False, rename="camel"):
+    """A default of which LimitRanges say different things."""
 
     side: str
     resource: str
     limit_ranges: tuple[str, ...]
     amounts: tuple[str, ...]
 
-    def what(self, _: str) -> str:
-        """Return what each of them would give."""
+    @property
+    def text(self) -> str:
+        """What each of them would give."""
         offers = [f"{name} {amount}" for name, amount in zip(self.limit_ranges, self.amounts, strict=True)]
         return f"the default {self.resource} {self.side.removesuffix('s')} can be that of {' or '.join(offers)}"
 
 
+class UncertainDefaults(Fact, frozen=True, gc=False):
+    """Everything that the LimitRanges of a namespace disagree about."""
+
+    defaults: tuple[TwoDefaults, ...]
+
+    def what(self, _: str) -> str:
+        """Return what each of them would give."""
+        return "; ".join(each.text for each in self.defaults)
+
+
 def find_conflicting_defaults(context: Context, _: Sequence[Sketch]) -> Iterator[Finding]:
-    """Yield what two LimitRanges of a namespace disagree about. It is about the LimitRanges."""
-    for limit_ranges, conflict in _conflicts(context):
-        owner = next(each for each in limit_ranges if each.metadata.name == conflict.limit_ranges[-1])
-        yield conflicting_defaults.finding(
-            context.surroundings.subject("LimitRange", owner.metadata.name, owner.metadata.namespace),
-            "spec.limits",
-            TwoDefaults(conflict.side, conflict.resource, conflict.limit_ranges, tuple(map(str, conflict.amounts))),
-            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), conflict.limit_ranges),
-            (owner.metadata.annotations,),
-        )
-
-
-def _conflicts(context: Context) -> Iterator[tuple[list[LimitRange], ConflictingDefaults]]:
-    """Yield what the LimitRanges of a namespace disagree about, with the LimitRanges."""
+    """Yield what the LimitRanges of a namespace disagree about, at the last of them."""
     by_namespace: dict[str, list[LimitRange]] = {}
     for each in (*context.policies.limit_ranges, *context.surroundings.cluster.alternatives):
         by_namespace.setdefault(each.metadata.namespace, []).append(each)
-    for _, limit_ranges in sorted(by_namespace.items()):
-        for conflict in Policies(limit_ranges=tuple(limit_ranges)).conflicts():
-            yield limit_ranges, conflict
+    for _namespace, limit_ranges in sorted(by_namespace.items()):
+        conflicts = list(Policies(limit_ranges=tuple(limit_ranges)).conflicts())
+        if not conflicts:
+            continue
+        names = {name for conflict in conflicts for name in conflict.limit_ranges}
+        at_odds = [each.metadata for each in limit_ranges if each.metadata.name in names]
+        metadata = at_odds[-1]
+        found = (
+            TwoDefaults(each.side, each.resource, each.limit_ranges, tuple(map(str, each.amounts)))
+            for each in conflicts
+        )
+        yield conflicting_defaults.finding(
+            context.surroundings.subject("LimitRange", metadata.name, metadata.namespace),
+            "spec.limits",
+            UncertainDefaults(tuple(found)),
+            Patch.choose(Choice.ONE_DEFAULT, ("spec.limits",), tuple(each.name for each in at_odds)),
+            (metadata.annotations,),
+        )
 
 
 @check(

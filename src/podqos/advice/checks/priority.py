@@ -1,4 +1,4 @@
-"""PQ301–PQ306: priorities that are missing, misspelt, or at odds with the class."""
+"""PQ301 and PQ303–PQ306: priorities that are missing, misspelt, or at odds with the class."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ from podqos.admission.priority import SYSTEM_PRIORITIES, Priority, priority_of
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import ERROR, INFO, WARNING, check
 from podqos.advice.checks.check_identity import Example
-from podqos.advice.checks.classes import request_paths
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
-from podqos.advice.checks.references import OOM, RANKING
+from podqos.advice.checks.references import RANKING
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
 from podqos.model.pod import QOSClass
-from podqos.model.selector import selects
 from podqos.wording import listed
 
 _PATH = "spec.priorityClassName"
 _KUBE_SYSTEM = "kube-system"
 _MEMORY_RANKING = f"{RANKING} (rankMemoryPressure)"
 _PRIORITY = "Kubernetes: plugin/pkg/admission/priority/admission.go"
-
-_CLASSES = examples.documents(
-    *(
-        f"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}\n"
-        for name, value in (("latency-critical", 1_000_000), ("batch-processing", 100_000))
-    )
-)
 
 
 def _pod(name: str, priority_class: str, resources: tuple[str, str]) -> str:
@@ -47,7 +38,7 @@ def user_classes(context: Context) -> tuple[str, ...]:
 
 
 class NoPriority(Fact, frozen=True, gc=False):
-    """A workload that names no priority class while others do."""
+    """A workload that names no priority class while most others do."""
 
     priority: int
     """What it gets."""
@@ -63,19 +54,17 @@ class NoPriority(Fact, frozen=True, gc=False):
 
 
 class PriorityContradictsClass(Fact, frozen=True, gc=False):
-    """A priority that promises what the class does not keep, or the other way round."""
+    """A class that promises what the priority does not keep."""
 
     qos_class: QOSClass
     priority: int
-    other: str | None = None
-    other_class: QOSClass | None = None
-    other_priority: int | None = None
+    other: str
+    other_class: QOSClass
+    other_priority: int
 
     def what(self, _: str) -> str:
         """Return class and priority, beside those of the other workload."""
         own = f"{self.qos_class} with priority {self.priority:,}"
-        if self.other is None or self.other_priority is None:
-            return own
         return f"{own}, below {self.other}, which is {self.other_class} with {self.other_priority:,}"
 
 
@@ -88,13 +77,16 @@ def compare_priorities(context: Context, sketches: Sequence[Sketch]) -> Iterator
     highest = max(ranked, key=lambda sketch: (sketch.priority, sketch.names_priority, *_name(sketch)))
     is_known = context.knows_priorities or highest.priority > 0
     others_have = highest.names_priority and not is_known
+    # One class among many workloads is an exception, not a rule that the others break.
+    are_usual = 3 * sum(sketch.names_priority for sketch in ranked) >= 2 * (len(ranked) - 1)
     not_guaranteed = [sketch for sketch in ranked if sketch.qos_class is not QOSClass.GUARANTEED]
     rival = max(not_guaranteed, key=lambda sketch: (sketch.priority, *_name(sketch)), default=None)
     for sketch in ranked:
         facts: Fact
         if not sketch.names_priority:
             # A manifest that asks for nothing and has no priority is at least consistent.
-            if sketch.asks_for_nothing or not (highest.priority > sketch.priority or others_have):
+            is_lower = highest.priority > sketch.priority or others_have
+            if sketch.asks_for_nothing or not (are_usual and is_lower):
                 continue
             check = no_priority
             facts = NoPriority(sketch.priority, highest.subject.key, highest.priority if is_known else None)
@@ -114,61 +106,22 @@ def _name(sketch: Sketch) -> tuple[str, str]:
 
 @check("PQ301", "priority-unset", WARNING, _MEMORY_RANKING, _PRIORITY, bundle_rule=compare_priorities)
 def no_priority() -> Example:
-    """PQ301: A workload has no priority while others do.
+    """PQ301: A workload has no priority while most others do.
 
     Among pods that use more than they request, the kubelet evicts the one with the lowest priority first. A pod without
     a class gets the default, usually zero: it dies before every batch job that has one, and the scheduler may preempt
-    it for any of them.
+    it for any of them. Reported where two thirds of the other workloads of a directory name a class: where few do, they
+    are the exceptions, and no workload lacks one because of them.
 
     Fix: Set a PriorityClass.
     """
     return Example(
         examples.documents(
-            _CLASSES, _pod("web", "", examples.USUAL), _pod("report", "batch-processing", examples.USUAL)
+            examples.PRIORITY_CLASSES,
+            _pod("web", "", examples.USUAL),
+            _pod("report", "batch-processing", examples.USUAL),
         ),
         chosen={_PATH: "latency-critical"},
-    )
-
-
-def best_effort_with_priority(view: View) -> None:
-    """Find a priority that the class makes useless. Pods with system priorities are spared, so they are left out."""
-    if view.stored_class is not QOSClass.BEST_EFFORT or view.priority <= 0 or view.stored.is_critical:
-        return
-    facts = PriorityContradictsClass(QOSClass.BEST_EFFORT, view.priority)
-    view.report(priority_without_requests, _PATH, facts, view.choose(Choice.RESOURCES, *request_paths(view)))
-
-
-@check("PQ302", "high-priority-best-effort", WARNING, _MEMORY_RANKING, OOM, rule=best_effort_with_priority)
-def priority_without_requests() -> Example:
-    """PQ302: A BestEffort pod has a priority.
-
-    The kernel ignores priorities: with an oom_score_adj of 1000 the pod is the first it kills. The kubelet first looks
-    at which pods exceed their requests, and a pod that requests nothing always does. The priority only helps it preempt
-    other pods when it is scheduled.
-
-    Fix: Add requests, or remove the priority.
-    """
-    return Example(
-        examples.documents(
-            _CLASSES,
-            """\
-apiVersion: batch/v1
-kind: Job
-metadata: {name: report}
-spec:
-  template:
-    spec:
-      priorityClassName: latency-critical
-      restartPolicy: Never
-      containers:
-        - name: report
-          image: report
-""",
-        ),
-        chosen={
-            "spec.template.spec.containers[0].resources.requests": {"cpu": "500m", "memory": "512Mi"},
-            "spec.template.spec.containers[0].resources.limits": {"memory": "1Gi", "ephemeral-storage": "1Gi"},
-        },
     )
 
 
@@ -190,7 +143,7 @@ def guaranteed_without_priority() -> Example:
     """
     return Example(
         examples.documents(
-            _CLASSES,
+            examples.PRIORITY_CLASSES,
             _pod("web", "batch-processing", examples.EQUAL),
             _pod("report", "latency-critical", examples.USUAL),
         ),
@@ -278,7 +231,7 @@ def unknown_priority_class() -> Example:
 
     Fix: Name an existing class, or create it.
     """
-    return Example(examples.documents(_CLASSES, _pod("web", "latency-critcal", examples.USUAL)))
+    return Example(examples.documents(examples.PRIORITY_CLASSES, _pod("web", "latency-critcal", examples.USUAL)))
 
 
 class BudgetIsNoShield(Fact, frozen=True, gc=False):
@@ -297,10 +250,9 @@ def budget(view: View) -> None:
     budgets = view.context.surroundings.disruption_budgets
     if not budgets or view.stored_class is QOSClass.GUARANTEED:
         return
-    metadata = view.pod.metadata
     for each in budgets:
-        if each.metadata.namespace == metadata.namespace and selects(each.spec.selector, metadata.labels):
-            facts = BudgetIsNoShield(each.metadata.name, view.stored_class)
+        if each.covers(view.pod):
+            facts = BudgetIsNoShield(each.subject.name, view.stored_class)
             view.report(budget_is_no_shield, "spec.containers[0].resources", facts, Patch.choose(Choice.RESOURCES))
 
 

@@ -1,6 +1,8 @@
-"""PQ105–PQ110 and PQ114–PQ115: amounts that are valid but do not fit together."""
+"""PQ105–PQ110, PQ114–PQ115 and PQ119: amounts that are valid but do not fit together."""
 
 from __future__ import annotations
+
+from fractions import Fraction
 
 from podqos.advice.checks import examples
 from podqos.advice.checks.check import INFO, WARNING, check
@@ -9,16 +11,18 @@ from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Effect, Fact, Patch
 from podqos.advice.checks.references import OOM, RANKING
 from podqos.advice.checks.repair import with_edits
+from podqos.advice.checks.toleration import is_told_with_return
 from podqos.advice.checks.view import View
 from podqos.model.effective import pod_level_is_set
 from podqos.model.pod import Container, Pod, QOSClass
-from podqos.model.quantity import Quantity
+from podqos.model.quantity import ZERO, Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from podqos.qos.edits import Edit
 from podqos.qos.oom import oom_scores
 from podqos.wording import listed, verb
 
 _MEBIBYTE = 1 << 20
+_MEGABYTE = 10**6
 # So close to 1000 that a container is killed almost as early as one without requests.
 _LIKE_NOTHING = 990
 # How much lower the score of the container it serves must be.
@@ -36,11 +40,11 @@ def memory_amounts(view: View) -> None:
     for container, path in view.resources(only_running=True):
         request, limit = container.resources.requests.get(MEMORY), container.resources.limits.get(MEMORY)
         if request and limit:
-            if request.nanos != limit.nanos:
+            if request.nanos != limit.nanos and not is_told_with_return(view, container.name):
                 _far_apart(view, container, path, request, limit)
         elif limit and request is None:
             _follows(view, container, path, limit)
-        elif request and limit is None:
+        elif request and limit is None and not is_told_with_return(view, container.name):
             _unlimited(view, container, path, request)
 
 
@@ -64,9 +68,7 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     allowed = view.options.memory_ratio
     if limit.nanos * allowed.denominator <= request.nanos * allowed.numerator:
         return
-    needed = -(-limit.value * allowed.denominator // allowed.numerator)
-    raised = Quantity.of_units(-(-needed // _MEBIBYTE) * _MEBIBYTE, "BinarySI")
-    edit = Edit(f"{path}.requests.memory", min(raised, limit), request)
+    edit = Edit(f"{path}.requests.memory", min(_share(limit, allowed), limit), request)
     view.report(
         limit_far_above_request,
         edit.path,
@@ -77,7 +79,14 @@ def _far_apart(view: View, container: Container, path: str, request: Quantity, l
     )
 
 
-@check("PQ105", "memory-request-far-below-limit", WARNING, RANKING, OOM, rule=memory_amounts)
+def _share(limit: Quantity, divisor: Fraction) -> Quantity:
+    """Return a limit divided, in its own units: a quarter of 512M is 128M, of 1Gi 256Mi; odd ones are rounded up."""
+    needed = -(-limit.value * divisor.denominator // divisor.numerator)
+    grain = _MEBIBYTE if limit.format == "BinarySI" else _MEGABYTE
+    return Quantity.of_units(-(-needed // grain) * grain if needed >= grain else needed, limit.format)
+
+
+@check("PQ105", "memory-request-far-below-limit", WARNING, RANKING, OOM, rule=memory_amounts, fix_on_request=True)
 def limit_far_above_request() -> Example:
     """PQ105: The memory limit is many times the request.
 
@@ -85,7 +94,8 @@ def limit_far_above_request() -> Example:
     request, which is what the kubelet ranks by: of two pods with the same priority, the one further above its request
     is evicted first. The small request also gives it a high oom_score_adj.
 
-    Fix: Raise the request towards actual usage, or lower the limit.
+    Fix: Raise the request towards actual usage, or lower the limit. The amount shown is the smallest that is not
+    reported.
     """
     return Example(examples.web("cpu: 500m, memory: 256Mi", 'cpu: "1", memory: 8Gi, ephemeral-storage: 1Gi'))
 
@@ -141,7 +151,7 @@ class NoMemoryLimit(Fact, frozen=True, gc=False):
 
 
 def _unlimited(view: View, container: Container, path: str, request: Quantity) -> None:
-    if any(finding.check == accidental_burstable.id for finding in view.findings):
+    if view.has_found(accidental_burstable):
         return  # which gives it a limit
     if view.admission is not None and _is_limited(view.admission.first.pod, container.name):
         return  # by a LimitRange, of which PQ202 or PQ203 tells
@@ -316,7 +326,7 @@ def find_small_sidecar(view: View) -> None:
     spec = view.stored.spec
     if len(spec.containers) < 2 or view.stored_class is not QOSClass.BURSTABLE:
         return
-    if view.serves is None and view.priority < view.options.important_priority:
+    if view.priority < view.options.important_priority and view.serves is None and not view.context.is_served(view.pod):
         return
     scores = oom_scores(view.stored, QOSClass.BURSTABLE, view.context.node_memory_bytes, view.options.profile)
     regular = scores[: len(spec.containers)]
@@ -399,6 +409,7 @@ def find_fractional_cpu(view: View) -> None:
     "Kubernetes: pkg/kubelet/cm/cpumanager/policy_static.go (guaranteedCPUs)",
     effect=Effect.STANDING,
     rule=find_fractional_cpu,
+    fix_on_request=True,
 )
 def fractional_cpu() -> Example:
     """PQ115: A Guaranteed container gets no exclusive cores.
@@ -418,4 +429,79 @@ systemReserved: {cpu: "1", memory: 1Gi}
 evictionHard: {memory.available: 1Gi}
 """),
         )
+    )
+
+
+# ---- PQ119 -------------------------------------------------------------------------------------------------------
+
+
+class NoCPURequest(Fact, frozen=True, gc=False):
+    """A container without a cpu request beside others that have one."""
+
+    other: str
+    request: str
+    """What the other requests."""
+
+    def what(self, container: str) -> str:
+        """Return which has none, beside one that does."""
+        return f"{container} requests no cpu, while {self.other} requests {self.request}"
+
+
+def find_no_cpu_request(view: View) -> None:
+    """Find containers that share the pod's cpu with others and were given no share of it.
+
+    A request of zero is a statement, and a pod's own resources cover all of its containers.
+    """
+    spec = view.stored.spec
+    if len(spec.containers) + len(spec.init_containers) < 2 or (
+        spec.resources is not None and pod_level_is_set(view.stored)
+    ):
+        return
+    if view.has_found(accidental_burstable) or view.is_refused:
+        return  # which gives it one
+    if any(metric.name == CPU and not metric.container for metric in view.utilization_metrics):
+        return  # of which PQ601 tells
+    stored = (*spec.containers, *spec.init_containers)
+    regular = len(spec.containers)
+    running = [
+        (container, path)
+        for number, (container, (_, path)) in enumerate(zip(stored, view.resources(), strict=True))
+        if number < regular or container.is_sidecar
+    ]
+    largest = max(running, key=lambda each: each[0].resources.requests.get(CPU, ZERO))[0]
+    request = largest.resources.requests.get(CPU)
+    if not request:
+        return
+    for container, path in running:
+        if CPU not in container.resources.requests:
+            view.report(
+                no_cpu_request,
+                path,
+                NoCPURequest(largest.name, str(request)),
+                view.choose(Choice.RESOURCES, f"{path}.requests.cpu"),
+                container=container.name,
+            )
+
+
+@check(
+    "PQ119",
+    "no-cpu-request",
+    WARNING,
+    "Kubernetes: pkg/kubelet/kuberuntime/kuberuntime_container_linux.go (calculateLinuxResources)",
+    effect=Effect.NONE,
+    rule=find_no_cpu_request,
+)
+def no_cpu_request() -> Example:
+    """PQ119: A container requests no cpu beside others that do.
+
+    The kernel divides a busy node's cpu by requests. A container without one gets the smallest weight there is, 2
+    shares beside the 512 of a container that requests 500m: on a busy node it stands still, and a proxy or an agent
+    that stands still takes the pod's traffic or its probes with it.
+
+    Fix: Give it a cpu request.
+    """
+    proxy = examples.container("proxy", "memory: 128Mi", "memory: 256Mi, ephemeral-storage: 1Gi")
+    return Example(
+        examples.pod(examples.container("web", *examples.USUAL), proxy),
+        chosen={"spec.containers[1].resources.requests.cpu": "50m"},
     )

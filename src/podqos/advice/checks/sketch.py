@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from podqos.advice.checks.bundle import FoundAutoscaler
 from podqos.advice.checks.check_identity import IGNORE_ANNOTATION, CheckIdentity
 from podqos.advice.checks.finding import CheckedObject, Consequence, Fact, Finding, Patch, PodStanding
 from podqos.advice.checks.view import View
@@ -40,6 +41,14 @@ class Sketch(Struct, frozen=True, gc=False):
     """As stored; where it is to be compared with others."""
     ignores: tuple[dict[str, str], ...] = ()
     """Annotations that suppress findings."""
+    stated_replicas: int = 1
+    """How many pods the manifest asks for."""
+    replicas: int = 1
+    """How many pods it may run: the most, where an autoscaler changes that."""
+    budgets: tuple[CheckedObject, ...] = ()
+    """The PodDisruptionBudgets that cover it."""
+    scaled_by: FoundAutoscaler | None = None
+    """Its autoscaler, where there are nodes for the pods it adds."""
 
     @property
     def is_system(self) -> bool:
@@ -61,6 +70,7 @@ def sketch_of(view: View) -> Sketch:
     spec = view.pod.spec
     names_priority = bool(spec.priority_class_name)
     is_best_effort = view.stored_class is QOSClass.BEST_EFFORT
+    surroundings = view.context.surroundings
     return Sketch(
         view.subject,
         view.workload.pod_path,
@@ -71,26 +81,34 @@ def sketch_of(view: View) -> Sketch:
         view.qos_class is QOSClass.BEST_EFFORT,
         None if is_best_effort else view.standing,
         spec.termination_grace_period_seconds,
-        demand_of(view) if view.context.surroundings.nodes else None,
+        demand_of(view) if surroundings.nodes else None,
         view.running() if view.compares and spec.containers else None,
         tuple(
             each.annotations
             for each in (view.workload.metadata, view.pod.metadata)
             if each.annotations and IGNORE_ANNOTATION in each.annotations
         ),
+        _replicas(view),
+        _replicas(view) if view.scaled_by is None else max(_replicas(view), view.scaled_by.most),
+        tuple(each.subject for each in surroundings.disruption_budgets if each.covers(view.pod)),
+        view.scaled_by if surroundings.nodes else None,
     )
 
 
 def demand_of(view: View) -> Demand:
     """Return what the pods of a workload ask for together. Of a DaemonSet every node has one."""
-    workload = view.workload
-    if workload.kind == "DaemonSet":
-        pods = len(view.context.surroundings.nodes)
-    else:
-        pods = 0 if workload.kind == "PodTemplate" else 1 if workload.replicas is None else workload.replicas
+    pods = len(view.context.surroundings.nodes) if view.workload.kind == "DaemonSet" else _replicas(view)
     sides = pod_requests(view.stored), pod_limits(view.stored)
     (cpu, cpu_limit), (memory, memory_limit) = ([side.get(name, ZERO) for side in sides] for name in (CPU, MEMORY))
     return {
         CPU: (pods * cpu.milli_value, pods * cpu_limit.milli_value),
         MEMORY: (pods * memory.value, pods * memory_limit.value),
     }
+
+
+def _replicas(view: View) -> int:
+    """Return how many pods a manifest asks for. A PodTemplate only keeps a template for others."""
+    workload = view.workload
+    if workload.kind == "PodTemplate":
+        return 0
+    return 1 if workload.replicas is None else workload.replicas

@@ -81,36 +81,49 @@ class _Amounts(Struct, frozen=True, gc=False):
 
 
 def find_comes_back(view: View) -> None:
-    """Find pods that may use more than they request and tolerate the taint that keeps others from the node.
-
-    A DaemonSet that asks for nothing has PQ103, which says the same. Pods that the kubelet never evicts are left out.
-    """
-    is_daemon_set = view.workload.kind == _DAEMON_SET
-    tolerated_by = None if is_daemon_set else _own_toleration(view)
-    if not is_daemon_set and tolerated_by is None:
+    """Find pods that may use more than they request and tolerate the taint that keeps others from the node."""
+    exceeding = _exceeding(view)
+    if not exceeding:
         return
-    if is_daemon_set and view.stored_class is QOSClass.BEST_EFFORT:
-        return
-    if view.is_expendable or view.standing.is_spared:
-        return
-    amounts = list(_amounts(view))
-    request = request_of(view.stored, MEMORY, view.options.profile)
-    limits = [each.limit.value for each in amounts if each.limit is not None]
-    if len(limits) == len(amounts) and sum(limits) <= request.value:
-        return
-    exceeding = [each for each in amounts if each.limit is None or each.request is None or each.request < each.limit]
     edits = [Edit(f"{each.path}.requests.memory", each.asked, each.written) for each in exceeding]
     view.report(
         comes_back,
         f"{exceeding[0].path}.requests.memory" if exceeding[0].written is not None else exceeding[0].path,
         ComesBack(
-            tolerated_by,
+            None if view.workload.kind == _DAEMON_SET else _own_toleration(view),
             tuple(MayExceed(each.name, _text(each.request), _text(each.limit)) for each in exceeding),
         ),
         patch_of(edits, view, Choice.RESOURCES),
         container=exceeding[0].name if len(exceeding) == 1 and exceeding[0].name else None,
         repaired=lambda: with_edits(view.pod, edits),
     )
+
+
+def is_told_with_return(view: View, container: str) -> bool:
+    """Whether PQ118 says that a container may use more than it requests: then no other check has to."""
+    if not view.options.runs(comes_back.id) or view.is_suppressed(comes_back):
+        return False
+    return any(each.name == container for each in _exceeding(view))
+
+
+def _exceeding(view: View) -> list[_Amounts]:
+    """Return the containers of such pods that may use more than they request.
+
+    A DaemonSet that asks for nothing has PQ103, which says the same. Pods that the kubelet never evicts are left out.
+    """
+    is_daemon_set = view.workload.kind == _DAEMON_SET
+    if not is_daemon_set and _own_toleration(view) is None:
+        return []
+    if is_daemon_set and view.stored_class is QOSClass.BEST_EFFORT:
+        return []
+    if view.is_expendable or view.standing.is_spared:
+        return []
+    amounts = list(_amounts(view))
+    request = request_of(view.stored, MEMORY, view.options.profile)
+    limits = [each.limit.value for each in amounts if each.limit is not None]
+    if len(limits) == len(amounts) and sum(limits) <= request.value:
+        return []
+    return [each for each in amounts if each.limit is None or each.request is None or each.request < each.limit]
 
 
 def _own_toleration(view: View) -> str | None:
@@ -146,7 +159,16 @@ def _text(amount: Quantity | None) -> str | None:
     return None if amount is None else str(amount)
 
 
-@check("PQ118", "comes-back-under-pressure", WARNING, RANKING, DAEMON_TOLERATIONS, DAEMON_BACKOFF, rule=find_comes_back)
+@check(
+    "PQ118",
+    "comes-back-under-pressure",
+    WARNING,
+    RANKING,
+    DAEMON_TOLERATIONS,
+    DAEMON_BACKOFF,
+    rule=find_comes_back,
+    fix_on_request=True,
+)
 def comes_back() -> Example:
     """PQ118: An evicted pod returns to the same node and is evicted again.
 
@@ -154,7 +176,8 @@ def comes_back() -> Example:
     pods tolerate it, because the controller adds the toleration; others do if their manifest says so. A pod that uses
     more than it requests is evicted first, returns to the same node within seconds and is evicted again. Each round
     frees memory only for a moment, and the kubelet, which evicts one pod at a time, may be busy with it while memory
-    keeps falling.
+    keeps falling. What PQ105 and PQ107 would say of the same containers is
+    part of it.
 
     Fix: Request as much memory as the containers may use: a pod within its request is not among the first to be
     evicted. Or remove the toleration, if the manifest has it. Pods with the priority class system-node-critical are

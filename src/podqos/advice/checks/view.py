@@ -29,6 +29,7 @@ from podqos.advice.checks.finding import (
     PodStanding,
 )
 from podqos.eviction.usage import request_of
+from podqos.model.autoscaling import ResourceMetric
 from podqos.model.pod import SYSTEM_CRITICAL_PRIORITY, Container, Pod, PodStatus, QOSClass, Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE
@@ -128,12 +129,22 @@ class Context:
             self._priorities[name] = found.value if isinstance(found, Priority) else 0
         return self._priorities[name]
 
-    def service_for(self, pod: Pod) -> str | None:
-        """Return the name of a Service that sends traffic to a pod."""
+    def is_served(self, pod: Pod) -> bool:
+        """Whether a Service sends traffic to a pod, of users or of other pods; some only give names."""
+        metadata = pod.metadata
+        return any(
+            service.spec.cluster_ip != "None" and service.selects(metadata.namespace, metadata.labels)
+            for service in self._services.get(metadata.namespace, ())
+        )
+
+    def users_come_by(self, pod: Pod) -> str | None:
+        """Return what brings a pod the traffic of users: a route to its Service, or the Service itself."""
         namespace = pod.metadata.namespace
         for service in self._services.get(namespace, ()):
-            if service.sends_traffic_to(namespace, pod.metadata.labels):
-                return service.metadata.name
+            name = service.metadata.name
+            route = self.surroundings.routes.get((namespace, name))
+            if (route or service.is_public) and service.selects(namespace, pod.metadata.labels):
+                return f"{route} (Service {name})" if route else f"Service {name} ({service.spec.type})"
         return None
 
 
@@ -142,6 +153,7 @@ class View:
 
     def __init__(self, found: LocatedWorkload, context: Context, *, compares: bool = True) -> None:
         self.workload = found.workload
+        self.scaled_by = found.scaled_by
         self.subject = found.subject
         self.context = context
         self.options = context.options
@@ -174,14 +186,34 @@ class View:
 
     @cached_property
     def serves(self) -> str | None:
-        """What shows that users wait for its responses: a Service, or the annotation."""
-        service = self.context.service_for(self.pod)
-        if service is not None:
-            return f"Service {service}"
+        """What shows that users wait for its responses: what brings it their traffic, or the annotation."""
+        route = self.context.users_come_by(self.pod)
+        if route is not None:
+            return route
         for metadata in (self.workload.metadata, self.pod.metadata):
             if metadata.annotations.get(LATENCY_ANNOTATION, "").lower() in _YES:
                 return f"annotation {LATENCY_ANNOTATION}"
         return None
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the namespace's policies let none of its pods in."""
+        return self.admission is not None and not self.admission.first.allowed
+
+    @cached_property
+    def utilization_metrics(self) -> tuple[ResourceMetric, ...]:
+        """The metrics of its autoscaler that are a share of what containers request."""
+        metrics = () if self.scaled_by is None else self.scaled_by.autoscaler.resource_metrics
+        return tuple(metric for metric in metrics if metric.utilization is not None)
+
+    def is_suppressed(self, check: CheckIdentity) -> bool:
+        """Whether an annotation suppresses what a check finds about it."""
+        return check.suppression((self.workload.metadata.annotations, self.pod.metadata.annotations)) is not None
+
+    def has_found(self, *checks: CheckIdentity) -> bool:
+        """Whether one of these checks has found something, of which another would only be a consequence."""
+        ids = [check.id for check in checks]
+        return any(finding.check in ids for finding in self.findings)
 
     @property
     def is_expendable(self) -> bool:
@@ -214,6 +246,8 @@ class View:
         ``now`` is the pod that runs, where it is not the stored one; ``repaired`` makes what it would be without
         the finding, and is called only where workloads are compared.
         """
+        if not self.options.runs(check.id):
+            return
         after = self._variant(repaired()) if self.compares and repaired is not None else None
         before = self._variant(now)
         if before is not None or after is not None:
@@ -232,6 +266,11 @@ class View:
                 check.suppression((annotations, of_pod)) if annotations or of_pod else None,
             )
         )
+
+    def add(self, finding: Finding) -> None:
+        """Note a finding about another object, which the workload showed."""
+        if self.options.runs(finding.check):
+            self.findings.append(finding)
 
     def edit(self, path: str, value: Quantity | str | None, was: Quantity | str | None = None) -> FieldEdit:
         """Return the edit of a field; ``path`` counts from the pod."""

@@ -64,7 +64,7 @@ class Fixes(Struct, frozen=True):
 
 
 def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Recheck) -> Fixes:
-    """Apply every patch that is complete; ``load`` returns what a file held when it was checked."""
+    """Apply every patch that ``is_applied``; ``load`` returns what a file held when it was checked."""
     files: dict[str, _File] = {}
     for _ in range(_MOST_ROUNDS):
         by_source: dict[str, list[Finding]] = {}
@@ -91,7 +91,7 @@ def fix(findings: Sequence[Finding], load: Callable[[str], bytes], recheck: Rech
 
 def _can_be_applied(finding: Finding) -> bool:
     has_place = finding.subject.place is not None and bool(finding.subject.source)
-    return finding.patch.is_complete and finding.suppression is None and has_place
+    return finding.patch.is_applied and finding.suppression is None and has_place
 
 
 _Wanted = dict[FieldPath, EditValue]

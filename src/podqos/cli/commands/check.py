@@ -13,15 +13,11 @@ Exit codes: 0 nothing at or above --fail-on; 1 findings; 2 something could not b
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from podqos.cli import options
 from podqos.cli.output import add_output_options, print_lines, print_names, print_schema, print_value
 from podqos.cli.selecting import add_manifest_options
 from podqos.cli.terminal import style_for
-
-if TYPE_CHECKING:
-    from podqos.advice.checks.check import Check
 
 _SEVERITIES = ("error", "warning", "info")
 
@@ -46,6 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fix",
         action="store_true",
         help="apply the fixes that need no decision, and report the rest; standard input is written to standard output",
+    )
+    options.add_list_option(
+        fixes,
+        "--only",
+        "CHECK",
+        "run these checks alone, by id or name; --fix then applies also what rests on a rule of thumb (PQ105) or on "
+        "another object's policy (PQ201)",
     )
     fixes.add_argument("--diff", action="store_true", help="show what --fix would write")
     fixes.add_argument(
@@ -107,10 +110,11 @@ def run(arguments: argparse.Namespace) -> int:
 def _about_checks(arguments: argparse.Namespace) -> int:
     from podqos.advice.checks.catalogue import CHECKS
     from podqos.library.check_examples import good_example
+    from podqos.library.checking.configuration import check_named
     from podqos.report.check import catalogue as check_catalogue
 
     style = style_for(arguments.color)
-    checks = [_check_named(arguments.explain)] if arguments.explain else list(CHECKS.values())
+    checks = [check_named(arguments.explain, "--explain")] if arguments.explain else list(CHECKS.values())
     if arguments.output in {"json", "yaml"}:
         print_value(check_catalogue.check_list(checks, good_example), arguments.output)
     elif arguments.output == "name":
@@ -120,15 +124,3 @@ def _about_checks(arguments: argparse.Namespace) -> int:
     else:
         print_lines(check_catalogue.table(checks, style))
     return 0
-
-
-def _check_named(name: str) -> Check:
-    from podqos.advice.checks.catalogue import CHECKS
-    from podqos.errors import InvalidOption
-    from podqos.manifest.fields import suggestion
-
-    for check in CHECKS.values():
-        if name.upper() == check.id or name == check.name:
-            return check
-    known = [*CHECKS, *(check.name for check in CHECKS.values())]
-    raise InvalidOption(f"no check {name!r}", where="--explain", fix=suggestion(name, known))

@@ -26,7 +26,7 @@ from podqos.errors import InvalidConfiguration, InvalidOption
 from podqos.eviction.kubelet_file import read_kubelet
 from podqos.library.check import Checked, load_for_check, run_checks
 from podqos.library.checking.baseline import read_baseline, write_baseline
-from podqos.library.checking.configuration import checks_named, configuration_for
+from podqos.library.checking.configuration import check_named, checks_named, configuration_for
 from podqos.library.inputs.configured import FILE_NAME
 from podqos.library.inputs.files import STDIN, InputFile, Inputs, Rendering, read_bytes
 from podqos.library.inputs.gathering import existing_files, manifest_files
@@ -169,6 +169,7 @@ class CheckRun:
             profile=parse_version(version) if version else LATEST,
             inject=tuple(dict.fromkeys((*settings.inject, *arguments.inject))),
             disabled=checks_named(settings.disable),
+            only=frozenset(check_named(each, "--only").id for name in arguments.only for each in name.split(",")),
         )
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from podqos.advice.checks.catalogue import CHECKS
+from podqos.advice.checks.check import Check
 from podqos.advice.checks.configuration import Configuration
 from podqos.errors import InputError, InvalidOption
 from podqos.library.inputs.configured import find_configuration
@@ -123,3 +124,14 @@ def checks_named(names: Iterable[str]) -> frozenset[str]:
     """Return the ids of the checks that are named, by id or name."""
     named = set(names)
     return frozenset(check.id for check in CHECKS.values() if named & {check.id, check.name})
+
+
+def check_named(name: str, where: str) -> Check:
+    """Return a check by its id or name; ``where`` is the option that names it."""
+    from podqos.manifest.fields import suggestion
+
+    for check in CHECKS.values():
+        if name.strip().upper() == check.id or name.strip() == check.name:
+            return check
+    known = [*CHECKS, *(check.name for check in CHECKS.values())]
+    raise InvalidOption(f"no check {name!r}", where=where, fix=suggestion(name, known))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from podqos.library.inputs.objects import FoundWorkload, Objects
+from podqos.library.inputs.objects import FoundObject, FoundWorkload, Objects
 from podqos.library.inputs.policies import is_within, scope_of
 from podqos.model.autoscaling import Autoscaler, HorizontalPodAutoscaler, VerticalPodAutoscaler
 
@@ -23,25 +23,39 @@ class Autoscalers:
 
     def vertical(self, found: FoundWorkload) -> VerticalPodAutoscaler | None:
         """Return the one that changes the resources of a workload."""
-        chosen = _chosen(found, self._vertical)
+        chosen = _autoscaler(_chosen(found, self._vertical))
         containers = found.workload.pod.spec.containers
         return chosen if chosen is not None and any(chosen.changes(each.name) for each in containers) else None
 
     def horizontal(self, found: FoundWorkload) -> HorizontalPodAutoscaler | None:
         """Return the one that changes the number of a workload's pods."""
+        return _autoscaler(self.found_horizontal(found))
+
+    def found_horizontal(self, found: FoundWorkload) -> tuple[FoundObject, HorizontalPodAutoscaler] | None:
+        """Return the same with where it was found."""
         return _chosen(found, self._horizontal)
 
 
-def _by_target(objects: Objects, model: type[Autoscaler]) -> dict[Target, list[tuple[str | None, Autoscaler]]]:
-    targets: dict[Target, list[tuple[str | None, Autoscaler]]] = {}
+def _autoscaler(found: tuple[FoundObject, Autoscaler] | None) -> Autoscaler | None:
+    return None if found is None else found[1]
+
+
+def _by_target(objects: Objects, model: type[Autoscaler]) -> dict[Target, list[tuple[FoundObject, Autoscaler]]]:
+    targets: dict[Target, list[tuple[FoundObject, Autoscaler]]] = {}
     for found, autoscaler in objects.found(model):
         namespace = autoscaler.metadata.namespace or objects.namespace
         target = autoscaler.target
-        targets.setdefault((namespace, target.kind, target.name), []).append((found.source.scope, autoscaler))
+        targets.setdefault((namespace, target.kind, target.name), []).append((found, autoscaler))
     return targets
 
 
-def _chosen(found: FoundWorkload, targets: dict[Target, list[tuple[str | None, Autoscaler]]]) -> Autoscaler | None:
+def _chosen(
+    found: FoundWorkload, targets: dict[Target, list[tuple[FoundObject, Autoscaler]]]
+) -> tuple[FoundObject, Autoscaler] | None:
     metadata = found.workload.metadata
     scaling = targets.get((metadata.namespace, found.workload.kind, metadata.name), ())
-    return next((each for scope, each in scaling if scope is None or is_within(scope_of(found.source), scope)), None)
+    for where, autoscaler in scaling:
+        scope = where.source.scope
+        if scope is None or is_within(scope_of(found.source), scope):
+            return where, autoscaler
+    return None

@@ -47,6 +47,15 @@ _MODELS = {
     ("autoscaling", "HorizontalPodAutoscaler"): ("podqos.model.autoscaling", "HorizontalPodAutoscaler"),
     ("autoscaling.k8s.io", "VerticalPodAutoscaler"): ("podqos.model.autoscaling", "VerticalPodAutoscaler"),
 }
+# Likewise for kinds that only lead to a Service: they decide nothing about pods, and nothing is found about them.
+_ROUTES = {
+    ("networking.k8s.io", "Ingress"): ("podqos.model.service", "Ingress"),
+    ("extensions", "Ingress"): ("podqos.model.service", "Ingress"),
+    **{
+        ("gateway.networking.k8s.io", f"{protocol}Route"): ("podqos.model.service", "GatewayRoute")
+        for protocol in ("HTTP", "GRPC", "TCP", "TLS", "UDP")
+    },
+}
 
 
 # So many workloads that replace another are named one by one.
@@ -444,7 +453,8 @@ class Objects:
         """Yield the objects of one kind that is not a policy, each with where it was found."""
         for found in self.others:
             other = found.other
-            known = _MODELS.get((group_of(other.api_version), other.kind))
+            key = group_of(other.api_version), other.kind
+            known = _MODELS.get(key) or _ROUTES.get(key)
             if known is not None and known[1] == model.__name__:
                 item = self._converted(found, model)
                 if item is not None:

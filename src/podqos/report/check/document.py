@@ -18,6 +18,7 @@ _GROUPS = {
     "3": "Priority and order",
     "4": "The kubelet",
     "5": "What nodes can hold",
+    "6": "Autoscalers and disruption budgets",
 }
 
 _START = """\
@@ -26,8 +27,14 @@ _START = """\
 What `podqos check` finds. This page is generated from the code (`src/podqos/advice/checks/`); the tests run every
 example: the first of each pair has exactly this finding, the second has none.
 
-**error** does not work, or kills what must not die · **warning** works until memory runs short · **info** is worth
-knowing. An object that is meant to be as it is says so, on itself or on its pod template:
+**error** does not work, or kills what must not die · **warning** works until memory or cpu runs short, load grows or a
+node is drained · **info** is worth knowing (`-v` shows them). What follows from one fact is one finding: a pod that
+requests nothing has one of PQ102, PQ103, PQ104, PQ206, PQ302 and PQ601, not several.
+
+What was found while walking a directory (policies, Services, Ingresses and routes, autoscalers, disruption budgets,
+Nodes, kubelet configurations) counts for that directory and those below it; files that are named count for all.
+
+An object that is meant to be as it is says so, on itself or on its pod template:
 
 ```yaml
 metadata:
@@ -39,6 +46,9 @@ metadata:
 The kill order is computed with every container at its memory limit (without one at twice its request, without either at
 256Mi), because a manifest does not say what its pods use.
 """
+
+
+_ON_REQUEST = "the amount is a rule of thumb, or follows from another object's policy."
 
 
 def document(good: GoodExample) -> str:
@@ -68,6 +78,8 @@ def _page(check: Check, good: str) -> Iterator[str]:
     yield f"**{check.severity}** · {check.title}\n"
     yield f"{check.why}\n"
     yield f"*How to fix it:* {check.fix}\n"
+    if check.fix_on_request:
+        yield f"`--fix` writes it only with `--only {check.id}`: {_ON_REQUEST}\n"
     yield from _example("Instead of", check.example, check.example.text)
     yield from _example("write", check.example, good)
     yield f"References: {'; '.join(check.references)}\n"

@@ -19,6 +19,7 @@ from podqos.manifest.problems import Problem, Severity
 from podqos.report.check.catalogue import GoodExample
 from podqos.report.check.replacements import Replacement
 from podqos.report.check.value import CheckReport, FindingReport
+from podqos.version import PROJECT_URL
 
 JSON: TypeAlias = "str | int | bool | list[JSON] | dict[str, JSON]"
 
@@ -68,6 +69,7 @@ def _rule(check: Check, good: GoodExample) -> JSON:
         "name": "".join(word.capitalize() for word in check.name.split("-")),
         "shortDescription": {"text": check.title},
         "fullDescription": {"text": check.why},
+        "helpUri": f"{PROJECT_URL}/docs/checks.md#{check.id.lower()}-{check.name}",
         "help": {"text": f"{check.why}\n\n{check.fix}", "markdown": _markdown(check, good)},
         "defaultConfiguration": {"level": _LEVELS[check.severity]},
         "properties": {"tags": ["kubernetes", "qos", "reliability"], "problem.severity": severity},

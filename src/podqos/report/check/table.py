@@ -197,7 +197,7 @@ def _summary_lines(report: CheckReport, shown: Sequence[FindingReport], style: S
     if hidden:
         yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(item.patch.is_complete and item.suppression is None for item in report.items)
+    fixable = sum(item.patch.is_applied and item.suppression is None for item in report.items)
     if fixable:
         yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
     if shown:
