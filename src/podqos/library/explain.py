@@ -26,7 +26,7 @@ from podqos.library.inputs.assumptions import (
     policy_scopes,
     scoped_policies,
 )
-from podqos.library.inputs.files import STDIN, InputFile, Inputs, total_bytes
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, are_larger
 from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
 from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
@@ -296,7 +296,7 @@ class Explaining:
         """Yield what the files give; all cores work where that pays."""
         files = self._inputs.files
         paths = self._inputs.paths
-        is_large = STDIN not in paths and total_bytes(paths) >= _WORTH_FORKING_BYTES
+        is_large = STDIN not in paths and are_larger(paths, _WORTH_FORKING_BYTES)
         if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection:
             parts = _explained_parts(paths[0], self.settings)
             if parts:

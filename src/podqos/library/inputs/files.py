@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -59,11 +60,6 @@ def is_manifest(name: str) -> bool:
     return name.endswith(_SUFFIXES)
 
 
-def is_read(name: str) -> bool:
-    """Whether a file of a directory is opened: a manifest, or what says how to make some."""
-    return is_manifest(name) or name == "Kustomization"
-
-
 def is_special(path: str) -> bool:
     """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
     try:
@@ -73,15 +69,14 @@ def is_special(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def total_bytes(files: Iterable[str]) -> int:
-    """Return the size of the files together; one that cannot be read counts nothing."""
-    total = 0
+def are_larger(files: Iterable[str], size: int) -> bool:
+    """Whether files together have at least so many bytes; one that cannot be read counts nothing."""
     for file in files:
-        try:
-            total += os.stat(file).st_size
-        except OSError:
-            continue  # reading it will say why
-    return total
+        with suppress(OSError):  # reading it will say why
+            size -= os.stat(file).st_size
+        if size <= 0:
+            return True
+    return False
 
 
 def read_bytes(path: str) -> bytes:
