@@ -24,7 +24,14 @@ class InputFile(Struct, frozen=True):
     scope: str | None = None
     """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
     data: bytes | None = None
-    """What it holds, where that was rendered."""
+    """What it holds, where that was rendered or read already."""
+
+    def opened(self) -> InputFile:
+        """Return it with what it holds; one that cannot be read stays as it is."""
+        if self.data is None:
+            with suppress(InputError):  # reading it will say why
+                return InputFile(self.path, self.scope, read_bytes(self.path))
+        return self
 
 
 class Inputs(Struct, frozen=True):
