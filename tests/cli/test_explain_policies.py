@@ -110,6 +110,27 @@ def test_policies_of_one_file_count_for_pods_of_others(explain, monkeypatch, thr
     assert out.splitlines()[1:] == [f"default,web-{number},app,Burstable,969" for number in range(7)]
 
 
+def test_many_files_in_pieces_give_the_same_as_all_at_once(explain, monkeypatch):
+    files = {f"pod-{number:02}.yaml": pod(f"web-{number}") for number in range(70)}
+    files |= {"pod-20-limits.yaml": LIMIT_RANGE, "pod-20-other.yaml": LIMIT_RANGE.replace("512Mi", "256Mi")}
+    files |= {"pod-30-quota.yaml": QUOTA, "pod-31-class.yaml": PRIORITY_CLASS, "pod-31-twice.yaml": PRIORITY_CLASS}
+    files |= {
+        "pod-40-map.yaml": "apiVersion: v1\nkind: ConfigMap\n",
+        "pod-40_broken.yaml": "a: [\n",
+        "pod-4.yaml": "a: b: c\n",
+    }
+    files |= {"pod-50-space.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: [a]}\n"}
+    monkeypatch.setattr("podqos.library.engines.fan_out.usable_cores", lambda: 2)
+    answers = []
+    for threshold in (1, 1 << 40):
+        monkeypatch.setattr(command, "_WORTH_FORKING_BYTES", threshold)
+        answers += [[explain(files, "-o", output) for output in ("csv", "table", "json")]]
+    assert answers[0] == answers[1]
+    code, out, said = answers[0][0]
+    assert (code, len(out.splitlines())) == (2, 71)
+    assert "pod-40_broken.yaml:" in said
+
+
 @pytest.mark.parametrize("identity", ["uid: u", "resourceVersion: '1'", "creationTimestamp: '2024-01-01T00:00:00Z'"])
 def test_a_pod_of_a_cluster_is_stored_already(explain, identity):
     live = pod().replace("name: web", f"name: web, {identity}")

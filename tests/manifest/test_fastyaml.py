@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from random import Random
 
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import inspect
 
 from manifest.yaml_documents import documents
 from podqos.library.inputs.shipped_scenarios import scenario_dir
 from podqos.manifest import fastyaml, strictyaml
-from podqos.manifest.fastyaml import NotPlain, read_plain
+from podqos.manifest.fastyaml import UNREAD, NotPlain, read_plain
+from podqos.manifest.kinds import Scale
+from podqos.manifest.objects import _Controller, _Template
 from podqos.manifest.plain import Number, Plain
 from podqos.manifest.reading import read
 from podqos.manifest.strictyaml import read_documents
+from podqos.model.pod import Workload
 
 
 def strictly(text: bytes) -> Plain:
@@ -49,6 +55,123 @@ def test_whatever_the_fast_reading_admits_means_the_same_to_the_strict_one(text:
     except NotPlain:
         return
     assert shown(fast) == shown(strictly(text))
+
+
+CONTAINER = """\
+- image: a
+  env:
+    - name: A
+      value: "1"
+    - name: B
+      valueFrom:
+        secretKeyRef:
+          name: b
+          key: c # d
+  args:
+  - --a=b
+  - |
+    x
+
+    y
+  - ::/0
+  - 1.5
+  volumeMounts:
+    - name: a
+      mountPath: /a
+    - name: b
+      mountPath: /b
+      readOnly: true
+
+  # e
+  resources: {}
+""".splitlines()
+DAMAGE = (
+    "",
+    "  ",
+    "- ",
+    "# ",
+    "x: ",
+    "x",
+    "  x",
+    "name: ",
+    "null: ",
+    "'",
+    '"',
+    "{",
+    "- [",
+    "&a ",
+    "\t",
+    ": ",
+    "~",
+    "|",
+    ".nan",
+)
+
+
+def damaged_container(seed: int) -> bytes:
+    random = Random(seed)  # noqa: S311 - not for secrets
+    lines = list(CONTAINER)
+    for _ in range(random.randint(0, 3)):
+        at, column = random.randrange(len(lines)), random.randint(0, 12)
+        match random.randrange(4):
+            case 0:
+                lines.insert(at, random.choice(lines))
+            case 1:
+                del lines[at]
+            case 2:
+                lines[at] = lines[at][:column] + random.choice(DAMAGE) + lines[at][column:]
+            case _:
+                lines[at] = lines[at][:column] + random.choice(DAMAGE) + lines[at][column + 2 :]
+    return "\n".join([*lines, ""] if random.random() < 0.9 else lines).encode()
+
+
+def without_unread(value: Plain) -> Plain:
+    if isinstance(value, dict):
+        return {
+            key: [] if key in UNREAD and isinstance(item, list) else without_unread(item) for key, item in value.items()
+        }
+    return [without_unread(item) for item in value] if isinstance(value, list) else value
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.integers(0, 2**32).map(damaged_container))
+@example(b"- env:\n    - name: a\n      value: b\n      value: c\n")
+@example(b"- args:\n  - a\n    b\n  c: d\n")
+@example(b"- args:\n  - a\n\n  - b: c\n")
+@example(b"- b:\n    args:\n  - a\n")
+@example(b"- args:\n  - |\n    a\n   b\n")
+def test_what_is_skimmed_is_in_order_to_the_strict_reading(text: bytes):
+    try:
+        skimmed = read_plain(text, skims=True)
+    except NotPlain:
+        return
+    assert shown(without_unread(skimmed)) == shown(without_unread(strictly(text)))
+
+
+def test_lists_that_no_model_reads_are_one_token_each():
+    tokens = fastyaml.tokens("\n".join([*CONTAINER, ""]).encode(), skims=True)
+    heads = [token[0].strip() for token in tokens]
+    assert heads == ["- image:", "env:", "args:", "volumeMounts:", "", "", "resources:"]
+
+
+def test_no_model_that_a_manifest_is_read_as_has_a_field_that_is_skimmed():
+    found = [inspect.type_info(model) for model in (Workload, _Controller, _Template, Scale)]
+    fields: set[str] = set()
+    seen: set[type] = set()
+    while found:
+        match found.pop():
+            case inspect.StructType() as model if model.cls not in seen:
+                seen.add(model.cls)
+                fields |= {field.encode_name for field in model.fields}
+                found += (field.type for field in model.fields)
+            case inspect.UnionType() as union:
+                found += union.types
+            case inspect.VarTupleType() as items:
+                found.append(items.item_type)
+            case inspect.DictType() as mapping:
+                found.append(mapping.value_type)
+    assert {"resources", "containerPort", "labels", "emptyDir"} <= fields  # it did look
+    assert fields.isdisjoint(UNREAD)
 
 
 PLAIN = {
@@ -118,6 +241,12 @@ HOSTILE = {
     "unclosed quotes": "a: 'b\n" * 40_000,
     "quotes over lines that never close": "a: 'b\n" + "  c''d\n" * 40_000,
     "blocks without text": "a: |\n" * 40_000,
+    "skimmed lists that end badly": "  args:\n" + "  - a\n" * 40_000 + "   b: &c\n",
+    "skimmed lists in a row": "  env:\n  - name: a\n" * 20_000 + "&",
+    "skimmed blocks": "  args:\n  - |\n" + "    a\n" * 40_000 + "   &",
+    "skimmed blocks of blank lines": "  args:\n  - |\n    a\n" + "\n" * 40_000 + "   &",
+    "skimmed blocks and blank lines": "  args:\n" + "  - |\n    a\n\n\n" * 20_000 + "   &",
+    "skimmed words": "  args:\n" + "  - a:b#c:d\n" * 20_000 + "  - e: &\n",
 }
 
 
@@ -125,7 +254,7 @@ HOSTILE = {
 def test_a_hostile_text_takes_linear_time(text: str):
     started = time.process_time()
     with pytest.raises(NotPlain):
-        read_plain(text.encode())
+        read_plain(text.encode(), skims=True)
     assert time.process_time() - started < 2  # twenty times what it takes; the square would be minutes
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -25,7 +26,7 @@ from podqos.library.inputs.assumptions import (
     policy_scopes,
     scoped_policies,
 )
-from podqos.library.inputs.files import STDIN, InputFile, Inputs, total_bytes
+from podqos.library.inputs.files import STDIN, InputFile, Inputs, are_larger
 from podqos.library.inputs.objects import FoundWorkload, NotJudged, Objects, Progress, custom_kinds, load
 from podqos.library.inputs.selection import Selection, namespace_of
 from podqos.library.inputs.sources import Source
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 # Below this a second process costs more than it saves.
 _WORTH_FORKING_BYTES = 1 << 20
+_LARGEST_PIECE = 32  # files that are explained together
 AUTOSCALERS = ("VerticalPodAutoscaler", "HorizontalPodAutoscaler")
 
 
@@ -157,8 +159,10 @@ class Explained(Struct):
     as_written: int = 0
     """Pods that no API server has stored yet."""
     policies: int = 0
-    nodes: int = 0
-    autoscalers: int = 0
+    holders: list[str] = []
+    """Files with what counts for the pods of other files, too: policies, Nodes, autoscalers."""
+    with_pods: list[str] = []
+    """Files with pods that the answer is about."""
     unknown: Counter[tuple[str, str]] = Counter()
     """Kind and name of classes that pods name and that were not given, with the number of pods."""
     refused: int = 0
@@ -175,13 +179,14 @@ def explain_objects(
     objects: Objects, settings: ExplainSettings, output: str = "json", surroundings: Objects | None = None
 ) -> Explained:
     """Explain the workloads of objects, as stored with the policies among them, or among their surroundings."""
-    policies = sum(found.is_decisive for found in objects.others)
+    parsed = [found for found in objects.others if found.other.is_parsed]
+    policies = [found for found in parsed if found.is_decisive]
+    others = [found for found in parsed if found.other.kind == "Node" or found.other.kind in AUTOSCALERS]
     explained = Explained(
-        autoscalers=sum(found.other.kind in AUTOSCALERS for found in objects.others),
-        others=len(objects.others) - policies + objects.skipped,
-        unparsed=objects.unparsed,
-        policies=policies,
-        nodes=sum(found.other.kind == "Node" for found in objects.others),
+        others=len(objects.others) - len(policies) + objects.skipped,
+        unparsed=len(objects.others) - len(parsed),
+        policies=len(policies),
+        holders=list(dict.fromkeys(found.source.path for found in (*policies, *others))),
     )
     if not objects.workloads:
         explained.problems = sorted(objects.problems)
@@ -211,6 +216,7 @@ def explain_objects(
     explained.unknown = Counter((missing.kind, missing.name) for _, stored in accepted for missing in stored.unknown)
     explained.refused = sum(stored.refusal is not None for _, stored in accepted)
     explained.kinds = Counter([found.workload.kind for found, _ in accepted])
+    explained.with_pods = list(dict.fromkeys(found.source for found, _ in accepted))
     if autoscalers is None:
         explained.rows = _rows(decisions)
         return explained
@@ -290,7 +296,7 @@ class Explaining:
         """Yield what the files give; all cores work where that pays."""
         files = self._inputs.files
         paths = self._inputs.paths
-        is_large = STDIN not in paths and total_bytes(paths) >= _WORTH_FORKING_BYTES
+        is_large = STDIN not in paths and are_larger(paths, _WORTH_FORKING_BYTES)
         if is_large and len(files) == 1 and self._output == "csv" and not self._inputs.problems and not self._selection:
             parts = _explained_parts(paths[0], self.settings)
             if parts:
@@ -327,46 +333,43 @@ class Explaining:
         objects.check_policies()
 
     def _spread(self) -> Iterator[Explained]:
-        """Yield what each file gives.
+        """Yield what the files give, several at a time.
 
         Policies and Nodes count for the pods of other files, too, and few repositories hold any: where some turn up,
         the files they count for are explained again with them.
         """
-        from podqos.library.engines.fan_out import fan_out, usable_cores
+        from podqos.library.engines.fan_out import usable_cores
 
-        files = list({file.path: file for file in self._inputs.files}.values())
-        task = partial(
-            _explain_file, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
-        )
-        explained = list(fan_out(task, files, usable_cores(), self._progress))
-        holders = [
-            file for file, each in zip(files, explained, strict=True) if each.policies or each.nodes or each.autoscalers
-        ]
+        files = {file.path: file for file in self._inputs.files}
+        pieces = _pieces(list(files.values()), usable_cores())
+        explained = list(self._fan_out(pieces))
+        holders = [path for each in _flat(explained) for path in each.holders]
         objects = Objects(namespace_of(self._selection), stated=self._stated)
         objects.selection = self._selection
         objects.note(*self._inputs.problems)
-        for file in holders:
+        for file in map(files.__getitem__, holders):
             objects.add(Source(file.path, file.data, scope=file.scope, kinds=self._kinds, skips_services=True))
         before = self.settings
         self._surrounded_by(objects)
-        if any(each.autoscalers for each in explained) and self._output != "csv":
+        has_autoscalers = any(found.other.kind in AUTOSCALERS for found in objects.others)
+        if has_autoscalers and self._output != "csv":
             from podqos.library.inputs.autoscaling import Autoscalers
 
             Autoscalers(objects)  # notes what is wrong with them
-        yield Explained(problems=sorted(objects.problems))
         if holders:
-            applies_to_all = self.settings != before or any(
-                found.other.kind in AUTOSCALERS or (found.is_policy and found.source.scope is None)
-                for found in objects.others
+            applies_to_all = (
+                self.settings != before
+                or has_autoscalers
+                or any(found.is_policy and found.source.scope is None for found in objects.others)
             )
-            again = [n for n, file in enumerate(files) if applies_to_all or objects.scopes(file.path)]
-            task = partial(
-                _explain_file, settings=self.settings, output=self._output, surroundings=objects, kinds=self._kinds
-            )
-            results = fan_out(task, [files[number] for number in again], usable_cores(), self._progress)
-            for number, result in zip(again, results, strict=True):
+            again = [
+                number
+                for number, piece in enumerate(pieces)
+                if applies_to_all or any(objects.scopes(file.path) for file in piece)
+            ]
+            for number, result in zip(again, self._fan_out([pieces[number] for number in again]), strict=True):
                 explained[number] = result
-            with_pods = [file.path for file, each in zip(files, explained, strict=True) if each.classes]
+            with_pods = [path for each in _flat(explained) for path in each.with_pods]
             limited = [
                 source.path
                 for source in objects.policy_sources()
@@ -374,17 +377,59 @@ class Explaining:
                 and any(source.scope not in objects.scopes(path) for path in with_pods)
             ]
             self.assumptions += scoped_policies(limited, objects.alternatives)
-        yield from explained
+        problems = [problem for each in _flat(explained) for problem in each.problems]
+        yield Explained(problems=sorted((*objects.problems, *problems)))
+        yield from _flat(explained)
+
+    def _fan_out(self, pieces: Sequence[Sequence[InputFile]]) -> Iterator[list[Explained]]:
+        """Yield what each piece gives, with the policies and Nodes that are known so far."""
+        from podqos.library.engines.fan_out import fan_out, usable_cores
+
+        task = partial(
+            _explain_files, settings=self.settings, output=self._output, surroundings=self._objects, kinds=self._kinds
+        )
+        return fan_out(task, pieces, usable_cores(), self._progress and partial(_told_files, self._progress, pieces))
 
 
-def _explain_file(
-    file: InputFile, settings: ExplainSettings, output: str, surroundings: Objects, kinds: Mapping[str, CustomKind]
-) -> Explained:
-    objects = Objects(surroundings.namespace)
-    objects.selection = surroundings.selection
-    objects.add(Source(file.path, file.data, scope=file.scope, kinds=kinds, skips_services=True))
-    explained = explain_objects(objects, settings, output, surroundings)
-    explained.unjudged = objects.unjudged
+def _pieces(files: Sequence[InputFile], workers: int) -> list[Sequence[InputFile]]:
+    """Cut files into pieces: large, because each has its costs, but enough of them to keep all workers busy."""
+    size = max(1, min(_LARGEST_PIECE, len(files) // (8 * workers)))
+    return [files[start : start + size] for start in range(0, len(files), size)]
+
+
+def _told_files(progress: Progress, pieces: Sequence[Sequence[InputFile]], done: int, _total: int) -> None:
+    """Tell the progress in files instead of pieces."""
+    progress(sum(map(len, pieces[:done])), sum(map(len, pieces)))
+
+
+def _flat(explained: Iterable[Iterable[Explained]]) -> Iterator[Explained]:
+    return chain.from_iterable(explained)
+
+
+def _explain_files(
+    files: Sequence[InputFile],
+    settings: ExplainSettings,
+    output: str,
+    surroundings: Objects,
+    kinds: Mapping[str, CustomKind],
+) -> list[Explained]:
+    """Explain some files together; but those with policies one by one, which may contradict each other."""
+    groups: list[Objects] = []
+    is_open = False  # whether the last group takes more files
+    # One after the other: system calls between the steps of reading would slow these down.
+    opened = [file.opened() for file in files]
+    sources = [Source(each.path, each.data, scope=each.scope, kinds=kinds, skips_services=True) for each in opened]
+    for source in sources:
+        has_policies = source.reading.has_policies
+        if has_policies or not is_open:
+            groups.append(Objects(surroundings.namespace))
+            groups[-1].selection = surroundings.selection
+        is_open = not has_policies
+        groups[-1].add(source)
+    explained = []
+    for objects in groups:
+        explained.append(explain_objects(objects, settings, output, surroundings))
+        explained[-1].unjudged = objects.unjudged
     return explained
 
 

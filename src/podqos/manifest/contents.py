@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.manifest.decode import convert
+from podqos.manifest.kinds import is_policy
 from podqos.manifest.objects import Interpretation, KubernetesObject, holder_of
 from podqos.manifest.plain import FieldPath, Plain, format_path
 from podqos.manifest.problems import Finding, Position, Problem, SyntaxProblem
@@ -67,6 +68,11 @@ class Reading(Struct, frozen=True):
     """What is not among the workloads because of its problems."""
     unjudged: tuple[Unjudged, ...] = ()
     """Custom resources whose pods are not among the workloads."""
+
+    @property
+    def has_policies(self) -> bool:
+        """Whether it holds one of the kinds that admission goes by; these are always parsed."""
+        return any(other.is_parsed and is_policy(other.kind, other.api_version) for other in self.others)
 
 
 class Collector:

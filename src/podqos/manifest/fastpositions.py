@@ -40,7 +40,7 @@ def _walk(tokens: list[fastyaml.Token], first_line: int) -> _Positions:
     outer: list[tuple[FieldPath, int, int]] = []
     last: FieldPath = ()  # the last key
     number = first_line
-    for head, _, _, block, _, other in tokens:
+    for head, _, _, _, block, _, other in tokens:
         line = number
         number += block.count("\n") or 1 + other.count("\n")
         _, key, (at, behind_dash, inner_dashes, _) = fastyaml.heads[head]

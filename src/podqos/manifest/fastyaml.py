@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from podqos.manifest.plain import FieldPath, Plain
 from podqos.manifest.scalars import WORDS, Scalar, UnfitScalar, resolve, resolve_key
@@ -37,8 +38,9 @@ _INDICATORS = r"-?:,\[\]{}\#&*!|>'\"%@`\x00-\x20"
 # An unquoted scalar holds a colon or a number sign only inside a word; most hold neither.
 _REST_OF_SCALAR = r"[^:\#\n\t]*+(?:(?![:\#])|(?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:\#\n\t]*+)*)"
 _UNQUOTED = rf"(?:[^{_INDICATORS}]|[-?:](?=[^ \n\t])){_REST_OF_SCALAR}"
-# One that begins like this is no number.
-_TEXT = rf"(?:[^{_INDICATORS}+.0-9]|-{{1,2}}+[A-Za-z/$]){_REST_OF_SCALAR}"
+# One that begins like this is no number: among others 250m and 64Mi, with a letter that no number has.
+_AMOUNT = r"[0-9]++[G-NP-WYZg-np-wyz]"
+_TEXT = rf"(?:[^{_INDICATORS}+.0-9]|-{{1,2}}+[A-Za-z/$]|{_AMOUNT}){_REST_OF_SCALAR}"
 # A quoted scalar may continue on the next line, if that is indented and not blank.
 _DOUBLE_QUOTED = r'"[^"\\\n\t]*+(?:(?:\\[^\n\t]|\\?+\n[ ]++(?=[^ "\n]))[^"\\\n\t]*+)*"'
 _SINGLE_QUOTED = r"'[^'\n\t]*+(?:(?:''|\n[ ]++(?=[^ '\n]))[^'\n\t]*+)*'(?!')"
@@ -46,20 +48,57 @@ _COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
 # A flow collection ends at a bracket that ends a line; what is in it is checked when it is parsed.
 _FLOW = rf"[\[{{](?:[^\n\#]*[\]}}]{_COMMENT}(?=\n)|[^\n]*+(?:\n[ ]++[^\n]*+){{0,50}}?(?<=[\]}}])(?=\n))"
 
-_TOKEN = re.compile(
-    rf"""
-      ( [ ]*+ {_DASHES} (?: {_KEY}: (?:[ ]++|(?=\n)) |) )
-      (?: ({_TEXT})(?<![ ])\n
-        | \n
-        | "([^"\\\n\t]++)"\n
-        | ([|>][-+]?+ \n\n*+ ([ ]++)[^ \t\n][^\n]*+\n (?:\5[^\n]*+\n|[ ]*+\n)*)
-        | ({_FLOW}|(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}){_COMMENT}(?=\n)|[^\n]++)\n
-      )
-    """,
-    re.VERBOSE | re.ASCII,
-)
-Token = tuple[str, str, str, str, str, str]
-"""The head, and one of: a text; a quoted text; a block scalar and its indentation; any other value, or a comment."""
+# No model has fields of these names, so nothing reads such a list of a container. Where all its items are as plain as
+# these, nothing can be wrong with it, and it becomes one token.
+UNREAD = ("args", "env", "volumeMounts")
+_AT = "(?P=at)"  # the indentation of the list
+_SCALAR_LINE = rf"""
+    (?: (?:[^{_INDICATORS}+.]|-{{1,2}}+[A-Za-z/$]|:(?=[^ \n\t]))
+        [^:\#\n\t]*+ (?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:\#\n\t]*+)*
+      | "[^"\\\n\t]*+"
+    ) {_COMMENT} \n
+"""
+_ITEM = rf"{_AT}-[ ] (?:{_SCALAR_LINE} | \|[-+]?+\n {_AT}[ ]{{2}}[^ \t\n][^\n]*+\n (?:\n*+{_AT}[ ]{{2}}[^\n]*+\n)*)"
+_NAMED_ITEM = rf"""
+    {_AT}-[ ]name:[ ] {_SCALAR_LINE}
+    {_AT}[ ]{{2}}(?:
+        (?:value|mountPath):[ ] {_SCALAR_LINE} (?:{_AT}[ ]{{2}}(?:readOnly|subPath):[ ] {_SCALAR_LINE}|)
+      | valueFrom:\n
+        {_AT}[ ]{{4}}[A-Za-z]++:\n
+        {_AT}[ ]{{6}}name:[ ] {_SCALAR_LINE}
+        {_AT}[ ]{{6}}key:[ ] {_SCALAR_LINE}
+    )
+"""
+_MORE = rf"(?:{_COMMENT}\n)* {_AT}[ -]"  # another item, or a line that belongs to the last one
+_UNREAD_LIST = rf"""
+    (?=(?P<at>[ ]++)-[ ])
+    (?: (?<=[ ]args:\n) (?:{_ITEM})+
+      | (?:(?<=[ ]env:\n)|(?<=[ ]volumeMounts:\n)) (?:{_NAMED_ITEM})+ )
+    (?!{_MORE})
+"""
+
+
+@cache
+def _pattern(*, skims: bool) -> re.Pattern[str]:
+    """Return what matches a token; ``skims``: a list that nothing reads belongs to the token of its key."""
+    unread = rf"(?:{_UNREAD_LIST}|)" if skims else "(?P<at>)"
+    return re.compile(
+        rf"""
+          ( [ ]*+ {_DASHES} (?: {_KEY}: (?:[ ]++|(?=\n)) |) )
+          (?: ({_TEXT})(?<![ ])\n
+            | \n {unread}
+            | "([^"\\\n\t]++)"\n
+            | ([|>][-+]?+ \n\n*+ (?P<indentation>[ ]++)[^ \t\n][^\n]*+\n (?:(?P=indentation)[^\n]*+\n|[ ]*+\n)*)
+            | ({_FLOW}|(?:{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}){_COMMENT}(?=\n)|[^\n]++)\n
+          )
+        """,
+        re.VERBOSE | re.ASCII,
+    )
+
+
+Token = tuple[str, str, str, str, str, str, str]
+"""The head, and one of: a text; the indentation of an unread list; a quoted text; a block scalar and its indentation;
+any other value, or a comment."""
 
 _COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
 # Of the others: control characters, those that end a line in YAML 1.1, and those it does not allow.
@@ -67,8 +106,11 @@ _ODD_CHARACTER = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufff
 _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes as a line has characters
 
 
-def tokens(data: bytes) -> list[Token]:
-    """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be."""
+def tokens(data: bytes, *, skims: bool = False) -> list[Token]:
+    """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
+
+    ``skims``: lists that no model reads are not cut into tokens where nothing can be wrong with them.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -78,8 +120,8 @@ def tokens(data: bytes) -> list[Token]:
     if len(text) > _LONGEST_LINE and max(map(len, text.split("\n"))) > _LONGEST_LINE:
         raise NotPlain
     ends_early = not text.endswith("\n")
-    found: list[Token] = _TOKEN.findall(text + "\n" if ends_early else text)
-    if ends_early and found and found[-1][3]:
+    found: list[Token] = _pattern(skims=skims).findall(text + "\n" if ends_early else text)
+    if ends_early and found and found[-1][4]:
         raise NotPlain  # it is subtle how such a block ends
     return found
 
@@ -147,8 +189,8 @@ class _Values(dict[str, Plain]):
     def __missing__(self, text: str) -> Plain:
         if text[0] == "{" or text[0] == "[":
             return _flow(text)
-        if text.isalnum():
-            value: Plain = _scalar(text)
+        if text.isascii() and text.isdigit():
+            value: Plain = resolve(text)
         else:
             matched = _OTHER_VALUE.fullmatch(text)
             if matched is None:
@@ -235,7 +277,7 @@ _Collection = dict[str, Plain] | list[Plain]
 
 
 # Most are flat and simple.
-_FLAT_ENTRY = r"([A-Za-z][\w$/.-]*+):[ ]++(?:([A-Za-z/_$][\w/.$=+-]*+)|([0-9][\w.]*+))"
+_FLAT_ENTRY = rf"([A-Za-z][\w$/.-]*+):[ ]++(?:((?:[A-Za-z/_$]|{_AMOUNT})[\w/.$=+-]*+)|([0-9][\w.]*+))"
 _FLAT_MAPPING = re.compile(rf"\{{[ ]*+{_FLAT_ENTRY}(?:,[ ]*+{_FLAT_ENTRY})*[ ]*+\}}", re.ASCII)
 _FLAT_ENTRY_PATTERN = re.compile(_FLAT_ENTRY, re.ASCII)
 _FLAT_LIST = re.compile(r'\[[ ]*+"[^"\\\n\t]*+"(?:,[ ]*+"[^"\\\n\t]*+")*[ ]*+\]')
@@ -326,7 +368,7 @@ def flow_fields(text: str) -> Iterator[tuple[FieldPath, int]]:
 
 # ---- a document ---------------------------------------------------------------------------------------------------
 
-_NOTHING: Token = ("", "", "", "", "", "")
+_NOTHING: Token = ("", "", "", "", "", "", "")
 heads = _Heads()
 """What the head of a token says."""
 _values = _Values()
@@ -334,12 +376,15 @@ _values = _Values()
 
 def is_open_ended(token: Token) -> bool:
     """Whether a token is an unquoted scalar up to the end of its line, which the next line may continue."""
-    return bool(token[1]) or _OPEN_ENDED.fullmatch(token[5]) is not None
+    return bool(token[1]) or _OPEN_ENDED.fullmatch(token[6]) is not None
 
 
-def read_plain(data: bytes) -> Plain:
-    """Return what the one document in ``data`` says, or raise ``NotPlain``."""
-    return assemble(tokens(data))
+def read_plain(data: bytes, *, skims: bool = False) -> Plain:
+    """Return what the one document in ``data`` says, or raise ``NotPlain``.
+
+    ``skims``: lists that no model reads may be left empty.
+    """
+    return assemble(tokens(data, skims=skims))
 
 
 def assemble(found: list[Token]) -> Plain:
@@ -356,7 +401,7 @@ def assemble(found: list[Token]) -> Plain:
     known_heads, known_values, words = heads, _values, WORDS
     value: Plain
     for token in found:
-        head, text, quoted, block, indentation, other = token
+        head, text, unread, quoted, block, indentation, other = token
         field_column, key, details = known_heads[head]
         opened = ""
         if text:
@@ -369,6 +414,10 @@ def assemble(found: list[Token]) -> Plain:
             if len(indentation) <= details[3]:
                 raise NotPlain
             value = _block_text(block, len(indentation))
+        elif unread:
+            if len(unread) < details[3]:
+                raise NotPlain
+            value = []
         elif key:
             value, opened = None, key
         elif details[1]:

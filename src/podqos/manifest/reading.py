@@ -57,7 +57,7 @@ def read(source: str, data: bytes, *, skips_services: bool = False) -> Reading:
 
 def _read_yaml(text: bytes, chunk: Chunk, collector: Collector) -> None:
     try:
-        value = read_plain(text[chunk.start : chunk.end])
+        value = read_plain(text[chunk.start : chunk.end], skims=True)
     except NotPlain:
         _read_yaml_strictly(text, chunk, collector)
         return

@@ -22,7 +22,8 @@ _OTHER_MARKS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 _MARK = rb"(?:---|\.\.\.)"
 _REST_OF_LINE = rb"[ \t]*+(?:#[^\n]*+)?(?=\n|\Z)"
 _FIRST_SEPARATOR = re.compile(_MARK + _REST_OF_LINE)
-_ANY_MARK = re.compile(rb"\n(?=%b)" % _MARK)
+# Lines that decide what becomes of a document. One pass for all of them: a text has many lines and few of these.
+_DECISIVE_LINE = re.compile(rb"\n(?:---|\.\.\.|kind:|apiVersion:)")
 _SEPARATOR = re.compile(rb"\n%b%b(?:\n%b?%b)*\n?" % (_MARK, _REST_OF_LINE, _MARK, _REST_OF_LINE))
 # Directives (%YAML 1.1) stand alone after the separation; they change nothing that a manifest needs.
 _NOTHING = re.compile(rb"(?:[ \t\r\n]++|[#%][^\n]*+)*")
@@ -40,6 +41,10 @@ class Chunk(Struct, frozen=True):
     """Line and column where it begins."""
     may_hold_more: bool = False
     """Whether it may hold several documents: content follows ``---`` on its line."""
+    kinds: tuple[int, ...] = ()
+    """Where lines begin with ``kind:``."""
+    versions: tuple[int, ...] = ()
+    """Where lines begin with ``apiVersion:``."""
 
 
 class Place(Struct, frozen=True):
@@ -92,34 +97,30 @@ def begins_like_json(text: bytes) -> bool:
 
 def chunks(text: bytes) -> Iterator[Chunk]:
     """Yield the parts of a text that hold something."""
-    start, line = 0, 1
     first = _FIRST_SEPARATOR.match(text)
-    if first is not None:
-        start = first.end()
-    may_hold_more = False
-    for at in _marks(text, start):
-        separator = _SEPARATOR.match(text, at) if at >= start else None
-        if separator is None:
-            may_hold_more |= at >= start
-            continue
-        yield from _chunk(text, start, at + 1, line, may_hold_more=may_hold_more)
-        line += text.count(b"\n", start, separator.end())
-        start, may_hold_more = separator.end(), False
-    yield from _chunk(text, start, len(text), line, may_hold_more=may_hold_more)
+    start, line, may_hold_more = first.end() if first else 0, 1, False
+    kinds = [0] if text.startswith(b"kind:") else []
+    versions = [0] if text.startswith(b"apiVersion:") else []
+    for found in _DECISIVE_LINE.finditer(text, start):
+        at = found.start()
+        if text.startswith(b"k", at + 1):
+            kinds.append(at + 1)
+        elif text.startswith(b"a", at + 1):
+            versions.append(at + 1)
+        elif at >= start:
+            separator = _SEPARATOR.match(text, at)
+            if separator is None:
+                may_hold_more = True
+                continue
+            yield from _chunk(text, start, at + 1, line, may_hold_more=may_hold_more, kinds=kinds, versions=versions)
+            line += text.count(b"\n", start, separator.end())
+            start, may_hold_more, kinds, versions = separator.end(), False, [], []
+    yield from _chunk(text, start, len(text), line, may_hold_more=may_hold_more, kinds=kinds, versions=versions)
 
 
-def _marks(text: bytes, start: int) -> Iterator[int]:
-    """Yield where lines end that a separator may follow. Texts have few of them: this is faster than a pattern."""
-    if text.find(b"\n...", start) >= 0:
-        yield from (mark.start() for mark in _ANY_MARK.finditer(text, start))
-        return
-    at = text.find(b"\n---", start)
-    while at >= 0:
-        yield at
-        at = text.find(b"\n---", at + 1)
-
-
-def _chunk(text: bytes, start: int, end: int, line: int, *, may_hold_more: bool) -> Iterator[Chunk]:
+def _chunk(
+    text: bytes, start: int, end: int, line: int, *, may_hold_more: bool, kinds: list[int], versions: list[int]
+) -> Iterator[Chunk]:
     if _NOTHING.fullmatch(text, start, end) is None:
         notation: Literal["json", "yaml"] = "json" if _JSON_START.match(text, start, end) else "yaml"
-        yield Chunk(start, end, notation, (line, 1), may_hold_more)
+        yield Chunk(start, end, notation, (line, 1), may_hold_more, tuple(kinds), tuple(versions))

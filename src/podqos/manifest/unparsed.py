@@ -40,24 +40,16 @@ _BY_KIND = {
 }
 
 _VALUE = re.compile(rb"""[ ]++(["']?+)([A-Za-z0-9./-]++)\1[ ]*+(?:(?<=[ ])#[^\n]*+|)(?=\n|\Z)""")
-_API_VERSION, _KIND, _SERVICE = b"apiVersion:", b"kind:", b"Service"
 
 
 def unparsed_type(text: bytes, chunk: Chunk, *, skips_services: bool) -> tuple[str, str] | None:
     """Return kind and apiVersion of the document in a chunk if it need not be parsed."""
-    start, end = chunk.start, chunk.end
-    kind = _top_level(text, _KIND, start, end)
-    if kind is None or kind[2] not in _BY_KIND or (kind[2] == _SERVICE and not skips_services):
+    if len(chunk.kinds) != 1 or not chunk.versions or chunk.may_hold_more:
         return None
-    api_version = _top_level(text, _API_VERSION, start, end)
+    kind = _VALUE.match(text, chunk.kinds[0] + len("kind:"), chunk.end)
+    if kind is None or kind[2] not in _BY_KIND or (kind[2] == b"Service" and not skips_services):
+        return None
+    api_version = _VALUE.match(text, chunk.versions[0] + len("apiVersion:"), chunk.end)
     if api_version is None or group_of(api_version[2].decode()) not in _BY_KIND[kind[2]]:
         return None
-    if chunk.may_hold_more or text.find(b"\n" + _KIND, kind.end(), end) >= 0:
-        return None
     return kind[2].decode(), api_version[2].decode()
-
-
-def _top_level(text: bytes, key: bytes, start: int, end: int) -> re.Match[bytes] | None:
-    """Return where the first such key at column 0 has its value, if that is simple."""
-    at = start if text.startswith(key, start, end) else text.find(b"\n" + key, start, end) + 1
-    return _VALUE.match(text, at + len(key), end) if at or text.startswith(key) else None

@@ -15,7 +15,9 @@ def find_configuration(paths: Iterable[str]) -> str | None:
     """Return the ``.podqos.yaml`` nearest to the files, going up until a repository ends."""
     seen: set[str] = set()
     # Thousands of files stand in few directories.
-    starts = dict.fromkeys(os.path.dirname(path) if is_manifest(path) else path for path in paths if path != STDIN)
+    starts = dict.fromkeys(
+        path[: path.rfind(os.sep) + 1] if is_manifest(path) else path for path in paths if path != STDIN
+    )
     for start in starts or [""]:
         folder = os.path.realpath(start)
         if not os.path.isdir(folder):

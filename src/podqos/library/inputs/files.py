@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -23,7 +24,14 @@ class InputFile(Struct, frozen=True):
     scope: str | None = None
     """The directory that was walked to find it, whose objects its policies apply to; None: it was named."""
     data: bytes | None = None
-    """What it holds, where that was rendered."""
+    """What it holds, where that was rendered or read already."""
+
+    def opened(self) -> InputFile:
+        """Return it with what it holds; one that cannot be read stays as it is."""
+        if self.data is None:
+            with suppress(InputError):  # reading it will say why
+                return InputFile(self.path, self.scope, read_bytes(self.path))
+        return self
 
 
 class Inputs(Struct, frozen=True):
@@ -59,11 +67,6 @@ def is_manifest(name: str) -> bool:
     return name.endswith(_SUFFIXES)
 
 
-def is_read(name: str) -> bool:
-    """Whether a file of a directory is opened: a manifest, or what says how to make some."""
-    return is_manifest(name) or name == "Kustomization"
-
-
 def is_special(path: str) -> bool:
     """Whether a file of a directory is a pipe, a socket or a device, whose reading may never end."""
     try:
@@ -73,15 +76,14 @@ def is_special(path: str) -> bool:
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
-def total_bytes(files: Iterable[str]) -> int:
-    """Return the size of the files together; one that cannot be read counts nothing."""
-    total = 0
+def are_larger(files: Iterable[str], size: int) -> bool:
+    """Whether files together have at least so many bytes; one that cannot be read counts nothing."""
     for file in files:
-        try:
-            total += os.stat(file).st_size
-        except OSError:
-            continue  # reading it will say why
-    return total
+        with suppress(OSError):  # reading it will say why
+            size -= os.stat(file).st_size
+        if size <= 0:
+            return True
+    return False
 
 
 def read_bytes(path: str) -> bytes:

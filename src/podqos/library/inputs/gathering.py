@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -20,7 +21,6 @@ from podqos.library.inputs.files import (
     Inputs,
     Rendering,
     is_manifest,
-    is_read,
     is_special,
 )
 from podqos.library.inputs.rendering import Rendered
@@ -41,14 +41,12 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
                 files.append(InputFile(argument))
             continue
         start = len(files)
-        for folder, folders, all_names in os.walk(argument):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            names = [name for name in all_names if not (is_read(name) and is_special(os.path.join(folder, name)))]
+        for folder, folders, names in _walk(argument):
             if rendered.takes(folder, folders, names):
                 continue
-            scope = os.path.abspath(folder)
+            scope, start_of_path = os.path.abspath(folder), os.path.join(folder, "")
             files += [
-                InputFile(os.path.join(folder, name), scope)
+                InputFile(start_of_path + name, scope)
                 for name in sorted(names)
                 if is_manifest(name) and not name.startswith(".")
             ]
@@ -57,6 +55,31 @@ def gather(arguments: Iterable[str], rendering: Rendering = NO_RENDERING) -> Inp
         rendered.add(directory)
     files += rendered.files()
     return Inputs(files if len(given) == 1 else _each_once(files), rendered.problems())
+
+
+def _walk(top: str) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield a directory and those below it, as ``os.walk`` does: path, directories, files.
+
+    Without hidden directories, and without pipes, sockets and devices. Of most files nothing but the name is looked at.
+    """
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        folders: list[str] = []
+        names: list[str] = []
+        with suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    names.append(entry.name)
+                elif os.path.isdir(entry.path):
+                    if not entry.name.startswith("."):
+                        folders.append(entry.name)
+                elif not is_special(entry.path):
+                    names.append(entry.name)
+        folders.sort()
+        yield folder, folders, names
+        below = (os.path.join(folder, name) for name in reversed(folders))
+        waiting += [path for path in below if not os.path.islink(path)]
 
 
 def _each_once(files: Iterable[InputFile]) -> list[InputFile]:

@@ -210,7 +210,7 @@ class Objects:
                 for workload, place in zip(reading.workloads, reading.places, strict=True)
             )
         self.others += (FoundObject(other, source, are_stored) for other in reading.others)
-        if any(is_policy(other.kind, other.api_version) for other in reading.others):
+        if reading.has_policies:
             self._collector().take(source, are_stored=are_stored)
             self._note_policies(self._collector().problems)
 
