@@ -7,6 +7,7 @@ import gc
 import os
 import random
 import re
+import threading
 from collections.abc import Iterator
 
 import msgspec
@@ -14,11 +15,12 @@ import pytest
 
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import pod_document
-from podqos.agent.events import PodBound
+from podqos.agent.events import MemoryNotified, PodBound
 from podqos.host.api.pod_list import PodList
 from podqos.host.node import manifests
 from podqos.host.node.manifests import ManifestFolder, Refused
 from podqos.host.runtimes.runtime import ContainerStart
+from podqos.host.storage.state import PodState
 
 SEED, MUTANTS, BATCH = 20, 400, 100
 
@@ -340,6 +342,49 @@ def test_a_pod_that_could_not_be_stopped_is_stopped_later(stage, monkeypatch):
     stage.until(lambda: stage.lines("CleanedUp"))
     assert any("default/web: StopPod failed" in line for line in stage.said)
     assert _untouched(stage)
+
+
+def test_a_pod_whose_state_cannot_be_saved_keeps_no_other_from_running(stage, monkeypatch):
+    save = stage.node.state.save
+
+    def some_fail(state: PodState, **named: object) -> None:
+        if state.pod.metadata.name == "wrong" and state.containers:
+            raise UnicodeEncodeError("utf-8", "", 0, 1, "surrogates not allowed")
+        save(state, **named)
+
+    monkeypatch.setattr(stage.node.state, "save", some_fail)
+    stage.put(pod_document("wrong", "serve"), pod_document("zright", "serve"))
+    stage.until(lambda: stage.is_up("wrong", "zright"))
+    assert any(line.startswith("default/wrong: its state cannot be saved") for line in stage.said)
+    assert _untouched(stage)
+
+
+def test_figures_that_cannot_be_read_do_not_end_the_watch_over_memory(stage, monkeypatch):
+    real = stage.node.figures.full, stage.node.figures.quick
+
+    def fails(_pods: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    for name in ("full", "quick"):
+        monkeypatch.setattr(stage.node.figures, name, fails)
+    stage.node.deliver(MemoryNotified())
+    assert any("figures cannot be read" in line for line in stage.said)
+    for name, function in zip(("full", "quick"), real, strict=True):
+        monkeypatch.setattr(stage.node.figures, name, function)
+    stage.use("bystander", 220)
+    stage.until(lambda: stage.lines("Evicted"))
+
+
+def test_a_directory_that_hangs_holds_nothing_up_and_is_said(stage, monkeypatch):
+    gate = threading.Event()
+    monkeypatch.setattr(stage.node.folder, "scan", gate.wait)
+    stage.node._scan()
+    stage.node._rescan()
+    stage.node.loop.run_for(0.05)
+    assert any(line.endswith("not read within 20 s: pods are left as they are until it is") for line in stage.said)
+    assert _untouched(stage)
+    stage.node._is_outdated = False
+    gate.set()
 
 
 # ---- files whose content is not known --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import contextlib
 import gc
 import os
 import signal
+import sys
 import time
 import traceback
 from collections import deque
@@ -49,7 +50,7 @@ from podqos.host.node.settings import HostSettings, agent_config
 from podqos.host.node.world import HostWorld
 from podqos.host.runtimes.runtime import Runtime
 from podqos.host.storage.journal_file import JournalFile
-from podqos.host.storage.state import StateDirectory
+from podqos.host.storage.state import PodState, StateDirectory
 from podqos.host.storage.syncing import Syncing
 from podqos.qos.cgroup_paths import node_path
 
@@ -62,6 +63,7 @@ _RESCAN_SECONDS = 20.0  # in case a notification was missed, as in the kubelet (
 _SETTLE_SECONDS = 0.05
 _UNSETTLED_SECONDS = 1.0
 _SLICE_SECONDS = 0.005
+_SWITCH_SECONDS = 0.001
 _SYNC_SECONDS = 1.0
 _NOTES_KEPT = 1000
 _MOST_NOTE = 2500
@@ -136,6 +138,7 @@ class Node:
         self._timer: Timer | None = None
         self._is_delivering = False
         self._stops = 0
+        self._switch_seconds = sys.getswitchinterval()
         self._settling: Timer | None = None
         self._is_scanning = self._is_outdated = False
         self._reconciling: Iterator[None] | None = None
@@ -151,6 +154,8 @@ class Node:
         self.loop.call_every(_RESCAN_SECONDS, self._rescan)
         self.loop.call_every(_SYNC_SECONDS, self._keep_syncing)
         self.deliver(Woken())
+        # Another thread lets this one go on that soon.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         # A collection takes longer than a reaction may; it runs when the node is idle (``_keep_syncing``).
         gc.disable()
         gc.collect()
@@ -190,6 +195,7 @@ class Node:
             self.cgroups.remove(self.cgroups.own)
         self._protection.end()
         self._release()
+        sys.setswitchinterval(self._switch_seconds)
         gc.unfreeze()
         gc.enable()
 
@@ -303,16 +309,22 @@ class Node:
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )
             pod.state = changed
-            self.state.save(changed, in_a_hurry=self.world.is_hurried)
+            self._save_state(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
         # Only now: if the agent is killed before it has reported that a pod is gone, the next one does.
         while self.world.gone:
             uid = self.world.gone.pop()
             if uid in self.world.over:
-                self.state.save(self.world.over[uid])
+                self._save_state(self.world.over[uid])
             else:
                 self.state.forget(uid)
+
+    def _save_state(self, state: PodState, *, in_a_hurry: bool = False) -> None:
+        try:
+            self.state.save(state, in_a_hurry=in_a_hurry)
+        except Exception as error:  # noqa: BLE001 - the other pods still count
+            self.note(f"{state.pod.key}: its state cannot be saved: {_words(error)}")
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 
@@ -349,6 +361,9 @@ class Node:
             except OSError as error:
                 where = self.settings.manifests
                 self.note(f"{where}: {error.strerror}: changes are found every {_RESCAN_SECONDS:.0f} s only")
+        if self._is_scanning:
+            where = self.settings.manifests
+            self.note(f"{where}: not read within {_RESCAN_SECONDS:.0f} s: pods are left as they are until it is")
         self._scan()
 
     def _scan(self) -> None:

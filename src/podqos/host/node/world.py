@@ -160,10 +160,16 @@ class HostWorld:
     # ---- the port ------------------------------------------------------------------------------------------------
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
-        """Return the figures of node and pods."""
+        """Return the figures of node and pods; without those of pods, or none, if they cannot be read."""
         there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
         self.is_hurried |= is_urgent
-        return self.figures.quick(there) if is_urgent else self.figures.full(there)
+        read = self.figures.quick if is_urgent else self.figures.full
+        for pods in (there, ()):
+            try:
+                return read(pods)
+            except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
+                self._note(f"figures cannot be read: {_words(error)}")
+        return Summary()
 
     def carry_out(self, command: Command) -> Sequence[Event]:
         """Carry out a command of the agent; what cannot be done is noted, and is about this command only."""
