@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import os
 import select
+import threading
+import time
 
 import pytest
 
+from podqos.host.linux.background import Background
 from podqos.host.linux.loop import Loop
 
 
@@ -74,3 +77,111 @@ def test_an_event_can_be_waited_for_that_is_not_reading(loop):
 def test_run_goes_on_until_stopped(loop):
     loop.call_after(0.01, loop.stop)
     loop.run()
+
+
+def test_a_callback_that_raises_is_told_and_the_others_are_called(loop):
+    told, done = [], []
+    loop.failed = told.append
+
+    def fails() -> None:
+        raise KeyError("x")
+
+    loop.call_after(0, fails)
+    loop.call_after(0, lambda: done.append("next"))
+    loop.step(0.1)
+    assert [str(error) for error in told] == ["'x'"]
+    assert done == ["next"]
+
+
+def test_what_is_called_again_and_again_is_so_also_after_it_failed(loop):
+    calls = []
+    loop.failed = lambda _error: None
+
+    def fails() -> None:
+        calls.append(1)
+        raise ValueError
+
+    loop.call_every(0.01, fails)
+    loop.run_for(0.1)
+    assert len(calls) > 2
+
+
+def test_a_descriptor_whose_callback_keeps_failing_does_not_keep_the_loop_busy(loop):
+    event = os.eventfd(1)
+    told, calls = [], []
+    loop.failed = told.append
+
+    def fails_at_first() -> None:
+        calls.append(1)
+        if len(calls) < 3:
+            raise OSError
+        os.eventfd_read(event)
+
+    loop.watch(event, fails_at_first)
+    loop.run_for(0.01)
+    assert len(calls) == 1, "it is paused"
+    loop.run_for(0.3)
+    assert len(calls) == 3
+    os.eventfd_write(event, 1)
+    loop.run_for(0.01)
+    assert len(calls) == 4, "it works again: no pause"
+    loop.unwatch(event)
+    os.close(event)
+
+
+def test_a_paused_descriptor_can_be_unwatched(loop):
+    event = os.eventfd(1)
+    loop.failed = lambda _error: None
+
+    def fails() -> None:
+        raise OSError
+
+    loop.watch(event, fails)
+    loop.step(0)
+    loop.unwatch(event)
+    os.close(event)
+    loop.run_for(0.1)
+
+
+def test_many_due_timers_leave_room_for_descriptors_in_between(loop):
+    event, order = os.eventfd(0), []
+    loop.watch(event, lambda: (os.eventfd_read(event), order.append("urgent")))
+    for _ in range(20):
+        loop.call_after(0, lambda: (time.sleep(0.005), order.append("timer")))
+    os.eventfd_write(event, 1)
+    loop.step(0.1)
+    os.eventfd_write(event, 1)
+    loop.step(0)
+    assert order.count("timer") < 20
+    assert order.count("urgent") == 2
+    assert loop.longest_turn_seconds < 0.09
+    os.close(event)
+
+
+def test_work_on_another_thread_comes_back_to_the_loop_with_its_result_or_what_it_raised(loop):
+    background, found = Background(loop, "test"), []
+
+    def fails() -> int:
+        raise ValueError("no")
+
+    background.run(lambda: (threading.get_ident(), 7), found.append)
+    background.run(fails, found.append)
+    while len(found) < 2:
+        loop.step(1)
+    assert found[0][0] != threading.get_ident()
+    assert found[0][1] == 7
+    assert isinstance(found[1], ValueError)
+    background.close()
+
+
+def test_work_that_hangs_holds_up_neither_the_loop_nor_other_work_nor_the_end(loop):
+    background, found, gate = Background(loop, "test", most_threads=2), [], threading.Event()
+    background.run(gate.wait, found.append)
+    background.run(lambda: "done", found.append)
+    while not found:
+        loop.step(1)
+    assert found == ["done"]
+    background.close()
+    gate.set()
+    loop.run_for(0.05)
+    assert found == ["done"], "what comes after the end is dropped"

@@ -18,17 +18,12 @@ def _pod(name: str, seconds: int = 1) -> str:
 
 
 @pytest.fixture
-def notes():
-    return []
-
-
-@pytest.fixture
-def folder(tmp_path, notes):
-    return ManifestFolder(tmp_path, notes.append)
+def folder(tmp_path):
+    return ManifestFolder(tmp_path)
 
 
 def _names(folder: ManifestFolder) -> list[str]:
-    return [wanted.pod.metadata.name for wanted in folder.scan()]
+    return [wanted.pod.metadata.name for wanted in folder.scan().wanted]
 
 
 def test_files_come_change_and_go(folder, tmp_path):
@@ -36,10 +31,10 @@ def test_files_come_change_and_go(folder, tmp_path):
     (tmp_path / "a.yaml").write_text(_pod("a"))
     (tmp_path / "notes.txt").write_text(_pod("b"))
     (tmp_path / ".hidden.yaml").write_text(_pod("c"))
-    (first,) = folder.scan()
+    (first,) = folder.scan().wanted
     (tmp_path / "a.yaml.new").write_text(_pod("a", 2))
     (tmp_path / "a.yaml.new").rename(tmp_path / "a.yaml")
-    (second,) = folder.scan()
+    (second,) = folder.scan().wanted
     assert first.pod.metadata.uid != second.pod.metadata.uid
     (tmp_path / "a.yaml").unlink()
     assert _names(folder) == []
@@ -47,14 +42,14 @@ def test_files_come_change_and_go(folder, tmp_path):
 
 def test_the_same_manifest_is_the_same_pod_whatever_file_it_is_in(folder, tmp_path):
     (tmp_path / "a.yaml").write_text(_pod("a"))
-    (before,) = folder.scan()
+    (before,) = folder.scan().wanted
     (tmp_path / "a.yaml").rename(tmp_path / "b.yaml")
-    (after,) = folder.scan()
+    (after,) = folder.scan().wanted
     assert before.pod == after.pod
 
 
 @pytest.mark.parametrize("half", ["apiVersion: v1\nkind: Pod\nmetadata: {na", "", "kind: Pod\nspec:\n  - x"])
-def test_a_half_written_file_keeps_what_it_last_said(folder, tmp_path, half, notes):
+def test_a_half_written_file_keeps_what_it_last_said(folder, tmp_path, half):
     file = tmp_path / "a.yaml"
     file.write_text(_pod("a"))
     assert _names(folder) == ["a"]
@@ -64,18 +59,20 @@ def test_a_half_written_file_keeps_what_it_last_said(folder, tmp_path, half, not
     assert _names(folder) == ["a", "b"]
 
 
-def test_a_part_of_a_manifest_runs_under_the_name_of_its_file_and_is_noted(folder, tmp_path, notes):
+def test_a_part_of_a_manifest_runs_under_the_name_of_its_file_and_is_noted(folder, tmp_path):
     (tmp_path / "a.yaml").write_text(_pod("x").partition("spec:")[1] + _pod("x").partition("spec:")[2])
     (tmp_path / "b.yaml").write_text("containers: [{name: main, image: x, command: [sleep, '1']}]\n")
-    assert _names(folder) == ["a", "b"]
-    assert notes == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
+    scan = folder.scan()
+    assert [wanted.pod.metadata.name for wanted in scan.wanted] == ["a", "b"]
+    assert list(scan.notes) == ["a.yaml:1: no kind: taken for Pod a", "b.yaml:1: no kind: taken for Pod b"]
 
 
-def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path, notes):
+def test_of_two_files_with_one_pod_the_first_counts(folder, tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.yaml").write_text(_pod("same"))
-    assert [wanted.source for wanted in folder.scan()] == ["a.yaml"]
-    assert "is already in a.yaml" in notes[0]
+    scan = folder.scan()
+    assert [wanted.source for wanted in scan.wanted] == ["a.yaml"]
+    assert "is already in a.yaml" in scan.notes[0]
 
 
 def test_policies_beside_a_pod_decide_about_it(folder, tmp_path):
@@ -88,11 +85,12 @@ def test_policies_beside_a_pod_decide_about_it(folder, tmp_path):
     (tmp_path / "b.yaml").write_text(
         _pod("b").replace("name: main,", "name: main, resources: {limits: {memory: 1Gi}},")
     )
-    first, second = folder.scan()
-    admitted = folder.admitted(first)
+    scan = folder.scan()
+    first, second = scan.wanted
+    admitted = scan.admitted(first)
     assert str(admitted.spec.containers[0].resources.limits["memory"]) == "64Mi"
     assert admitted.spec.priority == 1000
-    refused = folder.admitted(second)
+    refused = scan.admitted(second)
     assert isinstance(refused, Refused)
     assert "maximum memory usage per Container is 128Mi" in refused.why
 
@@ -103,13 +101,7 @@ def test_the_pods_of_a_controller_are_numbered(folder, tmp_path):
         "  selector: {matchLabels: {a: b}}\n  template:\n    metadata: {labels: {a: b}}\n"
         "    spec: {containers: [{name: main, image: x, command: [sleep, '1']}]}\n"
     )
-    wanted = folder.scan()
+    wanted = folder.scan().wanted
     assert [each.pod.metadata.name for each in wanted] == ["web-0", "web-1"]
     assert len({each.pod.metadata.uid for each in wanted}) == 2
     assert wanted[0].run.container("main").command == ("sleep", "1")
-
-
-def test_a_directory_that_is_gone_is_said_and_survived(folder, tmp_path, notes):
-    tmp_path.rmdir()
-    assert _names(folder) == []
-    assert "No such file" in notes[0]

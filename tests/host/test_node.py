@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 
@@ -331,6 +332,31 @@ def test_a_container_that_cannot_be_started_is_tried_again_and_named():
         stage.put(pod_document("wrong", "/no/such/command"))
         stage.until(lambda: len(stage.lines("Exited")) == 2)
         assert any("/no/such/command" in line for line in stage.said)
+
+
+def test_what_no_process_can_be_given_and_probes_that_hang_end_neither_the_shim_nor_other_pods():
+    with running_node(HARD) as stage:
+        stage.put(pod_document("bystander", *_SLEEP))
+        stage.until(lambda: stage.is_up("bystander"))
+        shim, (pid,) = stage.node.runtime._shim.pid, [run.pid for run in stage.pod("bystander").running]
+        descriptors = Path(f"/proc/{shim}/fd")
+        before = len(list(descriptors.iterdir()))
+        many = [{"name": f"V{number}", "value": "x" * 100_000} for number in range(30)]
+        hangs = {"exec": {"command": ["sh", "-c", "sleep 1001 & exec sleep 1001"]}, "periodSeconds": 1}
+        stage.put(
+            pod_document("one", *_SLEEP, env=[{"name": "BIG", "value": "x" * 1_100_000}]),
+            pod_document("sum", *_SLEEP, env=many),
+            pod_document("probed", *_SLEEP, readinessProbe=hangs),
+        )
+        stage.until(lambda: len(stage.lines("Exited")) == 4 and stage.is_up("probed"))
+        stage.node.loop.run_for(3.5)
+        assert any("default/one: env BIG: argument list too long" in line for line in stage.said)
+        assert any("default/sum: sleep: " in line and "Argument list too long" in line for line in stage.said)
+        (probed,) = stage.pod("probed").running
+        assert len(stage.node.cgroups.processes(probed.cgroup)) <= 1 + 2, "one probe at a time"
+        assert len(list(descriptors.iterdir())) <= before + 3, "the output of the container and its log"
+        assert stage.node.runtime._shim.pid == shim
+        assert [run.pid for run in stage.pod("bystander").running] == [pid]
 
 
 def test_a_kernel_kill_is_told_with_its_reasons():

@@ -30,6 +30,7 @@ from podqos.admission.refusal import Code, Denied, Failed, Refusal, forbidden_po
 from podqos.admission.resource_override import OverrideUse, apply_override, is_overridden, override_use
 from podqos.admission.runtime_class import apply_runtime_class, overhead_mismatch
 from podqos.admission.tolerations import with_default_tolerations
+from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, PodStatus, QOSClass
 from podqos.model.policy import LimitRange, ResourceQuota
 from podqos.model.profile import LATEST, Profile
@@ -96,9 +97,13 @@ class Admission(Struct, frozen=True, gc=False):
 StepFunction = Callable[[Pod, Record], Pod | Refusal]
 
 
-def admit(pod: Pod, policies: Policies, profile: Profile = LATEST) -> Admission:
-    """Take a new pod through every step until one refuses it. A status that came with it is dropped."""
-    admission = run_steps(replace(pod, status=PodStatus()), policies, _steps(policies, profile), profile=profile)
+def admit(pod: Pod, policies: Policies, profile: Profile = LATEST, written: Plain = None) -> Admission:
+    """Take a new pod through every step until one refuses it. A status that came with it is dropped.
+
+    With its ``spec`` as ``written``, what only a node reads of it is validated as well.
+    """
+    steps = _steps(policies, profile, written)
+    admission = run_steps(replace(pod, status=PodStatus()), policies, steps, profile=profile)
     if policies.override is None or policies.namespace is None:
         return admission
     return replace(admission, override=override_use(policies.namespace, policies.override_profile))
@@ -138,7 +143,7 @@ def run_steps(
     return Admission(pod, tuple(results), quotas=decision.quotas, conflicts=conflicts)
 
 
-def _steps(policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFunction]]:
+def _steps(policies: Policies, profile: Profile, written: Plain) -> Iterator[tuple[Step, StepFunction]]:
     limit_ranges = policies.stored_limit_ranges()
     yield Step.DEFAULTING, lambda pod, record: defaulted(_known_fields(pod, profile, record), record)
     yield Step.NAMESPACE_LIFECYCLE, lambda pod, _: _in_namespace(pod, policies)
@@ -152,7 +157,7 @@ def _steps(policies: Policies, profile: Profile) -> Iterator[tuple[Step, StepFun
     if _takes_part_in_override(policies):
         yield Step.CLUSTER_RESOURCE_OVERRIDE, lambda pod, record: _overridden(pod, policies, limit_ranges, record)
         yield Step.LIMIT_RANGER_AGAIN, lambda pod, record: apply_limit_ranges(pod, limit_ranges, record)
-    yield Step.VALIDATION, lambda pod, _: _valid(pod)
+    yield Step.VALIDATION, lambda pod, _: _valid(pod, written)
     yield Step.LIMIT_RANGE_BOUNDS, lambda pod, _: within_bounds(pod, limit_ranges)
     yield (
         Step.RUNTIME_CLASS_OVERHEAD,
@@ -200,8 +205,8 @@ def _judged(pod: Pod, outcome: Pod | Denied) -> Pod | Refusal:
     return forbidden_pod(pod, outcome) if isinstance(outcome, Denied) else outcome
 
 
-def _valid(pod: Pod) -> Pod | Refusal:
-    errors = validate_new_pod(pod)
+def _valid(pod: Pod, written: Plain) -> Pod | Refusal:
+    errors = validate_new_pod(pod, written)
     return invalid_pod(pod, errors) if errors else pod
 
 

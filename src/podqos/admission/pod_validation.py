@@ -1,7 +1,8 @@
 """What the API server refuses about a pod, field by field: its name and labels, its containers, where it wants to run.
 
-The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. What is not checked
-(volumes, probes, ports, security contexts and the like) is listed by ``coverage``.
+The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. What only a node reads
+(volumes, mounts, ports, environment, probes: ``run_fields``) is not in a pod's model, and checked where the ``spec`` is
+given as written. What is not checked otherwise is listed by ``coverage``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodSpec, validateContainers,
 validateInitContainers, validateEphemeralContainers, ValidateTolerations) and
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+
+from msgspec import Struct
 
 from podqos.admission.constraints import affinity_errors, gate_errors, key_errors, label_errors, spread_errors
 from podqos.admission.field_errors import (
@@ -31,12 +34,24 @@ from podqos.admission.names import (
     qualified_name_complaints,
     subdomain_complaints,
 )
+from podqos.admission.run_fields import (
+    Fields,
+    fields_of,
+    host_name_errors,
+    host_port_errors,
+    item_of,
+    items_of,
+    probe_errors,
+    run_field_errors,
+    volume_source_errors,
+)
 from podqos.admission.validation import (
     claim_names,
     container_resource_errors,
     overhead_errors,
     pod_level_errors,
 )
+from podqos.manifest.plain import Plain
 from podqos.model.pod import (
     MIRROR_ANNOTATION,
     Container,
@@ -73,14 +88,15 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _SPACES = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
-def validate_new_pod(pod: Pod) -> tuple[FieldError, ...]:
-    """Return every error about a pod that is being created."""
-    return (*_metadata_errors(pod.metadata), *validate_pod(pod), *_creation_errors(pod))
+def validate_new_pod(pod: Pod, written: Plain = None) -> tuple[FieldError, ...]:
+    """Return every error about a pod that is being created. ``written``: its ``spec``, if all of its fields count."""
+    return (*_metadata_errors(pod.metadata), *validate_pod(pod, written=written), *_creation_errors(pod))
 
 
-def validate_pod(pod: Pod, *, is_stored: bool = False) -> tuple[FieldError, ...]:
+def validate_pod(pod: Pod, *, is_stored: bool = False, written: Plain = None) -> tuple[FieldError, ...]:
     """Return every error about what a pod is made of. What is stored has gone through this before, when it was new."""
-    return (*_annotation_errors(pod), *_spec_errors(pod, is_stored=is_stored), *_image_errors(pod.spec))
+    spec_errors = _spec_errors(pod, is_stored=is_stored, written=fields_of(written))
+    return (*_annotation_errors(pod), *spec_errors, *_image_errors(pod.spec))
 
 
 def _metadata_errors(metadata: ObjectMeta) -> Errors:
@@ -94,6 +110,8 @@ def _metadata_errors(metadata: ObjectMeta) -> Errors:
             yield invalid("metadata.name", metadata.name, complaint)
     elif not metadata.generate_name:
         yield required("metadata.name", "name or generateName is required")
+    for complaint in label_complaints(metadata.namespace) if metadata.namespace else ():
+        yield invalid("metadata.namespace", metadata.namespace, complaint)
     yield from label_errors(metadata.labels, "metadata.labels")
     for key in metadata.annotations:
         # Upper case is allowed here, and nowhere else.
@@ -131,14 +149,25 @@ def _creation_errors(pod: Pod) -> Errors:
         yield forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
-def _spec_errors(pod: Pod, *, is_stored: bool) -> Errors:
+class _Context(Struct, frozen=True):
+    """What the checks of a container look up."""
+
+    spec: PodSpec
+    claims: frozenset[str]
+    written: Fields
+    """The specification as written; empty if what only a node reads is not checked."""
+    volumes: set[str]
+    """The names of the volumes that are in order."""
+
+
+def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
     """Check the specification, in upstream's order."""
     spec = pod.spec
-    claims = claim_names(pod)
-    yield from _volume_errors(spec.volumes)
-    yield from _regular_container_errors(spec, claims)
-    yield from _init_container_errors(spec, claims)
-    yield from _ephemeral_container_errors(spec, claims)
+    context = _Context(spec, claim_names(pod), written, set())
+    yield from _volume_errors(context)
+    yield from _regular_container_errors(context)
+    yield from _init_container_errors(context)
+    yield from _ephemeral_container_errors(context)
     yield from pod_level_errors(pod)
     if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
         yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
@@ -153,6 +182,7 @@ def _spec_errors(pod: Pod, *, is_stored: bool) -> Errors:
         yield invalid("spec.activeDeadlineSeconds", deadline, words)
     for index, toleration in enumerate(spec.tolerations):
         yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
+    yield from host_name_errors(written)
     yield from _subdomain_errors(spec.priority_class_name, "spec.priorityClassName")
     if spec.runtime_class_name is not None:
         for complaint in subdomain_complaints(spec.runtime_class_name):
@@ -180,20 +210,22 @@ def _choice_errors(value: str | None, choices: tuple[str, ...], path: str) -> Er
 # ---- volumes -------------------------------------------------------------------------------------------------------
 
 
-def _volume_errors(volumes: tuple[Volume, ...]) -> Errors:
-    """Check names and the size of empty directories; other sources are not judged."""
-    names: set[str] = set()
-    for index, volume in enumerate(volumes):
-        errors = tuple(_one_volume_errors(volume, names, f"spec.volumes[{index}]"))
+def _volume_errors(context: _Context) -> Errors:
+    """Check names and sources."""
+    for index, volume in enumerate(context.spec.volumes):
+        written = item_of(context.written.get("volumes"), index)
+        errors = tuple(_one_volume_errors(volume, written, context.volumes, f"spec.volumes[{index}]"))
         yield from errors
         if not errors:
-            names.add(volume.name)
+            context.volumes.add(volume.name)
 
 
-def _one_volume_errors(volume: Volume, names: set[str], path: str) -> Errors:
+def _one_volume_errors(volume: Volume, written: Fields, names: set[str], path: str) -> Errors:
     directory = volume.empty_dir
     if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
         yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
+    if written:
+        yield from volume_source_errors(written, path)
     if not volume.name:
         yield required(f"{path}.name")
     for complaint in label_complaints(volume.name) if volume.name else ():
@@ -205,30 +237,35 @@ def _one_volume_errors(volume: Volume, names: set[str], path: str) -> Errors:
 # ---- containers ----------------------------------------------------------------------------------------------------
 
 
-def _regular_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+def _regular_container_errors(context: _Context) -> Errors:
+    spec = context.spec
     if not spec.containers:
         yield required("spec.containers")
     names: set[str] = set()
     for index, container in enumerate(spec.containers):
-        path = f"spec.containers[{index}]"
-        yield from _common_errors(container, spec, path, claims)
+        path, written = f"spec.containers[{index}]", item_of(context.written.get("containers"), index)
+        yield from _common_errors(container, written, path, context)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         names.add(container.name)
+        yield from probe_errors(written, path)
         yield from _restart_errors(container, path)
+    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers")
 
 
-def _init_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+def _init_container_errors(context: _Context) -> Errors:
+    spec = context.spec
     names = {container.name for container in spec.containers}
     for index, container in enumerate(spec.init_containers):
-        path = f"spec.initContainers[{index}]"
-        yield from _common_errors(container, spec, path, claims)
+        path, written = f"spec.initContainers[{index}]", item_of(context.written.get("initContainers"), index)
+        yield from _common_errors(container, written, path, context)
         yield from _restart_errors(container, path)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         elif container.name:
             names.add(container.name)
         if container.is_sidecar:
+            yield from probe_errors(written, path)
             continue
         for name, value in _of_running_containers(container):
             if value is not None:
@@ -250,12 +287,13 @@ def _of_running_containers(container: Container) -> tuple[tuple[str, object], ..
     )
 
 
-def _ephemeral_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors:
+def _ephemeral_container_errors(context: _Context) -> Errors:
+    spec = context.spec
     others = {container.name for container in (*spec.containers, *spec.init_containers)}
     names = set(others)
     for index, container in enumerate(spec.ephemeral_containers):
-        path = f"spec.ephemeralContainers[{index}]"
-        yield from _common_errors(container, spec, path, claims)
+        path, written = f"spec.ephemeralContainers[{index}]", item_of(context.written.get("ephemeralContainers"), index)
+        yield from _common_errors(container, written, path, context)
         yield from _blank_errors(container, path)
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
@@ -275,7 +313,7 @@ def _ephemeral_container_errors(spec: PodSpec, claims: frozenset[str]) -> Errors
                 yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
 
 
-def _common_errors(container: Container, spec: PodSpec, path: str, claims: frozenset[str]) -> Errors:
+def _common_errors(container: Container, written: Fields, path: str, context: _Context) -> Errors:
     """Check what holds for containers of any kind."""
     if not container.name:
         yield required(f"{path}.name")
@@ -283,8 +321,9 @@ def _common_errors(container: Container, spec: PodSpec, path: str, claims: froze
         yield invalid(f"{path}.name", container.name, complaint)
     if not container.image:
         yield required(f"{path}.image")
-    yield from container_resource_errors(container.resources, f"{path}.resources", claims)
-    yield from _resize_policy_errors(container.resize_policy, spec.restart_policy, f"{path}.resizePolicy")
+    yield from run_field_errors(written, path, context.volumes)
+    yield from container_resource_errors(container.resources, f"{path}.resources", context.claims)
+    yield from _resize_policy_errors(container.resize_policy, context.spec.restart_policy, f"{path}.resizePolicy")
 
 
 def _resize_policy_errors(policies: tuple[ResizePolicy, ...], restart_policy: str, path: str) -> Errors:

@@ -226,8 +226,10 @@ def _last_state(name: str, running: HostPod | None, record: ContainerRecord | No
 
 
 def _terminated(run: ContainerRun) -> Document:
+    why: Document = {"reason": "StartError", "message": run.message} if run.message else {}
     return {
         **_end(run.exit_code or 0, run.oom_killed),
+        **why,
         "startedAt": timestamp(run.started_us),
         "finishedAt": timestamp(run.ended_us),
     }

@@ -36,6 +36,8 @@ class ContainerRun(Struct):
     exit_code: int | None = None
     ended_us: int = 0
     oom_killed: bool = False
+    message: str = ""
+    """Why it could not be started."""
     elsewhere: str | None = None
     """The cgroup, if the runtime chose another one than planned."""
 

@@ -6,18 +6,22 @@
     clock ───► the next pass, the next restart ───┤      └─► journal
     kmsg ────► OOM kills                          └────────────────────────► journal
 
-Slow work is split into pieces; urgent work (memory) does only the minimum. The records of pods are on disk before
-anything is done about them, and are reconciled with the runtime and the cgroup tree at the start.
+Slow work is split into pieces, or done on another thread (reading manifests); urgent work (memory) does only the
+minimum. The records of pods are on disk before anything is done about them, and are reconciled with the runtime and
+the cgroup tree at the start. What goes wrong about one pod, or in one callback, is said and concerns nothing else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
+import sys
 import time
+import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from inotify_simple import INotify, flags
 from msgspec.structs import replace
@@ -32,19 +36,21 @@ from podqos.agent.events import (
 )
 from podqos.agent.state import ContainerRecord, PodRecord, Resting, Stage
 from podqos.errors import HostError
+from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import Machine, open_machine
+from podqos.host.linux.disk import advance
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.node.adoption import Adoption
 from podqos.host.node.figures import Figures
 from podqos.host.node.kernel_kills import oom_kill_entry
-from podqos.host.node.manifests import ManifestFolder, Refused, Wanted
+from podqos.host.node.manifests import ManifestFolder, Refused, Scan, Wanted
 from podqos.host.node.protection import Protection
 from podqos.host.node.settings import HostSettings, agent_config
 from podqos.host.node.world import HostWorld
 from podqos.host.runtimes.runtime import Runtime
 from podqos.host.storage.journal_file import JournalFile
-from podqos.host.storage.state import StateDirectory
+from podqos.host.storage.state import PodState, StateDirectory
 from podqos.host.storage.syncing import Syncing
 from podqos.qos.cgroup_paths import node_path
 
@@ -55,8 +61,12 @@ _CHANGES = (
 )  # fmt: skip
 _RESCAN_SECONDS = 20.0  # in case a notification was missed, as in the kubelet (fileCheckFrequency)
 _SETTLE_SECONDS = 0.05
+_UNSETTLED_SECONDS = 1.0
+_SLICE_SECONDS = 0.005
+_SWITCH_SECONDS = 0.001
 _SYNC_SECONDS = 1.0
 _NOTES_KEPT = 1000
+_MOST_NOTE = 2500
 _GARBAGE = 20_000  # allocations before a collection is worthwhile
 
 
@@ -72,6 +82,8 @@ class Node:
     ) -> None:
         self.settings = settings
         self.loop = Loop()
+        self.loop.failed = self._callback_failed
+        self._reader = Background(self.loop, "manifests")
         machine = machine or open_machine(settings.own)
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self.notes: dict[str, int] = {}
@@ -114,7 +126,9 @@ class Node:
         )
         self.driver = Driver(self.config, self.world, self.journal.write)
         self.world.phase_of = self._phase_of
-        self.folder = ManifestFolder(settings.manifests, self.note, settings.profile)
+        self.folder = ManifestFolder(settings.manifests, settings.profile, self.config.max_pods)
+        self.scan = Scan(is_listed=False)
+        """The directory of manifests when it was last read."""
         self.refused: dict[str, Refused] = {}
         """Pods that admission rejected, by uid."""
         self.wanted: dict[str, Wanted] = {}
@@ -124,7 +138,10 @@ class Node:
         self._timer: Timer | None = None
         self._is_delivering = False
         self._stops = 0
+        self._switch_seconds = sys.getswitchinterval()
         self._settling: Timer | None = None
+        self._is_scanning = self._is_outdated = False
+        self._reconciling: Iterator[None] | None = None
         self.is_ending = False
 
     # ---- life cycle ----------------------------------------------------------------------------------------------
@@ -134,9 +151,11 @@ class Node:
         self.driver.start(self.now_us())
         Adoption(self.world, self.driver, self.now_us, self.deliver).adopt()
         self._listen()
-        self._rescan()
-        self._keep_syncing()
+        self.loop.call_every(_RESCAN_SECONDS, self._rescan)
+        self.loop.call_every(_SYNC_SECONDS, self._keep_syncing)
         self.deliver(Woken())
+        # Another thread lets this one go on that soon.
+        sys.setswitchinterval(_SWITCH_SECONDS)
         # A collection takes longer than a reaction may; it runs when the node is idle (``_keep_syncing``).
         gc.disable()
         gc.collect()
@@ -169,12 +188,14 @@ class Node:
     def close(self) -> None:
         """Release everything; if no pods are left, nothing stays on the machine."""
         self.world.memory_watch.close()
+        self.world.prober.close()
         is_empty = not self.world.pods
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
             self.cgroups.remove(self.cgroups.own)
         self._protection.end()
         self._release()
+        sys.setswitchinterval(self._switch_seconds)
         gc.unfreeze()
         gc.enable()
 
@@ -187,7 +208,10 @@ class Node:
 
     def _release(self) -> None:
         """Close every file."""
-        for each in (self._inotify, self._kernel_log, self.journal, self.state, self._syncing, self.loop):
+        every = (
+            self._inotify, self._kernel_log, self.journal, self.state, self._syncing, self._reader, self.loop,
+        )  # fmt: skip
+        for each in every:
             if each is not None:
                 each.close()
 
@@ -201,19 +225,27 @@ class Node:
         self._is_delivering = True
         try:
             while self._waiting:
-                self._deliver_one(self._waiting.popleft())
+                next_one = self._waiting.popleft()
+                try:
+                    self._deliver_one(next_one)
+                except Exception as error:  # noqa: BLE001 - the other events still count
+                    self._event_failed(next_one, error)
             self._save()
         finally:
             self._is_delivering = False
             self.world.settled()
-        self._set_timer()
+            self._set_timer()
 
     def now_us(self) -> int:
         """Return the time for the journal: the wall clock's at the start, monotonic from there on."""
         return self._started_us + time.monotonic_ns() // 1000
 
     def note(self, text: str) -> None:
-        """Print a problem once, and count how often it occurs."""
+        """Print a problem once, on one line, and count how often it occurs."""
+        if not text.isprintable() or len(text) > _MOST_NOTE:
+            text = "".join(
+                letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_MOST_NOTE]
+            )
         if text not in self.notes and len(self.notes) < _NOTES_KEPT:
             self._say(text)
             self.notes[text] = 0
@@ -226,6 +258,25 @@ class Node:
         if len(self.driver.state.pods) < before:
             # A pod with the same name may have been waiting for this.
             self.loop.call_after(0, self._reconcile)
+
+    def _event_failed(self, event: Event, error: Exception) -> None:
+        """Say that the agent could not handle an event; a pod that it was to start is refused."""
+        self._callback_failed(error)
+        if isinstance(event, PodBound) and event.pod.metadata.uid not in self.driver.state.pods:
+            uid = event.pod.metadata.uid
+            self.world.runs.pop(uid, None)
+            source = self.world.sources.pop(uid, "")
+            self.refused[uid] = Refused(event.pod.key, source, f"podqos cannot run it: {_words(error)}")
+            self.note(f"{source}: {event.pod.key}: {self.refused[uid].why}")
+
+    def _callback_failed(self, error: Exception) -> None:
+        """Say what went wrong that nothing else has handled: where, and what."""
+        if isinstance(error, HostError):
+            self.note(str(error))
+            return
+        places = traceback.extract_tb(error.__traceback__)
+        where = f" ({os.path.basename(places[-1].filename)}:{places[-1].lineno})" if places else ""  # noqa: PTH119
+        self.note(f"internal error: {_words(error)}{where}; the node goes on")
 
     def _set_timer(self) -> None:
         if self._timer is not None:
@@ -258,23 +309,31 @@ class Node:
                 is_stopping=record.stage in {Stage.STOPPING, Stage.STOPPED},
             )
             pod.state = changed
-            self.state.save(changed, in_a_hurry=self.world.is_hurried)
+            self._save_state(changed, in_a_hurry=self.world.is_hurried)
         for uid in [uid for uid in self._saved if uid not in records]:
             del self._saved[uid]
         # Only now: if the agent is killed before it has reported that a pod is gone, the next one does.
         while self.world.gone:
             uid = self.world.gone.pop()
             if uid in self.world.over:
-                self.state.save(self.world.over[uid])
+                self._save_state(self.world.over[uid])
             else:
                 self.state.forget(uid)
+
+    def _save_state(self, state: PodState, *, in_a_hurry: bool = False) -> None:
+        try:
+            self.state.save(state, in_a_hurry=in_a_hurry)
+        except Exception as error:  # noqa: BLE001 - the other pods still count
+            self.note(f"{state.pod.key}: its state cannot be saved: {_words(error)}")
 
     # ---- manifests -----------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
         self._inotify = inotify = INotify(nonblocking=True)
-        self.settings.manifests.mkdir(parents=True, exist_ok=True)
-        inotify.add_watch(str(self.settings.manifests), _CHANGES)
+        if not self.world.pods:
+            # An empty directory would end adopted pods: one that is missing then is unknown.
+            with contextlib.suppress(OSError):  # the scan says so
+                self.settings.manifests.mkdir(parents=True, exist_ok=True)
         self.loop.watch(inotify.fileno(), lambda: self._folder_changed(inotify))
         try:
             log = KernelLog()
@@ -295,32 +354,94 @@ class Node:
         self._scan()
 
     def _rescan(self) -> None:
+        if self._inotify is not None:
+            try:
+                # Again and again: it may be another directory of the same name.
+                self._inotify.add_watch(str(self.settings.manifests), _CHANGES)
+            except OSError as error:
+                where = self.settings.manifests
+                self.note(f"{where}: {error.strerror}: changes are found every {_RESCAN_SECONDS:.0f} s only")
+        if self._is_scanning:
+            where = self.settings.manifests
+            self.note(f"{where}: not read within {_RESCAN_SECONDS:.0f} s: pods are left as they are until it is")
         self._scan()
-        self.loop.call_after(_RESCAN_SECONDS, self._rescan)
 
     def _scan(self) -> None:
-        self.wanted = {each.pod.metadata.uid: each for each in self.folder.scan()}
+        """Read the directory on another thread; what changes meanwhile is read afterwards."""
+        self._is_outdated = self._is_scanning
+        if not self._is_scanning:
+            self._is_scanning = True
+            self._reader.run(self.folder.scan, self._scanned)
+
+    def _scanned(self, scan: Scan | Exception) -> None:
+        self._is_scanning = False
+        if self._is_outdated:
+            self._scan()
+        if isinstance(scan, Exception):
+            self._callback_failed(scan)
+            return
+        for note in scan.notes:
+            self.note(note)
+        self.scan = scan
+        self.wanted = {each.pod.metadata.uid: each for each in scan.wanted}
+        if not scan.is_settled:
+            self.loop.call_after(_UNSETTLED_SECONDS, self._scan)
         self._reconcile()
 
     def _reconcile(self) -> None:
-        """Reconcile running pods with the directory."""
+        """Reconcile running pods with the directory, a few at a time; start over if this was going on."""
+        is_scheduled = self._reconciling is not None
+        self._reconciling = self._reconciled()
+        if not is_scheduled:
+            self._go_on_reconciling()
+
+    def _go_on_reconciling(self) -> None:
+        work = self._reconciling
+        try:
+            if work is None or advance(work, _SLICE_SECONDS):
+                self._reconciling = None
+        finally:
+            if self._reconciling is not None:
+                self.loop.call_after(0, self._go_on_reconciling)
+
+    def _reconciled(self) -> Iterator[None]:
+        """Do one thing after the other."""
         if self.is_ending:
             return
         wanted, records = self.wanted, self.driver.state.pods
-        for uid in [uid for uid, record in records.items() if uid not in wanted and record.stage in _CAN_STOP]:
-            self.deliver(PodDeleted(uid))
-        for uid in [uid for uid in self.world.over if uid not in wanted]:
-            self.state.remove_logs(self.world.over.pop(uid).pod)
-            self.state.forget(uid)
+        for uid, record in list(records.items()):
+            is_left = uid in wanted or self.scan.leaves(self.world.sources.get(uid, ""))
+            if not is_left and record.stage in _CAN_STOP:
+                self.deliver(PodDeleted(uid))
+                yield
+        for uid, over in list(self.world.over.items()):
+            if uid not in wanted and not self.scan.leaves(over.source):
+                self.state.remove_logs(self.world.over.pop(uid).pod)
+                self.state.forget(uid)
+                yield
         self.refused = {uid: each for uid, each in self.refused.items() if uid in wanted}
         names = {record.pod.key for record in self.driver.state.pods.values()}
+        waiting = 0
         for uid, each in wanted.items():
-            is_known = uid in self.driver.state.pods or uid in self.world.over or uid in self.refused
-            if not is_known and each.pod.key not in names:
+            records = self.driver.state.pods
+            is_known = uid in records or uid in self.world.over or uid in self.refused
+            if is_known or each.pod.key in names:
+                pass
+            elif each.is_replica and len(records) >= self.config.max_pods:
+                waiting += 1
+            else:
+                names.add(each.pod.key)
                 self._bind(uid, each)
+            yield
+        if waiting:
+            self.note(f"the node has its {self.config.max_pods} pods: {waiting} of controllers wait for a place")
 
     def _bind(self, uid: str, wanted: Wanted) -> None:
-        pod = self.folder.admitted(wanted)
+        try:
+            pod = self.scan.admitted(wanted)
+        except Exception as error:  # noqa: BLE001 - the other pods still count
+            self._callback_failed(error)
+            pod = Refused(wanted.pod.key, wanted.source, f"podqos cannot admit it: {_words(error)}")
         if isinstance(pod, Refused):
             self.refused[uid] = pod
             self.note(f"{pod.source}: {pod.key}: {pod.why}")
@@ -365,7 +486,6 @@ class Node:
         self.state.save_late()
         if gc.get_count()[0] > _GARBAGE and isinstance(self.driver.state.loop, Resting):
             gc.collect()
-        self.loop.call_after(_SYNC_SECONDS, self._keep_syncing)
 
     def _stop_when_empty(self) -> None:
         if self.world.pods:
@@ -375,6 +495,10 @@ class Node:
 
 
 _CAN_STOP = (Stage.STARTING, Stage.RUNNING)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _remembered(container: ContainerRecord, due_us: int) -> Remembered:

@@ -57,11 +57,12 @@ from podqos.host.runtimes.runtime import (
     ContainerPlace,
     ContainerStart,
     ExecResult,
+    Heard,
     Mount,
     Runtime,
     Sandbox,
 )
-from podqos.host.storage.pod_run import PodRun, environment, expand
+from podqos.host.storage.pod_run import PodRun, below, environment, expand, without_nul
 from podqos.host.storage.state import PodState, StateDirectory
 from podqos.model.pod import Pod
 from podqos.model.stats import Summary
@@ -152,20 +153,53 @@ class HostWorld:
         self._report = report
         self._note = note
         self._logs = logs or LogPolicy()
-        self.prober = Prober(loop, self)
+        self.prober = Prober(loop, self, note)
         loop.watch(runtime.fileno(), self._hear)
-        self._measure_disks()
+        loop.call_every(_DISK_ROUND_SECONDS, self._measure_disks)
 
     # ---- the port ------------------------------------------------------------------------------------------------
 
     def summary(self, *, is_urgent: bool = False) -> Summary:
-        """Return the figures of node and pods."""
+        """Return the figures of node and pods; without those of pods, or none, if they cannot be read."""
         there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
         self.is_hurried |= is_urgent
-        return self.figures.quick(there) if is_urgent else self.figures.full(there)
+        read = self.figures.quick if is_urgent else self.figures.full
+        for pods in (there, ()):
+            try:
+                return read(pods)
+            except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
+                self._note(f"figures cannot be read: {_words(error)}")
+        return Summary()
 
     def carry_out(self, command: Command) -> Sequence[Event]:
-        """Carry out a command of the agent."""
+        """Carry out a command of the agent; what cannot be done is noted, and is about this command only."""
+        try:
+            return self._carry_out(command)
+        except Exception as error:  # noqa: BLE001 - one pod's fault is not the others'
+            pod = getattr(command, "pod", None)
+            about = f"{pod.key}: " if isinstance(pod, Pod) else ""
+            self._note(f"{about}{type(command).__name__} failed: {_words(error)}")
+            return self._after_failure(command)
+
+    def _after_failure(self, command: Command) -> Sequence[Event]:
+        """Have containers that were not started count as ended; try again to stop a pod or to remove it."""
+        match command:
+            case StartPod(pod):
+                uid = pod.metadata.uid
+                ended = (ContainerExited(uid, plan.name, _CANNOT_START_CODE) for plan in command.containers)
+                return (PodStarted(uid), *ended)
+            case StartContainer(pod, plan):
+                uid = pod.metadata.uid
+                return ContainerStarted(uid, plan.name), ContainerExited(uid, plan.name, _CANNOT_START_CODE)
+            case StopPod() | EvictPod() | RemoveCgroup():
+                self._loop.call_after(_LONGEST_RETRY_SECONDS, lambda: self._try_again(command))
+        return ()
+
+    def _try_again(self, command: Command) -> None:
+        for event in self.carry_out(command):
+            self._report(event)
+
+    def _carry_out(self, command: Command) -> Sequence[Event]:
         match command:
             case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
@@ -217,7 +251,7 @@ class HostWorld:
         for plan in plans:
             attempts = [each.attempt for each in found if each.name == plan.name]
             if attempts:
-                start = self._resolved(pod, plan, max(attempts))
+                start = self._resolved(pod, self._planned(pod, plan, max(attempts)))
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
                 self.prober.begin(run, stored.run.container(plan.name))
 
@@ -276,10 +310,9 @@ class HostWorld:
         pod = self.pods[uid] = HostPod(stored, parent, self.state.data(uid))
         self.state.save(stored)
         try:
-            self._make_volumes(pod)
             self.runtime.prepare(self._sandbox(pod))
-        except (HostError, OSError) as error:
-            self._note(f"{pod.pod.key}: {error}")
+        except Exception as error:  # noqa: BLE001 - a container that needs it says so again
+            self._note(f"{pod.pod.key}: {_words(error)}")
         for plan in command.containers:
             self._start_container(pod, plan, 0)
         return (PodStarted(uid),)
@@ -302,7 +335,7 @@ class HostWorld:
                 if volume.empty_dir.medium:
                     self._note(f"{pod.pod.key}: volume {volume.name} is kept on disk, not in memory")
             elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
-                Path(volume.host_path.path).mkdir(parents=True, exist_ok=True)
+                Path(without_nul(volume.host_path.path)).mkdir(parents=True, exist_ok=True)
 
     def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
         """Start a run; one that fails to start counts as ended."""
@@ -310,29 +343,43 @@ class HostWorld:
         if before is not None:
             pod.dead.append(before)
             self._drop_dead(pod, plan.name, _DEAD_RUNS_KEPT)
-        start = self._resolved(pod, plan, attempt)
+        start = self._planned(pod, plan, attempt)
         run = ContainerRun(start.id, plan, start, None, _now_us())
         pod.runs[plan.name] = run
         try:
-            run.pid = self.runtime.start(start)
-        except (HostError, OSError) as error:
-            self._note(f"{pod.pod.key}: {error}")
+            self._make_volumes(pod)
+            run.start = self._resolved(pod, start)
+            run.pid = self.runtime.start(run.start)
+            self.prober.begin(run, pod.state.run.container(plan.name))
+        except Exception as error:  # noqa: BLE001 - whatever it is, this container does not start
+            run.message = str(error) if isinstance(error, HostError | OSError) else _words(error)
+            self._note(f"{pod.pod.key}: {run.message}")
             self._loop.call_after(0, lambda: self._ended(start.id, _CANNOT_START_CODE))
-            return
-        self.prober.begin(run, pod.state.run.container(plan.name))
 
-    def _resolved(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> ContainerStart:
-        wanted = pod.state.run.container(plan.name)
-        name = ContainerId(pod.uid, plan.name, attempt)
+    def _resolved(self, pod: HostPod, start: ContainerStart) -> ContainerStart:
+        """Return a container with everything that it is to be given; raises ``HostError``."""
+        wanted = pod.state.run.container(start.id.name)
         variables = environment(pod.pod, wanted, self.node)
-        return ContainerStart(
-            id=name,
-            image=wanted.image,
+        return msgspec.structs.replace(
+            start,
             command=tuple(expand(word, variables) for word in wanted.command),
             args=tuple(expand(word, variables) for word in wanted.args),
-            env={"HOSTNAME": pod.pod.metadata.name, **variables},
-            working_dir=wanted.working_dir,
-            mounts=tuple(self._mounts(pod, plan.name)),
+            env={**start.env, **variables},
+            working_dir=without_nul(wanted.working_dir),
+            mounts=tuple(self._mounts(pod, start.id.name)),
+        )
+
+    def _planned(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> ContainerStart:
+        """Return a container as planned, before anything of its manifest is resolved."""
+        name = ContainerId(pod.uid, plan.name, attempt)
+        return ContainerStart(
+            id=name,
+            image=pod.state.run.container(plan.name).image,
+            command=(),
+            args=(),
+            env={"HOSTNAME": pod.pod.metadata.name},
+            working_dir="",
+            mounts=(),
             cgroup=_with_id(plan.cgroup, name.run_id),
             oom_score_adj=plan.oom_score_adj,
             folder=self.state.container(pod.uid, plan.name, attempt),
@@ -349,9 +396,8 @@ class HostWorld:
             if volume is None:
                 continue
             source = volume.host_path.path if volume.host_path else str(self.state.volume(pod.uid, mount.name))
-            if mount.sub_path:
-                source = f"{source}/{mount.sub_path}"
-            found.append(Mount(mount.name, source, mount.mount_path, mount.read_only))
+            source = below(without_nul(source), without_nul(mount.sub_path))
+            found.append(Mount(mount.name, source, without_nul(mount.mount_path), mount.read_only))
         return found
 
     # ---- ending --------------------------------------------------------------------------------------------------
@@ -514,13 +560,19 @@ class HostWorld:
 
     def _hear(self) -> None:
         for each in self.runtime.heard():
-            match each:
-                case ContainerPlace():
-                    self._found(each)
-                case ContainerExit(name, code, oom_killed):
-                    self._ended(name, code, oom_killed=oom_killed)
-                case ExecResult(token, code):
-                    self.prober.answered(token, code == 0)
+            try:
+                self._handle(each)
+            except Exception as error:  # noqa: BLE001 - the others still count
+                self._note(f"{each}: {_words(error)}")
+
+    def _handle(self, heard: Heard) -> None:
+        match heard:
+            case ContainerPlace():
+                self._found(heard)
+            case ContainerExit(name, code, oom_killed):
+                self._ended(name, code, oom_killed=oom_killed)
+            case ExecResult(token, code):
+                self.prober.answered(token, code == 0)
 
     def _found(self, place: ContainerPlace) -> None:
         """Record where a run is, if it is still the last one."""
@@ -532,7 +584,6 @@ class HostWorld:
     def _measure_disks(self) -> None:
         self.figures.disk.begin(self.figures.folders(self.pods.values()))
         self._go_on_measuring()
-        self._loop.call_after(_DISK_ROUND_SECONDS, self._measure_disks)
 
     def _go_on_measuring(self) -> None:
         self.figures.disk.go_on(_DISK_SLICE_SECONDS)
@@ -549,6 +600,10 @@ def _parent(cgroup: Cgroup) -> str:
     if cgroup.path is None:
         raise HostError("QoS cgroups are required (cgroupsPerQOS: true)")
     return cgroup.path.rpartition("/")[0]
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _now_us() -> int:

@@ -32,7 +32,7 @@ from podqos.host.runtimes.runtime import (
     Note,
     Sandbox,
 )
-from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost, ShimProgram
+from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"
@@ -86,6 +86,8 @@ class ProcessRuntime:
 
     def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in the container's cgroup, with its view of files and its environment."""
+        if not command:
+            raise HostError(f"container {container.id.name}: a probe has no command")
         self._shim.start(replace(self._program(container, f"{_EXEC}{token}", command), seconds=seconds))
         self._executions.add(token)
 
@@ -98,7 +100,7 @@ class ProcessRuntime:
         """Nothing to do."""
 
     def containers(self) -> list[FoundContainer]:
-        """Return the shim's containers; running ones are adopted, commands of probes are killed."""
+        """Return the shim's containers; running ones are adopted, commands of probes are left to their deadline."""
         try:
             kept = self._shim.programs()
         except ShimLost:
@@ -107,7 +109,8 @@ class ProcessRuntime:
         for program in (*kept.running.values(), *kept.ended.values()):
             container = ContainerId.parse(program.id)
             if container is None:
-                self._end_execution(program)
+                if program.pid is None:
+                    self._shim.forget(program.id)
                 continue
             if program.pid is not None:
                 self._running[container] = (program.pid, program.label)
@@ -166,12 +169,6 @@ class ProcessRuntime:
                 code = LOST_CODE if ended is None or ended.code is None else ended.code
                 found.append(ContainerExit(container, code))
         return found
-
-    def _end_execution(self, program: ShimProgram) -> None:
-        if program.pid is not None:
-            self._cgroups.signal(self._cgroups.own, program.pid, signal.SIGKILL)
-        else:
-            self._shim.forget(program.id)
 
     def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:
         """Return a program in the container's cgroup and environment."""

@@ -5,9 +5,12 @@ other end of its output. The agent can be killed at any moment and recovers ever
 does as little as possible: no decisions, only the standard library, a few megabytes. It runs as a program of its own
 (``python shim.py SOCKET``) in its own session.
 
-One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
-``{"exited": id, "code": n}`` is sent unsolicited. Every exit is also appended to ``exits`` beside the socket, in case
-the shim itself ends. Logs are written in CRI format and rotated by size.
+One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer, also
+one that makes no sense: ``{"error": text}``. ``{"exited": id, "code": n}`` is sent unsolicited. What is too long for a
+packet is in a file in memory that comes with it (``send``, ``receive``). Every exit is also appended to ``exits``
+beside the socket, in case the shim itself ends. Logs are written in CRI format and rotated by size.
+
+Nothing about one process may end the shim, for all the others would end with it.
 """
 
 from __future__ import annotations
@@ -15,15 +18,22 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import selectors
 import signal
 import socket
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 PACKET_BYTES = 1 << 20
+_PLAIN_BYTES = 1 << 16  # fits into any socket's buffer
+_MOST_BYTES = 1 << 24
+_IN_FILE = b'{"do": "read the file"}'
+_START_SECONDS = 5.0
+_PAUSE_SECONDS = 0.01
 _READ_BYTES = 1 << 16
 # containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
@@ -33,6 +43,31 @@ _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
 Request = dict[str, Any]
+
+
+def send(connection: socket.socket, message: bytes, flags: int = 0) -> None:
+    """Send a message of any length."""
+    if len(message) <= _PLAIN_BYTES:
+        connection.send(message, flags)
+        return
+    file = os.memfd_create("podqos")
+    try:
+        rest = memoryview(message)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        socket.send_fds(connection, [_IN_FILE], [file], flags)
+    finally:
+        os.close(file)
+
+
+def receive(connection: socket.socket) -> bytes:
+    """Receive a message; empty at the end of the connection."""
+    data, files, _, _ = socket.recv_fds(connection, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+    try:
+        return os.pread(files[0], min(os.fstat(files[0]).st_size, _MOST_BYTES), 0) if files else data
+    finally:
+        for file in files:
+            os.close(file)
 
 
 class Log:
@@ -141,15 +176,20 @@ class Shim:
             next_deadline = min(self._deadlines.values(), default=float("inf"))
             for key, _ in self._selector.select(min(_IDLE_SECONDS, next_deadline - time.monotonic())):
                 handler: Callable[[], None] = key.data
-                handler()
+                try:
+                    handler()
+                except Exception:  # noqa: BLE001 - nothing may end the shim
+                    traceback.print_exc()
+                    time.sleep(_PAUSE_SECONDS)
             for pid in [pid for pid, when in self._deadlines.items() if when <= time.monotonic()]:
                 del self._deadlines[pid]
-                os.kill(pid, signal.SIGKILL)
+                kill_group(pid)
             if self._running or self._client is not None:
                 self._idle_since = time.monotonic()
             elif time.monotonic() - self._idle_since > _IDLE_SECONDS:
                 break
-        os.unlink(self._path)
+        if os.path.exists(self._path):
+            os.unlink(self._path)
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
@@ -164,7 +204,7 @@ class Shim:
     def _serve(self) -> None:
         assert self._client is not None
         try:
-            data = self._client.recv(PACKET_BYTES)
+            data = receive(self._client)
         except BlockingIOError:
             return  # it was for the previous client
         except OSError:
@@ -172,7 +212,11 @@ class Shim:
         if not data:
             self._drop()
             return
-        self._send(self._answer(json.loads(data)))
+        try:
+            answer = self._answer(json.loads(data))
+        except Exception as error:  # noqa: BLE001 - every request has an answer
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        self._send(answer)
 
     def _answer(self, request: Request) -> Request:
         match request["do"]:
@@ -196,7 +240,7 @@ class Shim:
         if self._client is None:
             return
         try:
-            self._client.send(json.dumps(message).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            send(self._client, json.dumps(message).encode(), socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
         except OSError:
             self._drop()  # it reconnects and asks for the list
 
@@ -213,36 +257,50 @@ class Shim:
         if name in self._ended or name in self._running.values():
             return {"error": "already started"}
         log = None
-        if request.get("log"):
-            log = Log(request["log"], request["logBytes"], request["logFiles"])
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
-        pid = os.fork()
-        if pid == 0:
-            become(request, [pipe[1] for pipe in pipes])
-        for _, write in pipes:
-            os.close(write)
-        (out, _), (err, _), (trouble, _) = pipes
-        with open(trouble, "rb") as told:
-            problem = told.read().decode(errors="replace")
-        if not problem and request.get("pidFile"):
-            pid, problem = self._launched(pid, request["pidFile"])
-        elif problem:
-            os.waitpid(pid, 0)
-        if problem:
-            os.close(out)
-            os.close(err)
+        pipes: list[int] = []
+        try:
+            if request.get("log"):
+                log = Log(request["log"], request["logBytes"], request["logFiles"])
+            # What is not logged goes nowhere: a process that stays behind would keep a pipe open.
+            for _ in range(3 if log else 1):
+                pipes += os.pipe2(os.O_CLOEXEC)
+            pid = self._run(request, pipes)
+        except Exception as error:  # noqa: BLE001 - the answer says so
+            for descriptor in pipes:
+                os.close(descriptor)
             if log is not None:
                 log.close()
-            return {"error": problem}
+            return {"error": error.strerror or str(error) if isinstance(error, OSError) else str(error)}
         self._running[pid] = name
         if request.get("seconds") is not None:
             self._deadlines[pid] = time.monotonic() + request["seconds"]
         self._labels[name] = request.get("label", "")
-        open_streams = [out, err]
-        for descriptor, stream in ((out, Stream(b"stdout", log)), (err, Stream(b"stderr", log))):
+        open_streams = pipes[:]
+        for descriptor, stream in zip(pipes, (Stream(b"stdout", log), Stream(b"stderr", log)), strict=False):
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ, self._pump(descriptor, stream, log, open_streams))
         return {"pid": pid}
+
+    def _run(self, request: Request, pipes: list[int]) -> int:
+        """Start a process and return its id; leave only the ends of the pipes to read from."""
+        pid = os.fork()
+        if pid == 0:
+            become(request, pipes[1::2])
+        for write in pipes[1::2]:
+            os.close(write)
+        del pipes[1::2]
+        with open(pipes.pop(0), "rb", buffering=0) as told:
+            problem = heard_within(told.fileno(), _START_SECONDS)
+        if problem is None:
+            kill_group(pid)  # it is reaped once the kernel lets go of it
+            raise RuntimeError(f"not started within {_START_SECONDS:.0f} seconds")
+        if problem:
+            os.waitpid(pid, 0)
+        elif request.get("pidFile"):
+            pid, problem = self._launched(pid, request["pidFile"])
+        if problem:
+            raise RuntimeError(problem)
+        return pid
 
     @staticmethod
     def _launched(launcher: int, pid_file: str) -> tuple[int, str]:
@@ -322,9 +380,29 @@ class Shim:
             return  # the record is only kept longer
 
 
+def kill_group(leader: int) -> None:
+    """Kill a process with everything that it has started and that has not left its group."""
+    for kill in (os.killpg, os.kill):  # it may have no group of its own yet
+        try:
+            kill(leader, signal.SIGKILL)
+        except OSError:
+            continue
+
+
+def heard_within(descriptor: int, seconds: float) -> str | None:
+    """Return what comes out of a pipe until it is closed; None if it stays open for longer."""
+    until, text = time.monotonic() + seconds, b""
+    while select.select([descriptor], [], [], max(0.0, until - time.monotonic()))[0]:
+        piece = os.read(descriptor, _READ_BYTES)
+        if not piece:
+            return text.decode(errors="replace")
+        text += piece
+    return None
+
+
 def become(request: Request, ends: Sequence[int]) -> None:
     """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
-    out, err, trouble = ends
+    trouble, *outputs = ends
     try:
         os.setsid()
         for entrance in request["entrances"]:
@@ -338,9 +416,10 @@ def become(request: Request, ends: Sequence[int]) -> None:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.umask(0o022)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(out, 1)
-        os.dup2(err, 2)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        for place, output in enumerate(outputs or (nothing, nothing), 1):
+            os.dup2(output, place)
         os.chdir(request["cwd"])
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim

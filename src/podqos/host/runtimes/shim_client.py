@@ -28,6 +28,7 @@ _START_SECONDS = 30.0
 _ANSWER_SECONDS = 10.0
 _POLL_SECONDS = 0.005
 _ATTEMPTS = 200
+_MOST_WORDS = 200
 
 
 class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do", tag="start"):
@@ -108,12 +109,14 @@ class ShimClient:
         """Start a process in its cgroups and return its id."""
         answer = self._ask(program)
         if "error" in answer:
-            raise HostError(f"{program.argv[0]}: {answer['error']}")
+            raise HostError(f"{' '.join(program.argv[:1])[:_MOST_WORDS]}: {answer['error']}")
         return int(str(answer["pid"]))
 
     def programs(self) -> ShimPrograms:
         """Return running and ended programs, including those of an earlier shim."""
         answer = self._ask({"do": "list"})
+        if "error" in answer:
+            raise HostError(f"the shim does not list its programs: {answer['error']}")
         running, ended = (msgspec.convert(answer[name], list[ShimProgram]) for name in ("running", "ended"))
         by_id = {program.id: program for program in ended}
         return ShimPrograms({program.id: program for program in running}, {**self._recorded(), **by_id})
@@ -164,7 +167,7 @@ class ShimClient:
     def _ask(self, request: Program | dict[str, str]) -> dict[str, object]:
         self._socket.settimeout(_ANSWER_SECONDS)
         try:
-            self._socket.send(msgspec.json.encode(request))
+            shim.send(self._socket, msgspec.json.encode(request))
         except OSError as error:
             raise ShimLost(f"the shim does not answer: {error.strerror}") from error
         while True:
@@ -178,7 +181,7 @@ class ShimClient:
         """Return an answer; exits are collected. None if non-blocking and nothing is there."""
         while True:
             try:
-                data = self._socket.recv(PACKET_BYTES)
+                data = shim.receive(self._socket)
             except BlockingIOError:
                 return None
             except OSError as error:

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 from msgspec import Struct
 
+from podqos.errors import HostError
 from podqos.manifest.decode import convert
 from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 
+_LONGEST_BYTES = (128 << 10) - 1  # MAX_ARG_STRLEN of linux/binfmts.h, with the NUL at its end
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _LABEL = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
@@ -167,8 +170,19 @@ class PodRun(Struct, frozen=True, rename="camel"):
 
 
 def pod_run(spec: Plain) -> PodRun:
-    """Read the ``spec`` of a pod; raises ``msgspec.ValidationError``."""
-    return convert(spec, PodRun)
+    """Read the ``spec`` of a pod; raises ``msgspec.ValidationError``. Null is absent."""
+    present = _present(spec)
+    volumes = present.get("volumes") if isinstance(present, dict) else None
+    for volume in volumes if isinstance(volumes, list) else ():
+        if isinstance(volume, dict) and volume.keys() <= {"name"}:
+            volume["emptyDir"] = {}  # the API server's default
+    return convert(present, PodRun)
+
+
+def _present(value: Plain) -> Plain:
+    if isinstance(value, dict):
+        return {name: _present(item) for name, item in value.items() if item is not None}
+    return [_present(item) for item in value] if isinstance(value, list) else value
 
 
 def unsupported(run: PodRun) -> list[str]:
@@ -189,27 +203,64 @@ def unsupported(run: PodRun) -> list[str]:
     return lines
 
 
+def without_nul(text: str) -> str:
+    """Return a text that can be given to the kernel; raises ``HostError`` for one that the kernel would cut short."""
+    if "\0" in text:
+        raise HostError(f"{text!r} contains a NUL character")
+    return text
+
+
+def below(volume: str, sub_path: str) -> str:
+    """Return the part of a volume to mount, created if needed; raises ``HostError`` if links lead out of the volume.
+
+    The path returned has no links left in it, as in the kubelet (pkg/volume/util/subpath).
+    """
+    if not sub_path:
+        return volume
+    root = Path(volume).resolve()
+    found = (root / sub_path).resolve()
+    if not found.is_relative_to(root):
+        raise HostError(f"subPath {sub_path} leads out of its volume")
+    if not found.exists():
+        found.mkdir(0o750, parents=True, exist_ok=True)
+    return str(found)
+
+
 def environment(pod: Pod, container: ContainerRunSpec, node: str) -> dict[str, str]:
-    """Return the variables of a container, in order: each may refer to those before it."""
+    """Return the variables of a container, in order: each may refer to those before it. Raises ``HostError``."""
     known: dict[str, str] = {}
     for variable in container.env:
         if variable.value_from is not None:
             known[variable.name] = _resolved(pod, container, variable.value_from, node)
         else:
-            known[variable.name] = expand(variable.value, known)
+            known[variable.name] = expand(variable.value, known, f"env {variable.name}")
     return known
 
 
-def expand(text: str, known: Mapping[str, str]) -> str:
-    """Replace ``$(NAME)``; unknown names are kept, and ``$$`` is a dollar sign."""
+def expand(text: str, known: Mapping[str, str], what: str = "an argument") -> str:
+    """Replace ``$(NAME)``; unknown names are kept, and ``$$`` is a dollar sign. Raises ``HostError``.
+
+    What is longer than a program can be given is not built: variables that refer to each other grow exponentially.
+    """
+    size = len(text)
 
     def replacement(match: re.Match[str]) -> str:
+        nonlocal size
         name = match[1]
-        if name is None:
-            return "$"
-        return known.get(name, match[0])
+        new = "$" if name is None else known.get(name, match[0])
+        size += len(new) - len(match[0])
+        _check_size(size, what)
+        return new
 
-    return _REFERENCE.sub(replacement, text)
+    _check_size(size, what)
+    expanded = without_nul(_REFERENCE.sub(replacement, text))
+    _check_size(len(expanded.encode(errors="surrogatepass")), what)
+    return expanded
+
+
+def _check_size(size: int, what: str) -> None:
+    if size > _LONGEST_BYTES:
+        raise HostError(f"{what}: argument list too long: {size} bytes, and Linux takes {_LONGEST_BYTES}")
 
 
 def _resolved(pod: Pod, container: ContainerRunSpec, source: ValueFrom, node: str) -> str:
