@@ -12,6 +12,7 @@ anything is done about them, and are reconciled with the runtime and the cgroup 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
@@ -33,6 +34,7 @@ from podqos.agent.events import (
 from podqos.agent.state import ContainerRecord, PodRecord, Resting, Stage
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Machine, open_machine
+from podqos.host.linux.claim import Claim
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
 from podqos.host.node.adoption import Adoption
@@ -77,18 +79,26 @@ class Node:
         self.notes: dict[str, int] = {}
         """Problems, and how often they occurred; each is printed once."""
         self._say = say
-        self._inotify: INotify | None = None
-        self._kernel_log: KernelLog | None = None
-        self._syncing = Syncing()
-        self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
-        self._claim_cgroup()
-        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
-        self._protection.begin()
-        self.config = agent_config(settings, self.cgroups, self.procfs)
-        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
+        self._open = contextlib.ExitStack()
+        """What to close at the end, last to first."""
+        self._open.callback(self.loop.close)
+        self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
         try:
+            self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
+            self._open.callback(self.state.close)
+            self._open.enter_context(contextlib.closing(Claim(self.cgroups, settings.state_dir)))
+        except BaseException:
+            self._open.close()
+            raise
+        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
+        try:
+            self._confine()
+            self._protection.begin()
+            self.config = agent_config(settings, self.cgroups, self.procfs)
+            self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
+            self._open.callback(self.journal.close)
             self.runtime = make_runtime(self)
-        except HostError:
+        except BaseException:
             self._give_up()
             raise
         self.figures = Figures(
@@ -186,10 +196,8 @@ class Node:
         self._release()
 
     def _release(self) -> None:
-        """Close every file."""
-        for each in (self._inotify, self._kernel_log, self.journal, self.state, self._syncing, self.loop):
-            if each is not None:
-                each.close()
+        """Close every file, and unlock the cgroup and the state directory."""
+        self._open.close()
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
@@ -272,16 +280,15 @@ class Node:
     # ---- manifests -----------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        self._inotify = inotify = INotify(nonblocking=True)
+        inotify = self._open.enter_context(contextlib.closing(INotify(nonblocking=True)))
         self.settings.manifests.mkdir(parents=True, exist_ok=True)
         inotify.add_watch(str(self.settings.manifests), _CHANGES)
         self.loop.watch(inotify.fileno(), lambda: self._folder_changed(inotify))
         try:
-            log = KernelLog()
+            log = self._open.enter_context(contextlib.closing(KernelLog()))
         except OSError as error:
             self.note(f"/dev/kmsg: {error.strerror}: OOM kills are reported without the kernel's reasons")
             return
-        self._kernel_log = log
         self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
 
     def _folder_changed(self, inotify: INotify) -> None:
@@ -331,9 +338,8 @@ class Node:
 
     # ---- the machine ---------------------------------------------------------------------------------------------
 
-    def _claim_cgroup(self) -> None:
-        """Create the node's own cgroup and limit it."""
-        self.cgroups.create(self.cgroups.own)
+    def _confine(self) -> None:
+        """Limit the node's own cgroup."""
         if self.settings.memory_bytes is not None:
             failed = self.cgroups.set_memory_limit(self.cgroups.own, self.settings.memory_bytes)
             if failed is not None:
@@ -342,15 +348,13 @@ class Node:
     def _signals(self) -> None:
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _STOPPING:
             signal.signal(number, lambda _number, _frame: None)
 
         def heard() -> None:
             for number in os.read(woken, 64):
-                if number in {signal.SIGTERM, signal.SIGINT}:
+                if number in _STOPPING:
                     self.stop()
-                elif number == signal.SIGHUP:
-                    self._scan()
 
         self.loop.watch(woken, heard)
 
@@ -374,6 +378,8 @@ class Node:
             self.loop.stop()
 
 
+# SIGHUP: its terminal is gone.
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CAN_STOP = (Stage.STARTING, Stage.RUNNING)
 
 

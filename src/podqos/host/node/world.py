@@ -147,6 +147,8 @@ class HostWorld:
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
         """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
+        self._found_held: set[str] = set()
+        """Cgroups of pods, by path, that an earlier agent had kept from growing when it was killed."""
         self._reacting: dict[str, Reaction] = {}
         self._loop = loop
         self._report = report
@@ -167,7 +169,10 @@ class HostWorld:
     def carry_out(self, command: Command) -> Sequence[Event]:
         """Carry out a command of the agent."""
         match command:
-            case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
+            case CreateCgroup(cgroup):
+                self._undo_hold(cgroup)
+                self._write_cgroup(cgroup)
+            case UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
             case RemoveCgroup(uid, path):
                 self._remove(uid, path)
@@ -220,13 +225,16 @@ class HostWorld:
                 start = self._resolved(pod, plan, max(attempts))
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
                 self.prober.begin(run, stored.run.container(plan.name))
+                if cgroup in self._found_held:
+                    self.cgroups.write(run.cgroup, start.cgroup.files)
+        if cgroup in self._found_held and (stored.is_stopping or stored.is_over):
+            self._hold(stored.pod)
+        self._found_held.discard(cgroup)
 
-    def end_lost(self, name: ContainerId, plan: ContainerPlan) -> None:
-        """Kill the remains of a run that the runtime does not know: it is about to be restarted."""
-        path = _with_id(plan.cgroup, name.run_id).path
-        if path is not None:
-            self.cgroups.kill(path)
-            self.cgroups.remove(path)
+    def _undo_hold(self, cgroup: Cgroup) -> None:
+        """Let a pod grow again that an earlier agent was about to stop, in case this one does not."""
+        if cgroup.level is Level.POD and cgroup.path is not None and self.cgroups.release(cgroup.path):
+            self._found_held.add(cgroup.path)
 
     # ---- starting ------------------------------------------------------------------------------------------------
 
@@ -420,7 +428,7 @@ class HostWorld:
         self.runtime.terminate(name)
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
-    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
+    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False, is_lost: bool = False) -> None:
         """Handle the end of a run."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
@@ -433,7 +441,7 @@ class HostWorld:
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
-            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us))
+            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us, is_lost))
         elif pod.running:
             pod.terminate_next(self.runtime)
         else:
@@ -517,8 +525,8 @@ class HostWorld:
             match each:
                 case ContainerPlace():
                     self._found(each)
-                case ContainerExit(name, code, oom_killed):
-                    self._ended(name, code, oom_killed=oom_killed)
+                case ContainerExit(name, code, oom_killed, is_lost):
+                    self._ended(name, code, oom_killed=oom_killed, is_lost=is_lost)
                 case ExecResult(token, code):
                     self.prober.answered(token, code == 0)
 

@@ -3,7 +3,8 @@
 It is the parent of the pods so that they outlive the agent: the parent of a process learns how it ended and holds the
 other end of its output. The agent can be killed at any moment and recovers everything from the shim. The shim therefore
 does as little as possible: no decisions, only the standard library, a few megabytes. It runs as a program of its own
-(``python shim.py SOCKET``) in its own session.
+(``python shim.py SOCKET READY DELAY``) in its own session: DELAY seconds later, it writes to the descriptor READY as
+soon as it listens, and closes it.
 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer.
 ``{"exited": id, "code": n}`` is sent unsolicited. Every exit is also appended to ``exits`` beside the socket, in case
@@ -13,6 +14,7 @@ the shim itself ends. Logs are written in CRI format and rotated by size.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import selectors
@@ -28,7 +30,7 @@ _READ_BYTES = 1 << 16
 # containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
@@ -124,6 +126,12 @@ class Shim:
         self._idle_since = time.monotonic()
         self._over = False
         self._path = path
+        # One shim at a time; what an earlier one left is in the way.
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for stale in (path, f"{path}.new"):
+            if os.path.lexists(stale):
+                os.unlink(stale)
         # The name appears only once the socket listens.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(f"{path}.new")
@@ -216,9 +224,9 @@ class Shim:
         if request.get("log"):
             log = Log(request["log"], request["logBytes"], request["logFiles"])
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
-            become(request, [pipe[1] for pipe in pipes])
+            become(request, [pipe[1] for pipe in pipes], parent)
         for _, write in pipes:
             os.close(write)
         (out, _), (err, _), (trouble, _) = pipes
@@ -322,10 +330,15 @@ class Shim:
             return  # the record is only kept longer
 
 
-def become(request: Request, ends: Sequence[int]) -> None:
+def become(request: Request, ends: Sequence[int], parent: int) -> None:
     """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
     out, err, trouble = ends
     try:
+        # Until it is the container's, it ends with the shim: no later agent could find it.
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(127)
         os.setsid()
         for entrance in request["entrances"]:
             _write(entrance, "0")
@@ -342,6 +355,7 @@ def become(request: Request, ends: Sequence[int]) -> None:
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.chdir(request["cwd"])
+        libc.prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
@@ -382,13 +396,21 @@ def _write(path: str, text: str) -> None:
 
 def main() -> None:
     """Become a shim: in a session of its own, ignoring terminal signals, a subreaper for orphans."""
+    # Not the agent's child: nothing has to wait for it.
+    if os.fork():
+        os._exit(0)
     os.setsid()
+    path, ready, delay = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    time.sleep(delay)
     # The agent's priority is not for the pods.
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Shim(sys.argv[1]).run()
+    shim = Shim(path)
+    os.write(ready, b"1")
+    os.close(ready)
+    shim.run()
 
 
 if __name__ == "__main__":
