@@ -170,8 +170,9 @@ class Cgroups(ABC):
         return [str(root / path[1:] / "cgroup.procs") for root in self._roots]
 
     def processes(self, path: str) -> list[int]:
-        """Return the process ids in a cgroup and all below it."""
-        texts = (read_text(folder / "cgroup.procs") for folder in subtree(self._folder(path)))
+        """Return the process ids in a cgroup and all below it, in any hierarchy: a process can leave one of several."""
+        folders = (folder for root in self._roots for folder in subtree(root / path[1:]))
+        texts = (read_text(folder / "cgroup.procs") for folder in folders)
         return sorted({int(pid) for text in texts for pid in (text or "").split()})
 
     def of_process(self, pid: int) -> str:
@@ -179,8 +180,8 @@ class Cgroups(ABC):
         return self._procfs.cgroups(pid).get(self._HIERARCHY, "")
 
     def holds(self, path: str, pid: int) -> bool:
-        """Whether a process is in the cgroup or below it."""
-        return f"{self.of_process(pid)}/".startswith(f"{path}/")
+        """Whether a process is in the cgroup or below it, in any hierarchy."""
+        return any(f"{each}/".startswith(f"{path}/") for each in self._procfs.cgroups(pid).values())
 
     def signal(self, path: str, pid: int, number: int) -> bool:
         """Signal a process if it is in the cgroup; False if not permitted.
@@ -208,9 +209,10 @@ class Cgroups(ABC):
     def end_loose(self, path: str) -> None:
         """Kill the processes in a cgroup itself, leaving those below it and this one."""
         self._check(path)
-        for pid in map(int, (read_text(self._folder(path) / "cgroup.procs") or "").split()):
-            if pid != os.getpid():
-                self.signal(path, pid, signal.SIGKILL)
+        for root in self._roots:
+            for pid in map(int, (read_text(root / path[1:] / "cgroup.procs") or "").split()):
+                if pid != os.getpid():
+                    self.signal(path, pid, signal.SIGKILL)
 
     def _kill_each(self, path: str) -> bool:
         """Prevent forks, then kill the processes one by one."""

@@ -38,8 +38,7 @@ class Claim:
         """Create, lock and mark the node's own cgroup; raises ``HostError`` if it belongs to anything else."""
         self._lock = -1
         own = cgroups.own
-        if any(part in {"", ".", ".."} for part in own[1:].split("/")):
-            raise HostError(f"cgroup {own}: a node needs a cgroup of its own; {_FIX}")
+        check_name(own)
         for parent in list(Path(own).parents)[:-1]:
             if (around := owner(cgroups, str(parent))) is not None:
                 raise HostError(f"cgroup {own} is inside {parent}, which belongs to {_node(around)}; {_FIX}")
@@ -94,6 +93,27 @@ def _set_mark(cgroups: Cgroups, mine: Owner) -> str | None:
             os.setxattr(cgroups.folder(cgroups.own), attribute, msgspec.json.encode(mine))
             return attribute
     return None
+
+
+def check_name(own: str) -> None:
+    """Refuse the root of the tree as a node's own cgroup, and what may lead there."""
+    if any(part in {"", ".", ".."} for part in own[1:].split("/")):
+        raise HostError(f"cgroup {own}: a node needs a cgroup of its own; {_FIX}")
+
+
+def is_locked(cgroups: Cgroups, path: str) -> bool:
+    """Whether a living node has locked a cgroup; its lock is not disturbed."""
+    try:
+        descriptor = os.open(cgroups.folder(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def owner(cgroups: Cgroups, path: str) -> Owner | None:

@@ -58,6 +58,7 @@ _CHANGES = (
 _RESCAN_SECONDS = 20.0  # in case a notification was missed, as in the kubelet (fileCheckFrequency)
 _SETTLE_SECONDS = 0.05
 _SYNC_SECONDS = 1.0
+_END_SECONDS = 2.0
 _NOTES_KEPT = 1000
 _GARBAGE = 20_000  # allocations before a collection is worthwhile
 
@@ -182,7 +183,7 @@ class Node:
         is_empty = not self.world.pods
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
-            self.cgroups.remove(self.cgroups.own)
+            self.cgroups.end([self.cgroups.own], _END_SECONDS)
         self._protection.end()
         self._release()
         gc.unfreeze()

@@ -228,6 +228,7 @@ class ProcessRuntime:
             self._lose(lost)
             return []
         self._has_lost = False
+        self._end_moved()
         found: list[Heard] = [ExecResult(token, LOST_CODE) for token in self._executions]
         self._executions.clear()
         for container, (_, path) in list(self._running.items()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -20,6 +21,8 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.host.linux.cgroupfs import signal_if
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
 
@@ -110,8 +113,7 @@ class ShimClient:
     @property
     def pid(self) -> int:
         """The shim's process id, according to the kernel; raises ``ShimLost`` while there is none."""
-        about = self._connected().getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", about)[0])
+        return peer(self._connected())
 
     def start(self, program: Program) -> int:
         """Start a process in its cgroups and return its id."""
@@ -311,6 +313,24 @@ class ShimClient:
                 continue  # cut off by a full disk
             found[record.id] = record
         return found
+
+
+def end_shim(folder: Path) -> None:
+    """Kill the shim of a state directory, if there is one, with everything below it: no agent will come back for it."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as connection:
+        try:
+            connection.connect(str(folder / "shim.sock"))
+        except OSError:
+            return
+        shim = peer(connection)
+        for pid in (*Procfs().descendants(shim), shim):
+            signal_if(pid, signal.SIGKILL, lambda: True)
+
+
+def peer(connection: socket.socket) -> int:
+    """Return the process at the other end, according to the kernel."""
+    about = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", about)[0])
 
 
 def _can_append(file: str) -> bool:
