@@ -13,6 +13,7 @@ import contextlib
 import re
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -115,7 +116,7 @@ class ProcessRuntime:
         with contextlib.suppress(ShimLost):
             shim = self._shim.pid
             for pid in pids:
-                signal_if(pid, number, lambda pid=pid: self._descends(pid, shim))
+                signal_if(pid, number, partial(self._descends, pid, shim))
 
     def _descends(self, pid: int | None, ancestor: int) -> bool:
         while pid and pid != ancestor:
@@ -156,15 +157,13 @@ class ProcessRuntime:
     def _end_moved(self) -> None:
         """Kill what left its cgroup and then lost its shim, as far as its environment still tells where it is from."""
         home, shim = f"HOME={self._folder / 'data'}/", self._shim.pid
+
+        def has_moved(pid: int) -> bool:
+            is_from_here = any(each.startswith(home) for each in self._procfs.environment(pid))
+            return is_from_here and not self._cgroups.holds(self._cgroups.own, pid) and not self._descends(pid, shim)
+
         for pid in self._procfs.pids():
-
-            def is_ours(pid: int = pid) -> bool:
-                is_from_here = any(each.startswith(home) for each in self._procfs.environment(pid))
-                return (
-                    is_from_here and not self._cgroups.holds(self._cgroups.own, pid) and not self._descends(pid, shim)
-                )
-
-            signal_if(pid, signal.SIGKILL, is_ours)
+            signal_if(pid, signal.SIGKILL, partial(has_moved, pid))
 
     def fileno(self) -> int:
         """Return the connection to the shim."""
