@@ -46,6 +46,13 @@ class Procfs:
         words = self.stat(pid)
         return int(words[1]) if words else None
 
+    def children(self, pid: int) -> list[int]:
+        """Return the children of a process' first thread; from all processes where the kernel has no list of them."""
+        text = self._text(f"{pid}/task/{pid}/children")
+        return (
+            [each for each in self.pids() if self.parent(each) == pid] if text is None else list(map(int, text.split()))
+        )
+
     def descendants(self, pid: int) -> list[int]:
         """Return the processes below a process, nearest first."""
         parents = {each: self.parent(each) for each in self.pids()}

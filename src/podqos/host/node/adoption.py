@@ -15,11 +15,10 @@ from msgspec.structs import replace
 from podqos.agent.driver import Driver
 from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodAdopted, PodDeleted, Remembered
 from podqos.agent.state import ContainerStage
-from podqos.host.node.world import HostWorld
+from podqos.host.node.world import CLASSES, HostWorld
 from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, FoundContainer
 from podqos.host.storage.state import PodState
 
-_CLASSES = ("burstable", "besteffort")
 _END_SECONDS = 2.0
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
@@ -102,7 +101,7 @@ class Adoption(Struct, frozen=True):
 
     def _end_unknown(self, running: Iterable[FoundContainer]) -> None:
         """End what the runtime does not know, before anything is started: its keeper may have been killed, too."""
-        cgroups, kubepods = self.world.cgroups, self.world.figures.kubepods
+        cgroups = self.world.cgroups
         if not self.world.runtime.plans_cgroups:
             return
         known = {each.cgroup for each in running}
@@ -111,7 +110,8 @@ class Adoption(Struct, frozen=True):
         for pod, containers in pods.items():
             unknown = [path for path in containers if path not in known]
             strays += unknown if len(unknown) < len(containers) else [pod]
-        for path in (cgroups.own, kubepods, *(f"{kubepods}/{name}" for name in _CLASSES), *pods):
+        self.world.end_loose()
+        for path in pods:
             cgroups.end_loose(path)
         cgroups.end(strays, _END_SECONDS)
 
@@ -125,7 +125,7 @@ class Adoption(Struct, frozen=True):
         kubepods = self.world.figures.kubepods
         return [
             f"{parent}/{name}"
-            for parent in (kubepods, *(f"{kubepods}/{name}" for name in _CLASSES))
+            for parent in (kubepods, *(f"{kubepods}/{name}" for name in CLASSES))
             for name in self.world.cgroups.children(parent)
             if name.startswith("pod")
         ]

@@ -75,6 +75,8 @@ _DISK_ROUND_SECONDS = 10.0
 _DISK_SLICE_SECONDS = 0.002
 _DISK_PAUSE_SECONDS = 0.01
 _REACTIONS_KEPT = 1000
+CLASSES = ("burstable", "besteffort")
+"""The classes with a cgroup of their own below ``kubepods``."""
 _MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 _REFUSED_SECONDS = 60.0  # as often as the kubelet rewrites the cgroups of the classes
 _DEAD_RUNS_KEPT = 1  # of each container, as in the kubelet (MaxPerPodContainer)
@@ -230,6 +232,12 @@ class HostWorld:
         if cgroup in self._found_held and (stored.is_stopping or stored.is_over):
             self._hold(stored.pod)
         self._found_held.discard(cgroup)
+
+    def end_loose(self) -> None:
+        """Kill processes above the pods, where none belongs: they have left their pod's cgroup."""
+        kubepods = self.figures.kubepods
+        for path in (self.cgroups.own, kubepods, *(f"{kubepods}/{name}" for name in CLASSES)):
+            self.cgroups.end_loose(path)
 
     def _undo_hold(self, cgroup: Cgroup) -> None:
         """Let a pod grow again that an earlier agent was about to stop, in case this one does not."""
@@ -466,6 +474,7 @@ class HostWorld:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
             self.runtime.remove_sandbox(uid)
+        self.end_loose()
         work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
         def go_on() -> None:

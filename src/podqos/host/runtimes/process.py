@@ -134,7 +134,12 @@ class ProcessRuntime:
             self._shim.forget(str(container))
 
     def remove_sandbox(self, uid: str) -> None:
-        """Nothing to do."""
+        """Kill what a pod has moved out of its cgroups: without its parents it is the shim's child."""
+        home, kept = self._home(uid), {pid for pid, _ in self._running.values()}
+        with contextlib.suppress(ShimLost):
+            orphans = [pid for pid in self._procfs.children(self._shim.pid) if pid not in kept]
+            for pid in (pid for pid in orphans if self._is_from(home, pid)):
+                self._signal_moved([pid, *self._procfs.descendants(pid)], signal.SIGKILL)
 
     def containers(self) -> list[FoundContainer]:
         """Return the shim's containers; running ones are adopted, commands of probes are killed."""
@@ -156,14 +161,16 @@ class ProcessRuntime:
 
     def _end_moved(self) -> None:
         """Kill what left its cgroup and then lost its shim, as far as its environment still tells where it is from."""
-        home, shim = f"HOME={self._folder / 'data'}/", self._shim.pid
-
-        def has_moved(pid: int) -> bool:
-            is_from_here = any(each.startswith(home) for each in self._procfs.environment(pid))
-            return is_from_here and not self._cgroups.holds(self._cgroups.own, pid) and not self._descends(pid, shim)
-
+        home, shim = self._home(), self._shim.pid
         for pid in self._procfs.pids():
-            signal_if(pid, signal.SIGKILL, partial(has_moved, pid))
+            signal_if(pid, signal.SIGKILL, lambda: self._is_from(home, pid) and not self._descends(pid, shim))  # noqa: B023 - called now
+
+    def _home(self, uid: str = "") -> str:
+        """Return how ``HOME`` begins in the environment of a pod, or of all."""
+        return f"HOME={self._folder / 'data' / uid}/"
+
+    def _is_from(self, home: str, pid: int) -> bool:
+        return any(each.startswith(home) for each in self._procfs.environment(pid))
 
     def fileno(self) -> int:
         """Return the connection to the shim."""
