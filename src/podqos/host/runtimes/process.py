@@ -192,9 +192,10 @@ class ProcessRuntime:
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
                 self._executions.discard(token)
-                self._shim.forget(each.id)
+                with contextlib.suppress(ShimLost):
+                    self._shim.forget(each.id)
                 found.append(ExecResult(token, each.code))
-        if self._has_lost and self._shim.renew():
+        if self._has_lost and self._shim.is_connected:
             found += self._start_over()
         return found
 

@@ -167,7 +167,12 @@ class ShimClient:
             self._disconnect()
             if not self._connect():
                 self._launch()
-        return self._launching < 0
+        return self.is_connected
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a shim, as far as is known."""
+        return self._socket is not None
 
     def reconnect(self) -> ShimPrograms:
         """Find or start a shim, wait for it, and return its programs; a dying one may accept first."""
@@ -178,7 +183,7 @@ class ShimClient:
                     return self.programs()
             except ShimLost:
                 self._disconnect()
-                time.sleep(_FIRST_DELAY_SECONDS)
+            time.sleep(_FIRST_DELAY_SECONDS)
         raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may tell why")
 
     def _ask(self, request: Program | dict[str, str]) -> dict[str, object]:
@@ -269,9 +274,9 @@ class ShimClient:
                 ],
                 setsid=True,
             )  # fmt: skip
-        except OSError as error:
+        except OSError:
+            # The next request tries again.
             self._disconnect()
-            raise ShimLost(f"{sys.executable}: {error.strerror}") from error
         finally:
             os.close(ready)
 
@@ -292,7 +297,7 @@ class ShimClient:
                 os.eventfd_write(self._overheard, 1)
             else:
                 self.renew()
-        return self._socket is not None
+        return self.is_connected
 
     def _name(self) -> str:
         name = str(self._folder / "shim.sock")
