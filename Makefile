@@ -69,9 +69,9 @@ bench: $(STAMP)
 	@for script in place eviction cpu_model oom_selection survival check simulate blast; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
-# The real node: needs root, cgroups and an hour (the soak alone takes half of it).
+# The real node: needs root, cgroups and an hour and a half (soak and chaos take half an hour each).
 bench-node: $(STAMP)
-	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak; do \
+	@for script in node_race node_quiet node_adoption oom_victims rehearse node_soak node_chaos; do \
 	  echo; echo "== bench/$$script.py"; $(BIN)/python bench/$$script.py || exit 1; done
 
 # The page of `podqos simulate --html`; without npm everything else works, and the command says what is missing.

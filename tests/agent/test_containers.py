@@ -94,6 +94,20 @@ def test_the_back_off_counts_from_the_end_of_the_container_not_from_when_it_was_
     assert restarts(running) == [(0.0, 0), (14.2, 10)]
 
 
+def test_a_container_that_was_lost_is_restarted_at_once_and_its_back_off_stays():
+    running = run(made())
+    running.exit("a")
+    running.until(5)
+    running.exit("a")
+    running.until(20)
+    running.tell(ContainerExited("a", "main", 137, is_lost=True))
+    running.tell(ContainerExited("a", "main", 137, is_lost=True))
+    running.until(21)
+    running.exit("a")
+    running.until(60)
+    assert restarts(running) == [(0.0, 0), (15.0, 10), (20.0, 0), (20.0, 0), (41.0, 20)]
+
+
 def test_the_agent_wants_to_be_woken_for_a_restart_and_for_its_passes():
     running = run(made())
     running.tell(Woken())

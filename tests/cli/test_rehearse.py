@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from podqos.agent.journal import Kind
 from podqos.cli.main import main
 from podqos.errors import InputError
 from podqos.host.linux.load import Holding, value_at
+from podqos.host.linux.procfs import Procfs
+from podqos.host.node.leftovers import remove_leftovers
 from podqos.library.inputs.scenario_files import load_scenario
 from podqos.library.rehearsal import on_this_machine, unrehearsable
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -37,9 +42,34 @@ REHEARSALS = {
 }
 
 
-def _left_behind() -> list[str]:
-    found = [str(path) for root in Path("/sys/fs/cgroup").glob("*") for path in root.glob("podqos-rehearsal-*")]
-    return found + [str(path) for path in Path("/tmp").glob("podqos-rehearsal-*")]  # noqa: S108 - where they would be
+def _left_behind(pid: int) -> list[str]:
+    """Return the cgroups, directories and processes of a rehearsal."""
+    name = f"podqos-rehearsal-{pid}-"
+    found = [str(path) for root in Path("/sys/fs/cgroup").glob("*") for path in root.glob(f"{name}*")]
+    found += map(str, Path(tempfile.gettempdir()).glob(f"{name}*"))
+    for each in Procfs().pids():
+        try:
+            line = Path(f"/proc/{each}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if name.encode() in line:
+            found.append(line.decode())
+    return found
+
+
+@contextmanager
+def _rehearsal() -> Iterator[subprocess.Popen[str]]:
+    """Begin a rehearsal; it is over and gone afterwards in any case."""
+    command = [*COMMAND, "question-1", "--scale", "1/64"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert any("the scenario begins" in line for line in process.stderr)
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            remove_leftovers()
 
 
 @pytest.mark.slow
@@ -64,15 +94,27 @@ def test_the_kernel_takes_the_same_victims_in_the_same_order_as_the_simulation(n
 
 @pytest.mark.slow
 @needs_node
-def test_an_interrupted_rehearsal_leaves_nothing_behind():
-    before = set(_left_behind())
-    with subprocess.Popen([*COMMAND, "question-1", "--scale", "1/64"], stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        heard = iter(process.stderr)
-        assert any("the scenario begins" in line for line in heard)
-        process.send_signal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["SIGINT", "SIGHUP"])
+def test_an_interrupted_rehearsal_leaves_nothing_behind(number):
+    with _rehearsal() as process:
+        assert _left_behind(process.pid)
+        process.send_signal(number)
         assert process.wait(timeout=60) == 130
-    assert set(_left_behind()) <= before
+        assert _left_behind(process.pid) == []
+
+
+@pytest.mark.slow
+@needs_node
+def test_what_a_killed_rehearsal_left_is_removed_by_the_next_command_and_a_living_one_is_not_touched():
+    with _rehearsal() as living, _rehearsal() as killed:
+        before = _left_behind(living.pid)
+        killed.kill()
+        killed.wait()
+        assert len(_left_behind(killed.pid)) > 5
+        remove_leftovers()
+        assert _left_behind(killed.pid) == []
+        assert _left_behind(living.pid) == before
+        assert living.poll() is None
 
 
 def test_a_scenario_of_several_nodes_is_refused():

@@ -122,6 +122,7 @@ class FakeRuntime:
     """Containers that exist in name only, and outlive the agent as real ones do."""
 
     name = "fake"
+    plans_cgroups = True
 
     def __init__(self, cgroups: FakeCgroups) -> None:
         self._cgroups = cgroups

@@ -60,6 +60,16 @@ class Agent:
         self.process.send_signal(number)
         return self.process.wait(30)
 
+    def end_with_shim(self) -> None:
+        """Kill the agent and what keeps its pods, at once."""
+        assert self.process is not None
+        shims = _shims(self.folder)
+        self.process.kill()
+        for shim in shims:
+            os.kill(shim, signal.SIGKILL)
+        self.process.wait(30)
+        _until(self, lambda: not _shims(self.folder))
+
     def put(self, document: dict) -> None:
         """Put a manifest into the directory."""
         partial = self.folder / "partial"
@@ -200,6 +210,94 @@ def test_what_outlived_its_shim_and_the_agent_does_not_run_twice(agent):
     (again,) = agent.cgroups.processes(agent.own)
     assert again != orphan
     agent.end(signal.SIGTERM)
+
+
+def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(agent):
+    agent.put(pod_document("web", "sleep", "1000"))
+    agent.start()
+    _until(agent, agent.commands)
+    (pid,) = agent.cgroups.processes(agent.own)
+    pod = agent.cgroups.of_process(pid).rpartition("/")[0]
+    agent.end_with_shim()
+    # A restart that was not recorded, and processes that have moved up.
+    places = (f"{pod}/another", pod, pod.rpartition("/")[0], f"{agent.own}/kubepods", agent.own)
+    strays = [_sleeping(agent, place) for place in places]
+    try:
+        agent.start()
+        _until(agent, lambda: all(stray.poll() is not None for stray in strays))
+        _until(agent, agent.commands)
+        assert agent.commands() == {"1000": 1}
+        assert pid not in agent.cgroups.processes(agent.own)
+    finally:
+        for stray in strays:
+            stray.kill()
+            stray.wait()
+    assert agent.end(signal.SIGTERM) == 0
+
+
+def test_agent_and_shim_killed_together_again_and_again_leave_every_pod_running_once(agent):
+    chance = random.Random(3)  # noqa: S311 - nothing secret
+    expected = {f"1000.{number}" for number in range(12)}
+    for number in range(12):
+        agent.put(pod_document(f"web{number}", "sleep", f"1000.{number}"))
+    for _ in range(6):
+        agent.start()
+        time.sleep(chance.uniform(0.3, 1.0))
+        agent.end_with_shim()
+        there = agent.commands()
+        assert all(count == 1 for count in there.values()), there
+    agent.start()
+    # At once: none of them has ended by itself, so that none has to wait.
+    _until(agent, lambda: set(agent.commands()) == expected, 9)
+    assert agent.commands() == dict.fromkeys(expected, 1)
+    assert agent.end(signal.SIGTERM) == 0
+    assert not agent.cgroups.exists(agent.own)
+
+
+@pytest.fixture
+def elsewhere(agent):
+    made = open_cgroups(f"{agent.own}-elsewhere")
+    made.create(made.own)
+    try:
+        yield made
+    finally:
+        made.end([made.own], 5)
+        assert not made.exists(made.own)
+
+
+@pytest.mark.parametrize(
+    ("hierarchies", "number"), [(1, signal.SIGTERM), (None, signal.SIGHUP)], ids=["memory, SIGTERM", "all, SIGHUP"]
+)
+def test_a_container_that_moved_into_another_cgroup_is_ended_with_the_node(agent, elsewhere, hierarchies, number):
+    moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own)[:hierarchies])
+    agent.put(pod_document("moves", "sh", "-c", f"{moves}; (sleep 1001 & sleep 1002); exit"))
+    agent.start()
+    _until(agent, lambda: len(elsewhere.processes(elsewhere.own)) == 3, 15)
+    assert agent.end(number) == 0
+    assert elsewhere.processes(elsewhere.own) == []
+    assert not agent.cgroups.exists(agent.own)
+
+
+def test_a_container_that_moved_into_another_cgroup_does_not_run_twice(agent, elsewhere):
+    moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own))
+    agent.put(pod_document("moves", "sh", "-c", f"{moves}; exec sleep 1001"))
+    agent.start()
+    _until(agent, lambda: elsewhere.processes(elsewhere.own) and not agent.commands())
+    (before,) = elsewhere.processes(elsewhere.own)
+    agent.end_with_shim()
+    agent.start()
+    _until(agent, lambda: elsewhere.processes(elsewhere.own) not in ([before], []))
+    assert before not in elsewhere.processes(elsewhere.own)
+    assert agent.end(signal.SIGTERM) == 0
+
+
+def _sleeping(agent: Agent, cgroup: str) -> subprocess.Popen[bytes]:
+    """Start a process in a cgroup of the node."""
+    agent.cgroups.create(cgroup)
+    process = subprocess.Popen(["sleep", "2000"])
+    for entrance in agent.cgroups.entrances(cgroup):
+        Path(entrance).write_text(str(process.pid))
+    return process
 
 
 def test_what_the_state_directory_does_not_know_is_ended(agent):

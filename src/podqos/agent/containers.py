@@ -137,6 +137,9 @@ def exited(turn: Turn, event: ContainerExited) -> Phase | None:
         turn.put(_with(record, index, ended))
         return None
     if _is_restarted(record.pod, ended):
+        if event.is_lost:
+            _restart(turn, record, index, replace(ended, waited_seconds=0))
+            return None
         finished_us = turn.now_us if event.finished_us is None else event.finished_us
         _put_off(turn, record, index, ended, finished_us)
         return None

@@ -70,6 +70,8 @@ class ContainerExited(Struct, frozen=True, gc=False):
     oom_killed: bool = False
     finished_us: int | None = None
     """When it ended, where that is known to be earlier than now."""
+    is_lost: bool = False
+    """It ended because what kept it did: it is restarted at once, and its back-off stays as it is."""
 
 
 class PodStopped(Struct, frozen=True, gc=False):

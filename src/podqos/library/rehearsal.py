@@ -8,14 +8,14 @@ loop is in the phase that the scenario states.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -30,6 +30,7 @@ from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.host.linux import load
 from podqos.host.linux.capabilities import find_mounts, open_cgroups
 from podqos.host.linux.procfs import Procfs
+from podqos.host.node.leftovers import make_folder, remove, remove_leftovers, state_of
 from podqos.host.node.node import Node
 from podqos.host.node.settings import HostSettings
 from podqos.host.runtimes.process import ProcessRuntime
@@ -85,6 +86,7 @@ def rehearse(
     kernel wake the node, where a kubelet would check every ten seconds. ``say`` gets progress messages.
     """
     left_out = unrehearsable(scenario)
+    remove_leftovers()
     cores = Fraction(1000 * (os.cpu_count() or 1), scenario.nodes[0].spec.cpu_milli)
     part = positive_number(scale, "--scale", "fraction up to 1", "1/32", most=1)
     small = scaled(scenario, Scale(part, min(Fraction(1), cores), 1 / positive_number(speed, "--speed", "speed", "10")))
@@ -197,7 +199,7 @@ class RealRun:
         self._spec = _confined(self._here.node)
         self._system_curve = scenario.nodes[0].spec.system.anon_bytes
         self._say = say
-        self._folder = Path(tempfile.mkdtemp(prefix="podqos-rehearsal-"))
+        self._folder = make_folder()
         self._begin = self._folder / "begin"
         self._begin_us = 0
         self._filler: subprocess.Popen[bytes] | None = None
@@ -207,11 +209,12 @@ class RealRun:
 
     def run(self) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         """Return the journal and what the machine did not allow; nothing stays behind, whatever happens."""
-        try:
-            return self._run()
-        finally:
-            self._end_filler()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with _interruptible():
+            try:
+                return self._run()
+            finally:
+                self._end_filler()
+                remove(self._folder)
 
     def _run(self) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
         manifests = self._folder / "manifests"
@@ -220,8 +223,8 @@ class RealRun:
         settings = HostSettings(
             node=self._spec.name,
             manifests=manifests,
-            state_dir=self._folder / "state",
-            cgroup_root=f"podqos-rehearsal-{os.getpid()}",
+            state_dir=state_of(self._folder),
+            cgroup_root=self._folder.name,
             memory_bytes=self._spec.memory_bytes,
             configuration=self._spec.config,
             fast_path=self._spec.fast_path,
@@ -386,6 +389,24 @@ class RealRun:
             self._filler.kill()
             self._filler.wait()
             self._filler = None
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let signals that would end this process interrupt it, once, so that it can clean up."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+
+    def interrupt(_number: int, _frame: object) -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _demands(scenario: Scenario) -> Callable[[Pod], Mapping[str, ContainerDemand]]:

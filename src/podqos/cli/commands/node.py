@@ -47,6 +47,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from podqos import __version__
     from podqos.host.api.api import Api
     from podqos.host.node.delegation import delegated
+    from podqos.host.node.leftovers import remove_leftovers
     from podqos.host.node.settings import HostSettings, KubeletFile, read_kubelet_file
     from podqos.host.runtimes.choice import make_runtime
     from podqos.report.text.kubelet_words import ignored_words
@@ -75,6 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
         fast_path=not arguments.no_fast_path,
         keep_pods=arguments.keep_pods,
     )
+    remove_leftovers()
     settings = delegated(settings)
     node = Node(
         settings,

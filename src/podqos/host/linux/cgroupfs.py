@@ -12,8 +12,9 @@ import errno
 import os
 import select
 import signal
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,6 +29,7 @@ from podqos.qos.cgroup_settings import CgroupVersion
 _FIGURES_BYTES = 16384
 # Processes that fork while being killed need another round; with pids.max at 0 this many are enough.
 _KILL_ROUNDS = 20
+_END_POLL_SECONDS = 0.005
 _UNLIMITED_BYTES = 1 << 60
 
 
@@ -120,6 +122,15 @@ class Cgroups(ABC):
         """Whether there is such a cgroup."""
         return self._folder(path).is_dir()
 
+    def folder(self, path: str) -> Path:
+        """Return the directory of a cgroup, in the hierarchy of memory."""
+        return self._folder(path)
+
+    def is_empty(self, path: str) -> bool:
+        """Whether it has neither processes nor cgroups below it, in any hierarchy."""
+        folders = [root / path[1:] for root in self._roots]
+        return not any(subfolders(folder) or (read_text(folder / "cgroup.procs") or "").strip() for folder in folders)
+
     def children(self, path: str) -> list[str]:
         """Return the names of the cgroups directly below."""
         return sorted({name for root in self._roots for name in subfolders(root / path[1:])})
@@ -159,8 +170,9 @@ class Cgroups(ABC):
         return [str(root / path[1:] / "cgroup.procs") for root in self._roots]
 
     def processes(self, path: str) -> list[int]:
-        """Return the process ids in a cgroup and all below it."""
-        texts = (read_text(folder / "cgroup.procs") for folder in subtree(self._folder(path)))
+        """Return the process ids in a cgroup and all below it, in any hierarchy: a process can leave one of several."""
+        folders = (folder for root in self._roots for folder in subtree(root / path[1:]))
+        texts = (read_text(folder / "cgroup.procs") for folder in folders)
         return sorted({int(pid) for text in texts for pid in (text or "").split()})
 
     def of_process(self, pid: int) -> str:
@@ -168,30 +180,39 @@ class Cgroups(ABC):
         return self._procfs.cgroups(pid).get(self._HIERARCHY, "")
 
     def holds(self, path: str, pid: int) -> bool:
-        """Whether a process is in the cgroup or below it."""
-        return f"{self.of_process(pid)}/".startswith(f"{path}/")
+        """Whether a process is in the cgroup or below it, in any hierarchy."""
+        return any(f"{each}/".startswith(f"{path}/") for each in self._procfs.cgroups(pid).values())
 
     def signal(self, path: str, pid: int, number: int) -> bool:
         """Signal a process if it is in the cgroup; False if not permitted.
 
         The pidfd ensures that it is the same process between check and signal.
         """
-        descriptor = open_pidfd(pid)
-        if descriptor is None:
-            return True
-        try:
-            if self.holds(path, pid):
-                with contextlib.suppress(ProcessLookupError):
-                    signal.pidfd_send_signal(descriptor, number)
-        except PermissionError:
-            return False
-        finally:
-            os.close(descriptor)
-        return True
+        return signal_if(pid, number, lambda: self.holds(path, pid))
 
     @abstractmethod
     def kill(self, path: str) -> bool:
         """Kill every process in it, and no other; False if some could not be killed."""
+
+    def end(self, paths: Iterable[str], seconds: float) -> None:
+        """Kill everything in these cgroups, wait until it is gone, and remove them."""
+        until = time.monotonic() + seconds
+        waiting = list(paths)
+        for path in waiting:
+            self.kill(path)
+        while waiting and time.monotonic() < until:
+            waiting = [path for path in waiting if not self.remove(path)]
+            for path in waiting:
+                self.kill(path)
+            time.sleep(_END_POLL_SECONDS if waiting else 0)
+
+    def end_loose(self, path: str) -> None:
+        """Kill the processes in a cgroup itself, leaving those below it and this one."""
+        self._check(path)
+        for root in self._roots:
+            for pid in map(int, (read_text(root / path[1:] / "cgroup.procs") or "").split()):
+                if pid != os.getpid():
+                    self.signal(path, pid, signal.SIGKILL)
 
     def _kill_each(self, path: str) -> bool:
         """Prevent forks, then kill the processes one by one."""
@@ -249,6 +270,10 @@ class Cgroups(ABC):
 
         The signal comes when a process in it tries to allocate more: such processes wait, and can be killed.
         """
+
+    @abstractmethod
+    def release(self, path: str) -> bool:
+        """Undo ``hold``; return whether it was held. Limits, of it and all below, have to be written again."""
 
     @abstractmethod
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
@@ -372,6 +397,22 @@ class Gauges:
         for each in [other for other in self._open if other == path or other.startswith(f"{path}/")]:
             for descriptor in self._open.pop(each):
                 os.close(descriptor)
+
+
+def signal_if(pid: int, number: int, condition: Callable[[], bool]) -> bool:
+    """Signal a process if a condition holds for exactly this one, even if its id is reused; False if not permitted."""
+    descriptor = open_pidfd(pid)
+    if descriptor is None:
+        return True
+    try:
+        if condition():
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(descriptor, number)
+    except PermissionError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
 
 
 def open_pidfd(pid: int) -> int | None:

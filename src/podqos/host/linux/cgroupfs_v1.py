@@ -10,14 +10,23 @@ Source: Documentation/admin-guide/cgroup-v1/{memory,memcg_test,freezer-subsystem
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from collections.abc import Mapping
 from pathlib import Path
 
 from podqos.errors import HostError
-from podqos.host.linux.cgroupfs import Cgroups, KernelSignal, Unwritten, read_number, write_text
-from podqos.host.linux.procfs import Procfs
+from podqos.host.linux.cgroupfs import (
+    Cgroups,
+    KernelSignal,
+    Unwritten,
+    number_after,
+    read_number,
+    subtree,
+    write_text,
+)
+from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_settings import CgroupVersion
 
 CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "hugetlb")
@@ -89,6 +98,23 @@ class CgroupsV1(Cgroups):
         if event >= 0:
             os.close(event)
         return None
+
+    def release(self, path: str) -> bool:
+        """Enable the OOM killer again, and lift the limit, where the OOM killer was disabled."""
+        self._check(path)
+        was_held = False
+        for folder in (*subtree(self._folder(path)),)[::-1]:
+            if number_after((read_text(folder / "memory.oom_control") or "").encode(), b"oom_kill_disable"):
+                was_held = True
+                # The limit on memory and swap bounds that on memory. Processes that wait go on once there is room.
+                for name, text in (
+                    ("memory.memsw.limit_in_bytes", "-1"),
+                    (self._LIMIT, "-1"),
+                    ("memory.oom_control", "0"),
+                ):
+                    with contextlib.suppress(OSError):
+                        write_text(folder / name, text)
+        return was_held
 
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Have the kernel signal when usage crosses a level, upwards or downwards."""

@@ -86,6 +86,13 @@ class CgroupsV2(Cgroups):
         usage = read_number(self._folder(path) / self._USAGE)
         return None if usage is None else self.watch_memory(path, usage)
 
+    def release(self, path: str) -> bool:
+        """Remove ``memory.high``, which no plan sets for a whole pod."""
+        self._check(path)
+        if read_number(self._folder(path) / "memory.high") is None:
+            return False
+        return not self._write(path, [("memory.high", "max")])
+
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Set ``memory.high``; the descriptor has an exceptional condition whenever it was exceeded."""
         self._check(path)

@@ -37,6 +37,30 @@ class Procfs:
         """Return the words of a process's ``stat`` that follow its name: state, parent … (proc(5)); none if gone."""
         return (self._text(f"{pid}/stat") or "").rpartition(")")[2].split()
 
+    def pids(self) -> list[int]:
+        """Return the ids of all processes."""
+        return sorted(int(entry.name) for entry in self.root.iterdir() if entry.name.isdecimal())
+
+    def parent(self, pid: int) -> int | None:
+        """Return the parent of a process; None if it is gone."""
+        words = self.stat(pid)
+        return int(words[1]) if words else None
+
+    def children(self, pid: int) -> list[int]:
+        """Return the children of a process' first thread; from all processes where the kernel has no list of them."""
+        text = self._text(f"{pid}/task/{pid}/children")
+        return (
+            [each for each in self.pids() if self.parent(each) == pid] if text is None else list(map(int, text.split()))
+        )
+
+    def descendants(self, pid: int) -> list[int]:
+        """Return the processes below a process, nearest first."""
+        parents = {each: self.parent(each) for each in self.pids()}
+        found = [pid]
+        for known in found:
+            found += [each for each, parent in parents.items() if parent == known]
+        return found[1:]
+
     def oom_score_adj(self, pid: int) -> int | None:
         """Return the adjustment the OOM killer uses; None if the process is gone."""
         text = self._text(f"{pid}/oom_score_adj")

@@ -2,7 +2,7 @@
 
 The state directory lists the pods, the runtime their running and ended containers, the cgroup tree everything else. The
 runtime takes precedence over the records: the agent may have been killed between doing something and recording it. What
-is not recorded is killed, so that nothing runs twice and nothing is left behind.
+neither knows is killed before anything is started, so that nothing runs twice and nothing is left behind.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from podqos.agent.driver import Driver
 from podqos.agent.events import ContainerExited, ContainerStarted, Event, PodAdopted, PodDeleted, Remembered
 from podqos.agent.state import ContainerStage
-from podqos.host.node.world import HostWorld
+from podqos.host.node.world import CLASSES, HostWorld
 from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, FoundContainer
 from podqos.host.storage.state import PodState
 
+_END_SECONDS = 2.0
 _ALIVE = (ContainerStage.STARTING, ContainerStage.RUNNING)
 
 
@@ -37,6 +38,7 @@ class Adoption(Struct, frozen=True):
         found: dict[str, list[FoundContainer]] = {}
         for each in world.runtime.containers():
             found.setdefault(each.id.uid, []).append(each)
+        self._end_unknown([each for containers in found.values() for each in containers if each.exit_code is None])
         for stored in world.state.load():
             uid = stored.pod.metadata.uid
             there = found.pop(uid, [])
@@ -85,9 +87,7 @@ class Adoption(Struct, frozen=True):
                 self._tell(ContainerStarted(uid, name))
             if each.stage in _ALIVE and name not in running:
                 run = ContainerId(uid, name, each.restarts)
-                if run not in codes:
-                    self.world.end_lost(run, each.plan)
-                self._tell(ContainerExited(uid, name, codes.get(run, LOST_CODE)))
+                self._tell(ContainerExited(uid, name, codes.get(run, LOST_CODE), is_lost=run not in codes))
         self._discard(ended)
 
     def _tell(self, event: Event) -> None:
@@ -99,13 +99,33 @@ class Adoption(Struct, frozen=True):
                 self.world.cgroups.kill(each.cgroup)
             self.world.runtime.remove(each.id)
 
+    def _end_unknown(self, running: Iterable[FoundContainer]) -> None:
+        """End what the runtime does not know, before anything is started: its keeper may have been killed, too."""
+        cgroups = self.world.cgroups
+        if not self.world.runtime.plans_cgroups:
+            return
+        known = {each.cgroup for each in running}
+        pods = {path: [f"{path}/{name}" for name in cgroups.children(path)] for path in self._pod_cgroups()}
+        strays = []
+        for pod, containers in pods.items():
+            unknown = [path for path in containers if path not in known]
+            strays += unknown if len(unknown) < len(containers) else [pod]
+        self.world.end_loose()
+        for path in pods:
+            cgroups.end_loose(path)
+        cgroups.end(strays, _END_SECONDS)
+
     def _remove_strays(self) -> None:
         """Remove cgroups of unknown pods, with their processes."""
         known = {record.cgroup_path for record in self.driver.state.pods.values()}
-        cgroups, kubepods = self.world.cgroups, self.world.figures.kubepods
-        for parent in (kubepods, f"{kubepods}/burstable", f"{kubepods}/besteffort"):
-            for name in cgroups.children(parent):
-                path = f"{parent}/{name}"
-                if name.startswith("pod") and path not in known:
-                    cgroups.kill(path)
-                    cgroups.remove(path)
+        self.world.cgroups.end([path for path in self._pod_cgroups() if path not in known], _END_SECONDS)
+
+    def _pod_cgroups(self) -> list[str]:
+        """Return the cgroups of all pods in the tree."""
+        kubepods = self.world.figures.kubepods
+        return [
+            f"{parent}/{name}"
+            for parent in (kubepods, *(f"{kubepods}/{name}" for name in CLASSES))
+            for name in self.world.cgroups.children(parent)
+            if name.startswith("pod")
+        ]

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import detect, find_mounts
+from podqos.host.linux.claim import check_name
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.settings import HostSettings
 from podqos.host.runtimes.shim_client import ShimClient
@@ -19,6 +20,7 @@ def delegated(settings: HostSettings) -> HostSettings:
 
     With cgroup v1 systemd has a hierarchy of its own for its units, and the controllers are free to use.
     """
+    check_name(settings.own)
     procfs = Procfs()
     capabilities, mount = detect(procfs), find_mounts(procfs).v2
     if not capabilities.has_systemd or capabilities.version is not CgroupVersion.V2 or mount is None:

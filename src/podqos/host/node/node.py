@@ -38,6 +38,7 @@ from podqos.agent.state import ContainerRecord, PodRecord, Resting, Stage
 from podqos.errors import HostError
 from podqos.host.linux.background import Background
 from podqos.host.linux.capabilities import Machine, open_machine
+from podqos.host.linux.claim import Claim
 from podqos.host.linux.disk import advance
 from podqos.host.linux.kmsg import KernelLog
 from podqos.host.linux.loop import Loop, Timer
@@ -65,6 +66,7 @@ _UNSETTLED_SECONDS = 1.0
 _SLICE_SECONDS = 0.005
 _SWITCH_SECONDS = 0.001
 _SYNC_SECONDS = 1.0
+_END_SECONDS = 2.0
 _NOTES_KEPT = 1000
 _MOST_NOTE = 2500
 _GARBAGE = 20_000  # allocations before a collection is worthwhile
@@ -83,24 +85,32 @@ class Node:
         self.settings = settings
         self.loop = Loop()
         self.loop.failed = self._callback_failed
-        self._reader = Background(self.loop, "manifests")
         machine = machine or open_machine(settings.own)
         self.procfs, self.capabilities, self.cgroups = machine.procfs, machine.capabilities, machine.cgroups
         self.notes: dict[str, int] = {}
         """Problems, and how often they occurred; each is printed once."""
         self._say = say
-        self._inotify: INotify | None = None
-        self._kernel_log: KernelLog | None = None
-        self._syncing = Syncing()
-        self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
-        self._claim_cgroup()
-        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
-        self._protection.begin()
-        self.config = agent_config(settings, self.cgroups, self.procfs)
-        self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
+        self._open = contextlib.ExitStack()
+        """What to close at the end, last to first."""
+        self._open.callback(self.loop.close)
+        self._reader = self._open.enter_context(contextlib.closing(Background(self.loop, "manifests")))
+        self._syncing = self._open.enter_context(contextlib.closing(Syncing()))
         try:
+            self.state = StateDirectory(settings.state_dir, self.note, self._syncing.later)
+            self._open.callback(self.state.close)
+            self._open.enter_context(contextlib.closing(Claim(self.cgroups, settings.state_dir)))
+        except BaseException:
+            self._open.close()
+            raise
+        self._protection = Protection(settings, self.cgroups, self.capabilities, self.procfs, self.note)
+        try:
+            self._confine()
+            self._protection.begin()
+            self.config = agent_config(settings, self.cgroups, self.procfs)
+            self.journal = JournalFile(settings.state_dir / "journal.jsonl", self.note, sync=self._syncing.later)
+            self._open.callback(self.journal.close)
             self.runtime = make_runtime(self)
-        except HostError:
+        except BaseException:
             self._give_up()
             raise
         self.figures = Figures(
@@ -192,7 +202,7 @@ class Node:
         is_empty = not self.world.pods
         self.runtime.close(end=is_empty and not self.settings.keep_pods)
         if is_empty and not self.settings.keep_pods:
-            self.cgroups.remove(self.cgroups.own)
+            self.cgroups.end([self.cgroups.own], _END_SECONDS)
         self._protection.end()
         self._release()
         sys.setswitchinterval(self._switch_seconds)
@@ -207,13 +217,8 @@ class Node:
         self._release()
 
     def _release(self) -> None:
-        """Close every file."""
-        every = (
-            self._inotify, self._kernel_log, self.journal, self.state, self._syncing, self._reader, self.loop,
-        )  # fmt: skip
-        for each in every:
-            if each is not None:
-                each.close()
+        """Close every file, and unlock the cgroup and the state directory."""
+        self._open.close()
 
     # ---- the agent -----------------------------------------------------------------------------------------------
 
@@ -329,18 +334,17 @@ class Node:
     # ---- manifests -----------------------------------------------------------------------------------------------
 
     def _listen(self) -> None:
-        self._inotify = inotify = INotify(nonblocking=True)
+        self._inotify = inotify = self._open.enter_context(contextlib.closing(INotify(nonblocking=True)))
         if not self.world.pods:
             # An empty directory would end adopted pods: one that is missing then is unknown.
             with contextlib.suppress(OSError):  # the scan says so
                 self.settings.manifests.mkdir(parents=True, exist_ok=True)
         self.loop.watch(inotify.fileno(), lambda: self._folder_changed(inotify))
         try:
-            log = KernelLog()
+            log = self._open.enter_context(contextlib.closing(KernelLog()))
         except OSError as error:
             self.note(f"/dev/kmsg: {error.strerror}: OOM kills are reported without the kernel's reasons")
             return
-        self._kernel_log = log
         self.loop.watch(log.fileno(), lambda: self._hear_kernel(log))
 
     def _folder_changed(self, inotify: INotify) -> None:
@@ -452,9 +456,8 @@ class Node:
 
     # ---- the machine ---------------------------------------------------------------------------------------------
 
-    def _claim_cgroup(self) -> None:
-        """Create the node's own cgroup and limit it."""
-        self.cgroups.create(self.cgroups.own)
+    def _confine(self) -> None:
+        """Limit the node's own cgroup."""
         if self.settings.memory_bytes is not None:
             failed = self.cgroups.set_memory_limit(self.cgroups.own, self.settings.memory_bytes)
             if failed is not None:
@@ -463,15 +466,13 @@ class Node:
     def _signals(self) -> None:
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _STOPPING:
             signal.signal(number, lambda _number, _frame: None)
 
         def heard() -> None:
             for number in os.read(woken, 64):
-                if number in {signal.SIGTERM, signal.SIGINT}:
+                if number in _STOPPING:
                     self.stop()
-                elif number == signal.SIGHUP:
-                    self._scan()
 
         self.loop.watch(woken, heard)
 
@@ -494,6 +495,8 @@ class Node:
             self.loop.stop()
 
 
+# SIGHUP: its terminal is gone.
+_STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _CAN_STOP = (Stage.STARTING, Stage.RUNNING)
 
 

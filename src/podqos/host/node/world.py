@@ -76,6 +76,8 @@ _DISK_ROUND_SECONDS = 10.0
 _DISK_SLICE_SECONDS = 0.002
 _DISK_PAUSE_SECONDS = 0.01
 _REACTIONS_KEPT = 1000
+CLASSES = ("burstable", "besteffort")
+"""The classes with a cgroup of their own below ``kubepods``."""
 _MEMORY_LIMITS = ("memory.max", "memory.limit_in_bytes")
 _REFUSED_SECONDS = 60.0  # as often as the kubelet rewrites the cgroups of the classes
 _DEAD_RUNS_KEPT = 1  # of each container, as in the kubelet (MaxPerPodContainer)
@@ -148,6 +150,8 @@ class HostWorld:
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
         """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
+        self._found_held: set[str] = set()
+        """Cgroups of pods, by path, that an earlier agent had kept from growing when it was killed."""
         self._reacting: dict[str, Reaction] = {}
         self._loop = loop
         self._report = report
@@ -201,7 +205,10 @@ class HostWorld:
 
     def _carry_out(self, command: Command) -> Sequence[Event]:
         match command:
-            case CreateCgroup(cgroup) | UpdateCgroup(cgroup):
+            case CreateCgroup(cgroup):
+                self._undo_hold(cgroup)
+                self._write_cgroup(cgroup)
+            case UpdateCgroup(cgroup):
                 self._write_cgroup(cgroup)
             case RemoveCgroup(uid, path):
                 self._remove(uid, path)
@@ -254,13 +261,22 @@ class HostWorld:
                 start = self._resolved(pod, self._planned(pod, plan, max(attempts)))
                 pod.runs[plan.name] = run = ContainerRun(start.id, plan, start, None, _now_us())
                 self.prober.begin(run, stored.run.container(plan.name))
+                if cgroup in self._found_held:
+                    self.cgroups.write(run.cgroup, start.cgroup.files)
+        if cgroup in self._found_held and (stored.is_stopping or stored.is_over):
+            self._hold(stored.pod)
+        self._found_held.discard(cgroup)
 
-    def end_lost(self, name: ContainerId, plan: ContainerPlan) -> None:
-        """Kill the remains of a run that the runtime does not know: it is about to be restarted."""
-        path = _with_id(plan.cgroup, name.run_id).path
-        if path is not None:
-            self.cgroups.kill(path)
-            self.cgroups.remove(path)
+    def end_loose(self) -> None:
+        """Kill processes above the pods, where none belongs: they have left their pod's cgroup."""
+        kubepods = self.figures.kubepods
+        for path in (self.cgroups.own, kubepods, *(f"{kubepods}/{name}" for name in CLASSES)):
+            self.cgroups.end_loose(path)
+
+    def _undo_hold(self, cgroup: Cgroup) -> None:
+        """Let a pod grow again that an earlier agent was about to stop, in case this one does not."""
+        if cgroup.level is Level.POD and cgroup.path is not None and self.cgroups.release(cgroup.path):
+            self._found_held.add(cgroup.path)
 
     # ---- starting ------------------------------------------------------------------------------------------------
 
@@ -466,7 +482,7 @@ class HostWorld:
         self.runtime.terminate(name)
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
-    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
+    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False, is_lost: bool = False) -> None:
         """Handle the end of a run."""
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
@@ -479,7 +495,7 @@ class HostWorld:
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
-            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us))
+            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us, is_lost))
         elif pod.running:
             pod.terminate_next(self.runtime)
         else:
@@ -504,6 +520,7 @@ class HostWorld:
             for run in (*pod.dead, *pod.runs.values()):
                 self.runtime.remove(run.id)
             self.runtime.remove_sandbox(uid)
+        self.end_loose()
         work, pause = removing(self.state.data(uid)), _RETRY_SECONDS
 
         def go_on() -> None:
@@ -569,8 +586,8 @@ class HostWorld:
         match heard:
             case ContainerPlace():
                 self._found(heard)
-            case ContainerExit(name, code, oom_killed):
-                self._ended(name, code, oom_killed=oom_killed)
+            case ContainerExit(name, code, oom_killed, is_lost):
+                self._ended(name, code, oom_killed=oom_killed, is_lost=is_lost)
             case ExecResult(token, code):
                 self.prober.answered(token, code == 0)
 

@@ -171,6 +171,8 @@ class _Run(Struct):
 class EngineRuntime:
     """Runs containers through an engine."""
 
+    plans_cgroups = False
+
     def __init__(self, make_engine: Callable[[Note], Engine], cgroups: Cgroups, note: Note) -> None:
         self._heard: deque[Heard | str] = deque()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)

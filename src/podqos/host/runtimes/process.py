@@ -13,13 +13,15 @@ import contextlib
 import re
 import signal
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
-from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.cgroupfs import Cgroups, signal_if
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.resources import granted_score, planned_path
 from podqos.host.runtimes.runtime import (
     LOST_CODE,
@@ -36,20 +38,26 @@ from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _EXEC = "exec:"
+_END_SECONDS = 1.0
 
 
 class ProcessRuntime:
     """Runs processes through a shim."""
 
     name = "process"
+    plans_cgroups = True
 
     def __init__(self, folder: Path, cgroups: Cgroups, capabilities: Capabilities, note: Note) -> None:
+        self._folder = folder
+        self._procfs = Procfs()
         self._cgroups = cgroups
         self._capabilities = capabilities
         self._note = note
         self._shim = ShimClient(folder)
         self._running: dict[ContainerId, tuple[int, str]] = {}
         self._executions: set[str] = set()
+        self._has_lost = False
+        """Whether the shim was lost, which has yet to be reported."""
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Nothing to do: there is no sandbox."""
@@ -62,27 +70,58 @@ class ProcessRuntime:
             raise HostError(
                 f"container {container.id.name} has no command: the process runtime has no images to take it from"
             )
-        self._cgroups.create(path)
-        for unwritten in self._cgroups.write(path, container.cgroup.files):
-            self._note(str(unwritten))
         container.folder.mkdir(parents=True, exist_ok=True)
         container.log.parent.mkdir(parents=True, exist_ok=True)
-        program = self._program(container, str(container.id), argv)
         log, log_bytes, log_files = str(container.log), container.log_bytes, container.log_files
-        pid = self._shim.start(replace(program, log=log, log_bytes=log_bytes, log_files=log_files))
+        program = replace(
+            self._program(container, str(container.id), argv), log=log, log_bytes=log_bytes, log_files=log_files
+        )
+        self._make_cgroup(container, path)
+        try:
+            pid = self._shim.start(program)
+        except ShimLost as lost:
+            # It may have died after it started the process: nothing runs twice.
+            self._lose(lost)
+            self._cgroups.end([path], _END_SECONDS)
+            self._make_cgroup(container, path)
+            pid = self._shim.start(program)
         self._running[container.id] = (pid, path)
         return pid
 
+    def _make_cgroup(self, container: ContainerStart, path: str) -> None:
+        self._cgroups.create(path)
+        for unwritten in self._cgroups.write(path, container.cgroup.files):
+            self._note(str(unwritten))
+
     def terminate(self, container: ContainerId) -> None:
-        """Send SIGTERM to the main process, if it is still in its cgroup."""
+        """Send SIGTERM to the main process."""
         if container in self._running:
             pid, path = self._running[container]
-            self._cgroups.signal(path, pid, signal.SIGTERM)
+            if self._cgroups.holds(path, pid):
+                self._cgroups.signal(path, pid, signal.SIGTERM)
+            else:
+                self._signal_moved([pid], signal.SIGTERM)
 
     def kill(self, container: ContainerId) -> None:
-        """Kill everything in the container's cgroup."""
+        """Kill everything in the container's cgroup; a main process that has left it, with all it has started."""
         if container in self._running:
-            self._cgroups.kill(self._running[container][1])
+            pid, path = self._running[container]
+            has_moved = not self._cgroups.holds(path, pid)
+            self._cgroups.kill(path)
+            if has_moved:
+                self._signal_moved([pid, *self._procfs.descendants(pid)], signal.SIGKILL)
+
+    def _signal_moved(self, pids: Sequence[int], number: int) -> None:
+        """Signal processes outside their cgroup: what descends from the shim, and nothing else."""
+        with contextlib.suppress(ShimLost):
+            shim = self._shim.pid
+            for pid in pids:
+                signal_if(pid, number, partial(self._descends, pid, shim))
+
+    def _descends(self, pid: int | None, ancestor: int) -> bool:
+        while pid and pid != ancestor:
+            pid = self._procfs.parent(pid)
+        return pid == ancestor
 
     def execute(self, container: ContainerStart, command: Sequence[str], token: str, seconds: float) -> None:
         """Run a command in the container's cgroup, with its view of files and its environment."""
@@ -97,7 +136,12 @@ class ProcessRuntime:
             self._shim.forget(str(container))
 
     def remove_sandbox(self, uid: str) -> None:
-        """Nothing to do."""
+        """Kill what a pod has moved out of its cgroups: without its parents it is the shim's child."""
+        home, kept = self._home(uid), {pid for pid, _ in self._running.values()}
+        with contextlib.suppress(ShimLost):
+            orphans = [pid for pid in self._procfs.children(self._shim.pid) if pid not in kept]
+            for pid in (pid for pid in orphans if self._is_from(home, pid)):
+                self._signal_moved([pid, *self._procfs.descendants(pid)], signal.SIGKILL)
 
     def containers(self) -> list[FoundContainer]:
         """Return the shim's containers; running ones are adopted, commands of probes are left to their deadline."""
@@ -115,7 +159,21 @@ class ProcessRuntime:
             if program.pid is not None:
                 self._running[container] = (program.pid, program.label)
             found.append(FoundContainer(container, program.label, program.pid, program.code))
+        self._end_moved()
         return found
+
+    def _end_moved(self) -> None:
+        """Kill what left its cgroup and then lost its shim, as far as its environment still tells where it is from."""
+        home, shim = self._home(), self._shim.pid
+        for pid in self._procfs.pids():
+            signal_if(pid, signal.SIGKILL, lambda: self._is_from(home, pid) and not self._descends(pid, shim))  # noqa: B023 - called now
+
+    def _home(self, uid: str = "") -> str:
+        """Return how ``HOME`` begins in the environment of a pod, or of all."""
+        return f"HOME={self._folder / 'data' / uid}/"
+
+    def _is_from(self, home: str, pid: int) -> bool:
+        return any(each.startswith(home) for each in self._procfs.environment(pid))
 
     def fileno(self) -> int:
         """Return the connection to the shim."""
@@ -127,8 +185,8 @@ class ProcessRuntime:
         try:
             ended = self._shim.exits()
         except ShimLost as lost:
-            self._note(f"{lost}; its containers are ended and restarted")
-            return self._start_over()
+            self._lose(lost)
+            ended = []
         for each in ended:
             container = ContainerId.parse(each.id)
             if container is not None:
@@ -137,8 +195,11 @@ class ProcessRuntime:
             elif each.id.startswith(_EXEC):
                 token = each.id.removeprefix(_EXEC)
                 self._executions.discard(token)
-                self._shim.forget(each.id)
+                with contextlib.suppress(ShimLost):
+                    self._shim.forget(each.id)
                 found.append(ExecResult(token, each.code))
+        if self._has_lost and self._shim.is_connected:
+            found += self._start_over()
         return found
 
     def remove_unused_images(self) -> int:
@@ -155,10 +216,29 @@ class ProcessRuntime:
             self._shim.close()
             return
         self._shim.forget_records()
-        self._shim.end()
+        try:
+            self._signal_moved(self._procfs.descendants(self._shim.pid), signal.SIGKILL)
+            self._shim.end()
+        except ShimLost:
+            self._shim.close()
+
+    def _lose(self, lost: ShimLost) -> None:
+        """Have another shim started; until it is there, nothing of the lost one is left to run."""
+        self._note(f"{lost}; its containers are ended and restarted")
+        self._has_lost = True
+        if not self._shim.renew():
+            for _, path in self._running.values():
+                self._cgroups.kill(path)
 
     def _start_over(self) -> list[Heard]:
-        known = self._shim.reconnect()
+        """Report what was lost with a shim, now that there is another."""
+        try:
+            known = self._shim.programs()
+        except ShimLost as lost:
+            self._lose(lost)
+            return []
+        self._has_lost = False
+        self._end_moved()
         found: list[Heard] = [ExecResult(token, LOST_CODE) for token in self._executions]
         self._executions.clear()
         for container, (_, path) in list(self._running.items()):
@@ -167,7 +247,7 @@ class ProcessRuntime:
                 del self._running[container]
                 ended = known.ended.get(str(container))
                 code = LOST_CODE if ended is None or ended.code is None else ended.code
-                found.append(ContainerExit(container, code))
+                found.append(ContainerExit(container, code, is_lost=ended is None))
         return found
 
     def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:

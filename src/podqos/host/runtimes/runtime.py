@@ -115,6 +115,8 @@ class ContainerExit(Struct, frozen=True, gc=False):
     exit_code: int
     oom_killed: bool = False
     """As reported by the runtime; if False, the cgroup is checked."""
+    is_lost: bool = False
+    """It ended because its keeper did, which is not its fault."""
 
 
 class ExecResult(Struct, frozen=True, gc=False):
@@ -131,6 +133,8 @@ class Runtime(Protocol):
     """Something that runs containers."""
 
     name: str
+    plans_cgroups: bool
+    """Whether containers run in their planned cgroups and nothing else does: what it does not know there is a stray."""
 
     def prepare(self, sandbox: Sandbox) -> None:
         """Prepare for the containers of a pod: network, pause process, whatever is needed. May be repeated.

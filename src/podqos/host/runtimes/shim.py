@@ -3,7 +3,8 @@
 It is the parent of the pods so that they outlive the agent: the parent of a process learns how it ended and holds the
 other end of its output. The agent can be killed at any moment and recovers everything from the shim. The shim therefore
 does as little as possible: no decisions, only the standard library, a few megabytes. It runs as a program of its own
-(``python shim.py SOCKET``) in its own session.
+(``python shim.py SOCKET READY DELAY``) in its own session: DELAY seconds later, it writes to the descriptor READY as
+soon as it listens, and closes it.
 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer, also
 one that makes no sense: ``{"error": text}``. ``{"exited": id, "code": n}`` is sent unsolicited. What is too long for a
@@ -16,6 +17,7 @@ Nothing about one process may end the shim, for all the others would end with it
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
 import select
@@ -38,7 +40,7 @@ _READ_BYTES = 1 << 16
 # containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
@@ -159,6 +161,12 @@ class Shim:
         self._idle_since = time.monotonic()
         self._over = False
         self._path = path
+        # One shim at a time; what an earlier one left is in the way.
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for stale in (path, f"{path}.new"):
+            if os.path.lexists(stale):
+                os.unlink(stale)
         # The name appears only once the socket listens.
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(f"{path}.new")
@@ -283,9 +291,9 @@ class Shim:
 
     def _run(self, request: Request, pipes: list[int]) -> int:
         """Start a process and return its id; leave only the ends of the pipes to read from."""
-        pid = os.fork()
+        parent, pid = os.getpid(), os.fork()
         if pid == 0:
-            become(request, pipes[1::2])
+            become(request, pipes[1::2], parent)
         for write in pipes[1::2]:
             os.close(write)
         del pipes[1::2]
@@ -400,10 +408,15 @@ def heard_within(descriptor: int, seconds: float) -> str | None:
     return None
 
 
-def become(request: Request, ends: Sequence[int]) -> None:
+def become(request: Request, ends: Sequence[int], parent: int) -> None:
     """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
     trouble, *outputs = ends
     try:
+        # Until it is the container's, it ends with the shim: no later agent could find it.
+        libc = ctypes.CDLL(None)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(127)
         os.setsid()
         for entrance in request["entrances"]:
             _write(entrance, "0")
@@ -421,6 +434,7 @@ def become(request: Request, ends: Sequence[int]) -> None:
         for place, output in enumerate(outputs or (nothing, nothing), 1):
             os.dup2(output, place)
         os.chdir(request["cwd"])
+        libc.prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
@@ -461,13 +475,21 @@ def _write(path: str, text: str) -> None:
 
 def main() -> None:
     """Become a shim: in a session of its own, ignoring terminal signals, a subreaper for orphans."""
+    # Not the agent's child: nothing has to wait for it.
+    if os.fork():
+        os._exit(0)
     os.setsid()
+    path, ready, delay = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    time.sleep(delay)
     # The agent's priority is not for the pods.
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Shim(sys.argv[1]).run()
+    shim = Shim(path)
+    os.write(ready, b"1")
+    os.close(ready)
+    shim.run()
 
 
 if __name__ == "__main__":

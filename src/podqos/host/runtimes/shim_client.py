@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import struct
-import subprocess
 import sys
 import time
 from collections import deque
@@ -21,13 +21,16 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.host.linux.cgroupfs import signal_if
+from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
 
 _START_SECONDS = 30.0
+_PATIENCE_SECONDS = 1.0
+"""How long a request waits for a shim that is being started."""
 _ANSWER_SECONDS = 10.0
-_POLL_SECONDS = 0.005
-_ATTEMPTS = 200
+_FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS = 0.02, 1.0
 _MOST_WORDS = 200
 
 
@@ -83,7 +86,7 @@ class ShimLost(HostError):
 
 
 class ShimClient:
-    """A connection to the shim of a state directory."""
+    """A connection to the shim of a state directory, or one to come: what is being started signals on ``fileno``."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -92,8 +95,17 @@ class ShimClient:
         self._overheard = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._ready = select.epoll()
         self._ready.register(self._overheard, select.EPOLLIN)
-        self._socket = self._connect() or self._launch()
-        self._ready.register(self._socket, select.EPOLLIN)
+        self._socket: socket.socket | None = None
+        self._launching = -1
+        """Tells when a shim that is being started is ready, or has died."""
+        self._launcher = 0
+        self._launched = 0.0
+        self._delay = 0.0
+        try:
+            self.reconnect()
+        except HostError:
+            self.close()
+            raise
 
     def fileno(self) -> int:
         """Return the descriptor that becomes readable when something has ended."""
@@ -101,9 +113,8 @@ class ShimClient:
 
     @property
     def pid(self) -> int:
-        """The shim's process id, according to the kernel."""
-        about = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", about)[0])
+        """The shim's process id, according to the kernel; raises ``ShimLost`` while there is none."""
+        return peer(self._connected())
 
     def start(self, program: Program) -> int:
         """Start a process in its cgroups and return its id."""
@@ -127,9 +138,11 @@ class ShimClient:
 
     def exits(self) -> list[Exit]:
         """Return the exits since the last call; raises ``ShimLost`` if the shim is gone."""
-        self._socket.setblocking(False)
-        while self._receive() is not None:
-            pass
+        if self._await(0):
+            connection = self._connected()
+            connection.setblocking(False)
+            while self._receive(connection) is not None:
+                pass
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self._overheard)
         heard = list(self._exits)
@@ -147,44 +160,69 @@ class ShimClient:
 
     def close(self) -> None:
         """Disconnect from the shim; it keeps running."""
-        self._socket.close()
+        self._disconnect()
         self._ready.close()
         os.close(self._overheard)
 
+    def renew(self) -> bool:
+        """Find or start a shim after one was lost; False while it is being started, which nothing waits for."""
+        if self._launching < 0:
+            self._disconnect()
+            if not self._connect():
+                self._launch()
+        return self.is_connected
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a shim, as far as is known."""
+        return self._socket is not None
+
     def reconnect(self) -> ShimPrograms:
-        """Find or start a shim after one was lost, and return its programs; a dying one may accept first."""
-        for _ in range(_ATTEMPTS):
-            self._ready.unregister(self._socket)
-            self._socket.close()
-            self._socket = self._connect() or self._launch()
-            self._ready.register(self._socket, select.EPOLLIN)
+        """Find or start a shim, wait for it, and return its programs; a dying one may accept first."""
+        until = time.monotonic() + _START_SECONDS
+        while time.monotonic() < until:
             try:
-                return self.programs()
+                if self.renew() or self._await(until - time.monotonic()):
+                    return self.programs()
             except ShimLost:
-                time.sleep(_POLL_SECONDS)
-        raise HostError("the shim keeps dying")
+                self._disconnect()
+            time.sleep(_FIRST_DELAY_SECONDS)
+        raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may tell why")
 
     def _ask(self, request: Program | dict[str, str]) -> dict[str, object]:
-        self._socket.settimeout(_ANSWER_SECONDS)
+        if self._socket is None:
+            self.renew()
+        if not self._await(self._launched + _PATIENCE_SECONDS - time.monotonic()):
+            raise ShimLost("the shim is being started")
+        connection = self._connected()
+        connection.settimeout(_ANSWER_SECONDS)
         try:
-            shim.send(self._socket, msgspec.json.encode(request))
+            shim.send(connection, msgspec.json.encode(request))
         except OSError as error:
             raise ShimLost(f"the shim does not answer: {error.strerror}") from error
         while True:
-            answer = self._receive()
+            answer = self._receive(connection)
             if answer is not None:
                 if self._exits:
                     os.eventfd_write(self._overheard, 1)
                 return answer
 
-    def _receive(self) -> dict[str, object] | None:
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            raise ShimLost("the shim has ended")
+        return self._socket
+
+    def _receive(self, connection: socket.socket) -> dict[str, object] | None:
         """Return an answer; exits are collected. None if non-blocking and nothing is there."""
         while True:
             try:
-                data = shim.receive(self._socket)
+                data = shim.receive(connection)
             except BlockingIOError:
                 return None
             except OSError as error:
+                # A late answer would be taken for that to the next request.
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
                 raise ShimLost(f"the shim does not answer: {error}") from error
             if not data:
                 raise ShimLost("the shim has ended")
@@ -193,35 +231,76 @@ class ShimClient:
                 return message
             self._exits.append(Exit(str(message["exited"]), int(str(message["code"]))))
 
-    def _connect(self) -> socket.socket | None:
+    # ---- finding and starting one --------------------------------------------------------------------------------
+
+    def _connect(self) -> bool:
+        """Connect to a shim that listens, if there is one."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
         try:
             connection.connect(self._name())
         except OSError:
             connection.close()
-            return None
-        return connection
+            return False
+        self._socket = connection
+        self._ready.register(connection, select.EPOLLIN)
+        return True
 
-    def _launch(self) -> socket.socket:
+    def _disconnect(self) -> None:
+        if self._socket is not None:
+            self._ready.unregister(self._socket)
+            self._socket.close()
+            self._socket = None
+        if self._launching >= 0:
+            self._ready.unregister(self._launching)
+            os.close(self._launching)
+            self._launching = -1
+
+    def _launch(self) -> None:
         """Start the program outside our session and without our descriptors."""
-        for stale in ("shim.sock", "shim.sock.new"):
-            (self._folder / stale).unlink(missing_ok=True)
-        command = [sys.executable, "-I", "-S", shim.__file__, self._name()]
-        with (self._folder / "shim.log").open("ab") as log:
-            # Double fork: the shim is not our child, so nothing has to wait for it.
-            launcher = "import os, sys; os.fork() and os._exit(0); os.execv(sys.argv[1], sys.argv[1:])"
-            subprocess.run(  # noqa: S603 - our own program
-                [sys.executable, "-I", "-S", "-c", launcher, *command],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=True, start_new_session=True,
+        self._launching, ready = os.pipe2(os.O_CLOEXEC)
+        self._ready.register(self._launching, select.EPOLLIN)
+        self._launched = time.monotonic()
+        # Where the directory is full, what the shim has to say is lost.
+        log = next(filter(_can_append, (str(self._folder / "shim.log"), os.devnull)))
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        words = [sys.executable, "-I", "-S", shim.__file__, self._name(), "3", str(self._delay)]
+        self._delay = min(2 * self._delay or _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS)
+        try:
+            self._launcher = os.posix_spawn(
+                sys.executable, words, os.environ,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, ready, 3),
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, log, append, 0o600),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
             )  # fmt: skip
-        until = time.monotonic() + _START_SECONDS
-        while time.monotonic() < until:
-            connection = self._connect()
-            if connection is not None:
-                return connection
-            time.sleep(_POLL_SECONDS)
-        raise HostError(f"the shim did not start; {self._folder / 'shim.log'} may tell why")
+        except OSError:
+            # The next request tries again.
+            self._disconnect()
+        finally:
+            os.close(ready)
+
+    def _await(self, seconds: float) -> bool:
+        """Wait for a shim that is being started; whether one is connected. One that died meanwhile is started again."""
+        until = time.monotonic() + seconds
+        while self._launching >= 0:
+            left = max(0.0, until - time.monotonic())
+            if not select.select([self._launching], [], [], left)[0]:
+                return False
+            is_listening = bool(os.read(self._launching, 1))
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self._launcher, 0)
+            self._disconnect()
+            if is_listening and self._connect():
+                self._delay = 0.0
+                # What was lost with the previous one has yet to be handled.
+                os.eventfd_write(self._overheard, 1)
+            else:
+                self.renew()
+        return self.is_connected
 
     def _name(self) -> str:
         name = str(self._folder / "shim.sock")
@@ -242,3 +321,29 @@ class ShimClient:
                 continue  # cut off by a full disk
             found[record.id] = record
         return found
+
+
+def end_shim(folder: Path) -> None:
+    """Kill the shim of a state directory, if there is one, with everything below it: no agent will come back for it."""
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)) as connection:
+        try:
+            connection.connect(str(folder / "shim.sock"))
+        except OSError:
+            return
+        shim = peer(connection)
+        for pid in (*Procfs().descendants(shim), shim):
+            signal_if(pid, signal.SIGKILL, lambda: True)
+
+
+def peer(connection: socket.socket) -> int:
+    """Return the process at the other end, according to the kernel."""
+    about = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", about)[0])
+
+
+def _can_append(file: str) -> bool:
+    try:
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    except OSError:
+        return False
+    return True
