@@ -358,15 +358,13 @@ class Node:
         self._scan()
 
     def _rescan(self) -> None:
-        if self._inotify is not None:
-            try:
-                # Again and again: it may be another directory of the same name.
-                self._inotify.add_watch(str(self.settings.manifests), _CHANGES)
-            except OSError as error:
-                where = self.settings.manifests
-                self.note(f"{where}: {error.strerror}: changes are found every {_RESCAN_SECONDS:.0f} s only")
+        where = self.settings.manifests
+        try:
+            # Again and again: it may be another directory of the same name.
+            self._inotify.add_watch(str(where), _CHANGES)
+        except OSError as error:
+            self.note(f"{where}: {error.strerror}: changes are found every {_RESCAN_SECONDS:.0f} s only")
         if self._is_scanning:
-            where = self.settings.manifests
             self.note(f"{where}: not read within {_RESCAN_SECONDS:.0f} s: pods are left as they are until it is")
         self._scan()
 
