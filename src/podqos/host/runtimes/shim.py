@@ -12,7 +12,9 @@ the shim itself ends. Logs are written in CRI format and rotated by size.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import json
 import os
 import selectors
@@ -42,38 +44,57 @@ class Log:
         self._path, self._max_bytes, self._max_files = path, max_bytes, max_files
         self._file = -1
         self._size = 0
-        self._open()
+        self._lost, self._why = 0, ""
+        with contextlib.suppress(OSError):
+            self._open()
 
     def write(self, stream: bytes, line: bytes, *, is_whole: bool) -> None:
-        """Append a line or part of one; a full disk loses the line, but does not affect the container."""
+        """Append a line or part of one; a full disk loses lines, which is said once there is space again."""
+        self._say_lost()
+        if self._lost or not self._append(stream, line, is_whole=is_whole):
+            self._lost += 1
+
+    def end(self) -> None:
+        """Close the file for good."""
+        self._say_lost()
+        self._close()
+
+    def _say_lost(self) -> None:
+        if self._lost:
+            said = b"podqos: %d lines lost: %s" % (self._lost, self._why.encode())
+            if self._append(b"stderr", said, is_whole=True):
+                self._lost = 0
+
+    def _append(self, stream: bytes, line: bytes, *, is_whole: bool) -> bool:
+        """Append a whole line or nothing."""
         now_ns = time.time_ns()
         head = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_ns // 1_000_000_000))
         text = b"%s.%09dZ %s %s %s\n" % (
             head.encode(), now_ns % 1_000_000_000, stream, b"F" if is_whole else b"P", line,
         )  # fmt: skip
-        if self._size and self._size + len(text) > self._max_bytes:
-            self._rotate()
         try:
-            self._size += os.write(self._file, text)
-        except OSError:
-            return
+            if self._file < 0:
+                self._open()
+            if self._size and self._size + len(text) > self._max_bytes:
+                self._rotate()
+            append_whole(self._file, text, self._size)
+        except OSError as error:
+            self._why = error.strerror
+            return False
+        self._size += len(text)
+        return True
 
-    def close(self) -> None:
-        """Close the file."""
+    def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _open(self) -> None:
-        try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-            self._size = os.fstat(self._file).st_size
-        except OSError:
-            self._file = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-            self._size = 0
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        self._size = os.fstat(self._file).st_size
 
     def _rotate(self) -> None:
-        self.close()
+        self._close()
         folder, name = os.path.split(self._path)
         try:
             os.rename(self._path, f"{self._path}.{time.time_ns()}")
@@ -119,6 +140,8 @@ class Shim:
         self._running: dict[int, str] = {}
         self._labels: dict[str, object] = {}
         self._ended: dict[str, int] = {}
+        self._unrecorded: list[bytes] = []
+        """Exits that are not in the file yet: the disk is full."""
         self._deadlines: dict[int, float] = {}
         self._client: socket.socket | None = None
         self._idle_since = time.monotonic()
@@ -232,7 +255,7 @@ class Shim:
             os.close(out)
             os.close(err)
             if log is not None:
-                log.close()
+                log.end()
             return {"error": problem}
         self._running[pid] = name
         if request.get("seconds") is not None:
@@ -272,7 +295,7 @@ class Shim:
             os.close(descriptor)
             still_open.remove(descriptor)
             if not still_open and log is not None:
-                log.close()
+                log.end()
 
         return pump
 
@@ -296,23 +319,26 @@ class Shim:
             self._send({"exited": name, "code": code})
 
     def _record(self, name: str, code: int, label: object) -> None:
+        self._unrecorded.append(json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
         try:
             file = os.open(self._exits_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                while self._unrecorded:
+                    append_whole(file, self._unrecorded[0], os.fstat(file).st_size)
+                    del self._unrecorded[0]
+            finally:
+                os.close(file)
         except OSError:
-            return  # the agent is notified anyway
-        try:
-            os.write(file, json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
-        except OSError:
-            return
-        finally:
-            os.close(file)
+            return  # the agent is notified anyway; the next exit retries
 
     def _forget_record(self, name: str) -> None:
         """Rewrite the file without an exit, which may be from an earlier shim."""
+        start = json.dumps({"id": name}).encode()[:-1] + b","
+        self._unrecorded = [line for line in self._unrecorded if not line.startswith(start)]
         try:
             with open(self._exits_path, "rb") as file:
                 lines = file.readlines()
-            kept = [line for line in lines if not line.startswith(json.dumps({"id": name}).encode()[:-1] + b",")]
+            kept = [line for line in lines if not line.startswith(start)]
             if len(kept) == len(lines):
                 return
             with open(f"{self._exits_path}.new", "wb") as file:
@@ -368,6 +394,13 @@ def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
         check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
         if read_only:
             check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
+
+
+def append_whole(file: int, data: bytes, size: int) -> None:
+    """Append to a file of this size, all or nothing: on a full disk a write is merely short."""
+    if os.write(file, data) < len(data):
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _write(path: str, text: str) -> None:
