@@ -76,6 +76,7 @@ class RuncEngine(Engine):
         self._unpacked = folder / "images"
         for each in (self._state, self._bundles, self._unpacked):
             each.mkdir(parents=True, exist_ok=True)
+            each.chmod(0o700)  # set-user-id programs of an image are not for users of this machine
         self._runc = (program, "--root", str(self._state))
         self._images = images
         self._codes: dict[str, int] = {}
@@ -195,6 +196,8 @@ class RuncEngine(Engine):
         rootfs, upper, work = bundle / "rootfs", container.folder / "upper", container.folder / "work"
         for each in (rootfs, upper, work):
             each.mkdir(parents=True, exist_ok=True)
+        container.folder.chmod(0o700)
+        upper.chmod(0o755)  # the container's root, whatever the umask
         options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(b"overlay", os.fsencode(rootfs), b"overlay", 0, options.encode()) == 0:

@@ -79,7 +79,7 @@ class Log:
                 self._rotate()
             append_whole(self._file, text, self._size)
         except OSError as error:
-            self._why = error.strerror
+            self._why = error.strerror or str(error)
             return False
         self._size += len(text)
         return True
