@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import MI, kubelet, pod_document
 from podqos.errors import HostError
+from podqos.host.api.pod_list import PodList
 from podqos.host.node.node import Node
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, StartError
 from podqos.host.storage import state
 
 ONCE = {"restartPolicy": "Never"}
@@ -347,6 +348,36 @@ def test_a_record_that_cannot_be_read_is_put_aside_and_the_others_are_taken_over
     assert len(stage.runtime.running) == 2
 
 
+# ---- what cannot be started ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "message"),
+    [
+        (
+            StartError("ErrImagePull", "not a layer"),
+            "ImagePullBackOff",
+            'Back-off pulling image "none": ErrImagePull: not a layer',
+        ),
+        (StartError("ErrImageNeverPull", "it is not there"), "ErrImageNeverPull", "it is not there"),
+        (StartError("CreateContainerConfigError", "root"), "CreateContainerConfigError", "root"),
+        (HostError("too many open files"), "CrashLoopBackOff", "back-off 10s restarting failed container"),
+    ],
+    ids=["damaged image", "missing image", "not allowed", "anything else"],
+)
+def test_a_container_that_cannot_be_started_says_why_in_the_kubelets_words(stage, failure, reason, message):
+    _up(stage, pod_document("steady", "serve"))
+    stage.runtime.cannot_start = failure
+    stage.put(pod_document("broken", "serve"))
+    stage.until(lambda: len(stage.lines("Exited")) == 2)
+    (status,) = PodList(stage.node).document(stage.pod("broken").uid)["status"]["containerStatuses"]
+    assert status["state"] == {"waiting": {"reason": reason, "message": message}}
+    ended = status["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert str(failure) in ended["message"]
+    assert stage.is_up("steady")
+
+
 # ---- a full disk -----------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +388,7 @@ def test_a_full_state_directory_holds_nothing_up_and_is_caught_up_with(stage, mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(state, "_replace", full)
+        patch.setattr(state, "replace_file", full)
         patch.setattr(os, "write", lambda file, data: full() if file == stage.node.journal._file else write(file, data))
         _up(stage, pod_document("modest", "serve", resources=_requests("32Mi")), pod_document("greedy", "serve"))
         assert stage.records() == []

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REQUESTED = "Evicted on request"
 """The message of a pod that was evicted on request."""
 
+# Failures after which the kubelet does not speak of a crash: the container never existed.
+_BEFORE_START = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -200,8 +202,7 @@ def _state(
     if run is not None and run.is_running:
         return {"running": {"startedAt": timestamp(run.started_us)}}
     if record is not None and record.stage is ContainerStage.BACKING_OFF:
-        message = f"back-off {record.waited_seconds}s restarting failed container"
-        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        return {"waiting": _waiting(run, record, state)}
     if run is not None:
         return {"terminated": _terminated(run)}
     if remembered.stage == ContainerStage.ENDED:
@@ -210,6 +211,18 @@ def _state(
     if state.is_over:
         return {"terminated": {"exitCode": LOST_CODE, "reason": "ContainerStatusUnknown"}}
     return {"waiting": {"reason": "PodInitializing"}}
+
+
+def _waiting(run: ContainerRun | None, record: ContainerRecord, state: PodState) -> Document:
+    """Return why a container waits for its next start."""
+    failure = "" if run is None else run.failure
+    if run is not None and failure == "ErrImagePull":
+        image = state.run.container(run.id.name).image
+        return {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}": {failure}: {run.message}'}
+    if run is not None and failure in _BEFORE_START:
+        return {"reason": failure, "message": run.message}
+    message = f"back-off {record.waited_seconds}s restarting failed container"
+    return {"reason": "CrashLoopBackOff", "message": message}
 
 
 def _last_state(name: str, running: HostPod | None, record: ContainerRecord | None) -> Document:
@@ -226,8 +239,10 @@ def _last_state(name: str, running: HostPod | None, record: ContainerRecord | No
 
 
 def _terminated(run: ContainerRun) -> Document:
+    failed = {"reason": "StartError", "message": f"{run.failure}: {run.message}"} if run.failure else {}
     return {
         **_end(run.exit_code or 0, run.oom_killed),
+        **failed,
         "startedAt": timestamp(run.started_us),
         "finishedAt": timestamp(run.ended_us),
     }

@@ -60,6 +60,7 @@ from podqos.host.runtimes.runtime import (
     Mount,
     Runtime,
     Sandbox,
+    start_failure,
 )
 from podqos.host.storage.pod_run import PodRun, environment, expand
 from podqos.host.storage.state import PodState, StateDirectory
@@ -317,7 +318,8 @@ class HostWorld:
             run.pid = self.runtime.start(start)
         except (HostError, OSError) as error:
             self._note(f"{pod.pod.key}: {error}")
-            self._loop.call_after(0, lambda: self._ended(start.id, _CANNOT_START_CODE))
+            failed = ContainerExit(start.id, _CANNOT_START_CODE, reason=start_failure(error), message=str(error))
+            self._loop.call_after(0, lambda: self._ended(failed))
             return
         self.prober.begin(run, pod.state.run.container(plan.name))
 
@@ -420,8 +422,9 @@ class HostWorld:
         self.runtime.terminate(name)
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
-    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False) -> None:
+    def _ended(self, ended: ContainerExit) -> None:
         """Handle the end of a run."""
+        name, code = ended.id, ended.exit_code
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
         if pod is None or run is None or run.id != name or not run.is_running:
@@ -429,7 +432,8 @@ class HostWorld:
             return
         self.prober.end(run)
         run.is_running, run.is_ready, run.exit_code, run.ended_us = False, False, code, _now_us()
-        run.oom_killed = oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
+        run.failure, run.message = ended.reason, ended.message
+        run.oom_killed = ended.oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
@@ -517,8 +521,8 @@ class HostWorld:
             match each:
                 case ContainerPlace():
                     self._found(each)
-                case ContainerExit(name, code, oom_killed):
-                    self._ended(name, code, oom_killed=oom_killed)
+                case ContainerExit():
+                    self._ended(each)
                 case ExecResult(token, code):
                     self.prober.answered(token, code == 0)
 

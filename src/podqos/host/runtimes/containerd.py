@@ -49,6 +49,7 @@ from podqos.host.runtimes.runtime import (
     FoundContainer,
     Note,
     Sandbox,
+    StartError,
 )
 from podqos.qos.cgroup_settings import CgroupVersion
 
@@ -90,9 +91,10 @@ class CriEngine(Engine):
         """Create and start a container in its pod's sandbox."""
         name = container.id
         if self._cri.call("ImageStatus", {"image": {"image": container.image}}).image is None:
-            raise HostError(
+            raise StartError(
+                "ErrImageNeverPull",
                 f"images are not pulled: {container.image} is not in the runtime: "
-                "ctr --namespace k8s.io images import FILE"
+                "ctr --namespace k8s.io images import FILE",
             )
         sandbox_id, pod, attempt = self._sandbox_of(name.uid)
         made = self._cri.call(

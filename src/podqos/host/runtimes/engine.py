@@ -45,6 +45,7 @@ from podqos.host.runtimes.runtime import (
     Heard,
     Note,
     Sandbox,
+    start_failure,
 )
 
 CANNOT_START_CODE = 128
@@ -221,7 +222,11 @@ class EngineRuntime:
                 code = _CANNOT_EXECUTE_CODE
             self._tell(ExecResult(token, code))
 
-        threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
+        try:
+            threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
+        except RuntimeError as error:  # no more threads or processes
+            self._tell(f"{container.id.name}: {error}")
+            self._tell(ExecResult(token, _CANNOT_EXECUTE_CODE))
 
     def remove(self, container: ContainerId) -> None:
         """Queue the removal of an ended container and its directory."""
@@ -356,8 +361,8 @@ class EngineRuntime:
                 return
             try:
                 work()
-            except (HostError, OSError) as error:
-                self._tell(str(error))
+            except Exception as error:  # noqa: BLE001 - without this thread no container would ever start or end again
+                self._tell(str(error) if isinstance(error, HostError | OSError) else f"{type(error).__name__}: {error}")
 
     def _start(self, container: ContainerStart, run: _Run) -> None:
         if run.pending:
@@ -365,9 +370,10 @@ class EngineRuntime:
             return
         try:
             place = self._engine.start(container)
-        except (HostError, OSError) as error:
-            self._tell(f"{container.id.name}: {error}")
-            self._tell(ContainerExit(run.id, CANNOT_START_CODE))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one container, the others go on
+            text = str(error) if isinstance(error, HostError | OSError) else f"{type(error).__name__}: {error}"
+            self._tell(f"{container.id.name}: {text}")
+            self._tell(ContainerExit(run.id, CANNOT_START_CODE, reason=start_failure(error), message=text))
             return
         if place.cgroup != container.cgroup.path and self._cgroups.exists(place.cgroup):
             # The runtime created the cgroup, roughly as requested; now it is exactly as planned.
@@ -402,7 +408,7 @@ class EngineRuntime:
         def work() -> None:
             try:
                 answer.set_result(question())
-            except (HostError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - the caller waits for it
                 answer.set_exception(error)
 
         self._work.put(work)

@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct, field
 
 from podqos.errors import HostError
+from podqos.host.runtimes.runtime import StartError
 
 _REF_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 _INDEX_TYPES = (
@@ -135,11 +136,11 @@ class ImageFolder:
     def find(self, text: str) -> FoundImage:
         """Return an image by reference; raises ``HostError`` with what was looked for."""
         if self._folder is None:
-            raise HostError(f"images are not pulled: say where {text} is with --images DIR")
+            raise StartError("ErrImageNeverPull", f"images are not pulled: say where {text} is with --images DIR")
         if not text:
-            raise HostError("the container has no image")
+            raise StartError("InvalidImageName", "the container has no image")
         if _REFERENCE.fullmatch(text) is None:
-            raise HostError(f"{text[:100]!r} is not the name of an image")
+            raise StartError("InvalidImageName", f"{text[:100]!r} is not the name of an image")
         wanted = parse_reference(text)
         for folder in self._candidates(wanted):
             if (folder / "index.json").is_file():
@@ -149,9 +150,10 @@ class ImageFolder:
             elif folder != self._folder and folder.is_dir() and any(folder.iterdir()):
                 return FoundImage(ImageConfig(), folder)
         names = " or ".join(dict.fromkeys((wanted.name, wanted.name.rpartition("/")[2])))
-        raise HostError(
+        raise StartError(
+            "ErrImageNeverPull",
             f"images are not pulled: {text} is not in {self._folder} "
-            f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})"
+            f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})",
         )
 
     def _candidates(self, wanted: Reference) -> Iterator[Path]:

@@ -35,6 +35,7 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     FoundContainer,
     Note,
+    StartError,
 )
 
 _CALL_SECONDS = 120.0
@@ -90,7 +91,10 @@ class PodmanEngine(Engine):
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Run a container in the background."""
         if call((*self._podman, "image", "exists", container.image), _CALL_SECONDS).returncode:
-            raise HostError(f"images are not pulled: {container.image} is not in podman: podman load --input FILE")
+            raise StartError(
+                "ErrImageNeverPull",
+                f"images are not pulled: {container.image} is not in podman: podman load --input FILE",
+            )
         folder = self._folder / container.id.run_id
         folder.mkdir(exist_ok=True)
         pid_file = folder / "pid"

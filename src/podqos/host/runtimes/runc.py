@@ -20,7 +20,7 @@ import contextlib
 import ctypes
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,6 +43,7 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     FoundContainer,
     Note,
+    StartError,
 )
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
@@ -85,7 +86,8 @@ class RuncEngine(Engine):
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Create the bundle and have the shim run it."""
         path = planned_path(container)
-        image = self._images.find(container.image)
+        with _image_errors():
+            image = self._images.find(container.image)
         bundle = self._bundle(container.id)
         self._remove_bundle(bundle)
         bundle.mkdir()
@@ -210,7 +212,8 @@ class RuncEngine(Engine):
     def _unpack(self, image: FoundImage) -> Path:
         target = self._unpacked / image.digest.replace(":", "-")
         if not target.is_dir():
-            unpack(image, target)
+            with _image_errors():
+                unpack(image, target)
         return target
 
     def _run(self, container: ContainerStart, bundle: Path, path: str) -> int:
@@ -270,6 +273,17 @@ class RuncEngine(Engine):
         done = call(arguments, _CALL_SECONDS)
         if done.returncode:
             raise HostError(f"{arguments[0]}: {done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def _image_errors() -> Iterator[None]:
+    """Give errors of an image the kubelet's word."""
+    try:
+        yield
+    except StartError:
+        raise
+    except (HostError, OSError) as error:
+        raise StartError("ErrImagePull", str(error)) from error
 
 
 def _bytes(folder: Path) -> int:

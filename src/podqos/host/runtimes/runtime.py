@@ -13,9 +13,20 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from podqos.errors import HostError
 from podqos.qos.cgroup import Cgroup
 
 Note = Callable[[str], None]
+
+
+class StartError(HostError):
+    """A container cannot be started; ``reason`` is the kubelet's word for why."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 LOST_CODE = 137
 """The exit code of a process whose end was not observed: as if killed."""
 
@@ -115,6 +126,9 @@ class ContainerExit(Struct, frozen=True, gc=False):
     exit_code: int
     oom_killed: bool = False
     """As reported by the runtime; if False, the cgroup is checked."""
+    reason: str = ""
+    """Of a container that could not be started: the kubelet's word for why."""
+    message: str = ""
 
 
 class ExecResult(Struct, frozen=True, gc=False):
@@ -125,6 +139,11 @@ class ExecResult(Struct, frozen=True, gc=False):
 
 
 Heard = ContainerPlace | ContainerExit | ExecResult
+
+
+def start_failure(error: Exception) -> str:
+    """Return the kubelet's word for what kept a container from starting."""
+    return error.reason if isinstance(error, StartError) else "RunContainerError"
 
 
 class Runtime(Protocol):
