@@ -32,6 +32,7 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups, open_pidfd
+from podqos.host.linux.descriptors import check_free
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.resources import granted_score, pod_cgroup
 from podqos.host.runtimes.runtime import (
@@ -369,6 +370,7 @@ class EngineRuntime:
             self._tell(ContainerExit(run.id, 128 + run.pending))
             return
         try:
+            check_free()
             place = self._engine.start(container)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one container, the others go on
             text = str(error) if isinstance(error, HostError | OSError) else f"{type(error).__name__}: {error}"

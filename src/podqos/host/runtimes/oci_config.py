@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from podqos.errors import HostError
+from podqos.host.linux.descriptors import original_limit
 from podqos.host.runtimes.oci_layout import ImageConfig
 from podqos.host.runtimes.oci_unpack import inside
 from podqos.host.runtimes.runtime import ContainerStart
@@ -67,6 +68,7 @@ def bundle_config(
             "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES),
             "oomScoreAdj": oom_score_adj,
             "noNewPrivileges": False,
+            "rlimits": [{"type": "RLIMIT_NOFILE", **dict(zip(("soft", "hard"), original_limit(), strict=True))}],
         },
         "root": {"path": str(rootfs), "readonly": False},
         "hostname": hostname,

@@ -17,6 +17,7 @@ import ctypes
 import errno
 import json
 import os
+import resource
 import selectors
 import signal
 import socket
@@ -30,6 +31,8 @@ _READ_BYTES = 1 << 16
 # containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
+# Descriptors that no container gets: for the agent, its exits, and rotated logs.
+_RESERVE = 16
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
@@ -134,7 +137,9 @@ class Stream:
 class Shim:
     """The state of the program: running and ended processes, and the client."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, soft_limit: int = 1024) -> None:
+        self._soft_limit = soft_limit
+        """Of open files, for containers."""
         self._selector = selectors.DefaultSelector()
         self._exits_path = os.path.join(os.path.dirname(path), "exits")
         self._running: dict[int, str] = {}
@@ -177,7 +182,10 @@ class Shim:
     # ---- the agent -----------------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
-        client, _ = self._listener.accept()
+        try:
+            client, _ = self._listener.accept()
+        except OSError:
+            return  # it has given up
         self._drop()
         self._client = client
         client.setblocking(False)
@@ -236,12 +244,23 @@ class Shim:
         if name in self._ended or name in self._running.values():
             return {"error": "already started"}
         log = None
-        if request.get("log"):
-            log = Log(request["log"], request["logBytes"], request["logFiles"])
-        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
-        pid = os.fork()
+        pipes: list[tuple[int, int]] = []
+        try:
+            while len(pipes) < 3:
+                pipes.append(os.pipe2(os.O_CLOEXEC))
+            _check_free(pipes[-1][1])
+            if request.get("log"):
+                log = Log(request["log"], request["logBytes"], request["logFiles"])
+            pid = os.fork()
+        except OSError as error:
+            for descriptor in (each for pipe in pipes for each in pipe):
+                os.close(descriptor)
+            if log is not None:
+                log.end()
+            no_process = "no more processes are allowed: " if error.errno == errno.EAGAIN else ""
+            return {"error": f"{no_process}{error.strerror}"}
         if pid == 0:
-            become(request, [pipe[1] for pipe in pipes])
+            become(request, [pipe[1] for pipe in pipes], self._soft_limit)
         for _, write in pipes:
             os.close(write)
         (out, _), (err, _), (trouble, _) = pipes
@@ -348,7 +367,7 @@ class Shim:
             return  # the record is only kept longer
 
 
-def become(request: Request, ends: Sequence[int]) -> None:
+def become(request: Request, ends: Sequence[int], soft_limit: int) -> None:
     """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
     out, err, trouble = ends
     try:
@@ -359,6 +378,7 @@ def become(request: Request, ends: Sequence[int]) -> None:
         if adjustment is not None:
             _write("/proc/self/oom_score_adj", str(adjustment))
         _mount(request["mounts"])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
@@ -396,6 +416,13 @@ def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
             check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
 
 
+def _check_free(descriptor: int) -> None:
+    """Raise if this was one of the last descriptors: the shim itself needs some, however many containers there are."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if descriptor >= limit - _RESERVE:
+        raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: the limit is {limit}")
+
+
 def append_whole(file: int, data: bytes, size: int) -> None:
     """Append to a file of this size, all or nothing: on a full disk a write is merely short."""
     if os.write(file, data) < len(data):
@@ -421,7 +448,9 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    Shim(sys.argv[1]).run()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    Shim(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else soft).run()
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.host.linux.descriptors import original_limit
 from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
 
@@ -204,7 +205,7 @@ class ShimClient:
         """Start the program outside our session and without our descriptors."""
         for stale in ("shim.sock", "shim.sock.new"):
             (self._folder / stale).unlink(missing_ok=True)
-        command = [sys.executable, "-I", "-S", shim.__file__, self._name()]
+        command = [sys.executable, "-I", "-S", shim.__file__, self._name(), str(original_limit()[0])]
         with (self._folder / "shim.log").open("ab") as log:
             # Double fork: the shim is not our child, so nothing has to wait for it.
             launcher = "import os, sys; os.fork() and os._exit(0); os.execv(sys.argv[1], sys.argv[1:])"
