@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-_APPLETS = ("sh", "cat", "echo", "sleep", "ls", "pwd", "touch", "id", "hostname", "seq", "true", "false")
+_APPLETS = ("sh", "cat", "echo", "sleep", "ls", "pwd", "touch", "id", "hostname", "seq", "true", "false", "grep")
 
 
 def _gzip(data: bytes) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from host.machine import needs_node
 from podqos.host.linux import cgroupfs, descriptors
 from podqos.host.linux.cgroupfs import Gauges
 from podqos.host.runtimes.shim import Shim
@@ -83,6 +84,29 @@ def test_at_the_limit_the_next_container_does_not_start_and_the_others_live_on(t
     assert said["why"] == "sh: Too many open files: the limit is 64"
     assert said["started"] >= 10
     assert (said["running"], said["again"], said["exits"]) == (0, True, True)
+
+
+@pytest.mark.slow
+@needs_node
+def test_a_node_with_more_pods_than_descriptors_goes_on():
+    code = (
+        "import json, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))\n"
+        "from host.nodes import kubelet, pod_document, running_node\n"
+        "with running_node(kubelet()) as stage:\n"
+        "    stage.put(*(pod_document(f'p{n}', 'sleep', '1000') for n in range(40)))\n"
+        "    stage.until(lambda: len(stage.node.world.pods) == 40, 60)\n"
+        "    stage.until(lambda: len(stage.lines('Exited')) >= 16, 60)\n"
+        "    up = sum(bool(pod.running) for pod in stage.node.world.pods.values())\n"
+        "    measured = sum(pod.memory is not None for pod in stage.node.world.summary().pods)\n"
+        "    said = sum('Too many open files' in line for line in stage.said)\n"
+        "    print(json.dumps([up, measured, said]))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    up, measured, said = json.loads(done.stdout)
+    assert (up >= 20, measured, said > 0) == (True, 40, True)
 
 
 @pytest.fixture

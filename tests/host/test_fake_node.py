@@ -15,7 +15,7 @@ from host.nodes import MI, kubelet, pod_document
 from podqos.errors import HostError
 from podqos.host.api.pod_list import PodList
 from podqos.host.node.node import Node
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, StartError
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, Security, StartError
 from podqos.host.storage import state
 
 ONCE = {"restartPolicy": "Never"}
@@ -346,6 +346,85 @@ def test_a_record_that_cannot_be_read_is_put_aside_and_the_others_are_taken_over
     # The manifest is there as before: the pod is made anew.
     stage.until(lambda: stage.is_up("web", "other"))
     assert len(stage.runtime.running) == 2
+
+
+# ---- the security context --------------------------------------------------------------------------------------------
+
+_CONTEXT = {
+    "runAsUser": 1, "runAsGroup": 2, "runAsNonRoot": True, "supplementalGroups": [3], "fsGroup": os.getgid(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, {"run_as_user": 1, "run_as_group": 2, "run_as_non_root": True}),
+        (
+            {"runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False},
+            {"run_as_user": 0, "run_as_group": 0, "run_as_non_root": False},
+        ),
+        (
+            {
+                "capabilities": {"add": ["A"], "drop": ["B"]},
+                "readOnlyRootFilesystem": True,
+                "allowPrivilegeEscalation": False,
+            },
+            {"add": ("A",), "drop": ("B",), "read_only_root": True, "no_new_privileges": True},
+        ),
+        ({"capabilities": {"add": None}, "privileged": None, "allowPrivilegeEscalation": True}, {}),
+    ],
+    ids=["the pod's", "the container's own comes first", "what only containers have", "null is nothing"],
+)
+def test_a_container_is_started_with_its_own_security_context_and_else_the_pods(stage, own, expected):
+    context = {} if own is None else {"securityContext": own}
+    _up(stage, pod_document("web", "serve", spec={"securityContext": _CONTEXT}, **context))
+    (run,) = stage.runtime.running.values()
+    usual = Security(run_as_user=1, run_as_group=2, groups=(os.getgid(), 3), run_as_non_root=True)
+    assert run.security == replace(usual, **expected)
+    spec = PodList(stage.node).document(stage.pod("web").uid)["spec"]
+    assert spec["securityContext"] == _CONTEXT
+    stage.lose_agent()
+    assert stage.pod("web").runs["main"].start.security == run.security
+
+
+def test_an_empty_directory_is_open_to_the_users_of_its_pod_and_belongs_to_its_group(stage):
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}], "securityContext": {"fsGroup": os.getgid()}}
+    _up(stage, pod_document("web", "serve", spec=volume))
+    about = stage.node.state.volume(stage.pod("web").uid, "v").stat()
+    assert (about.st_mode & 0o7777, about.st_gid) == (0o2777, os.getgid())
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_privileged_container_starts_only_where_that_is_allowed(allowed):
+    with fake_node(allow_privileged=allowed) as stage:
+        stage.put(pod_document("web", "serve", securityContext={"privileged": True}), pod_document("other", "serve"))
+        stage.until(lambda: stage.is_up("other") and len(stage.lines("Exited")) == (0 if allowed else 2))
+        assert stage.is_up("web") is allowed
+        (status,) = PodList(stage.node).document(stage.pod("web").uid)["status"]["containerStatuses"]
+        if not allowed:
+            assert status["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+            assert "--allow-privileged" in status["state"]["waiting"]["message"]
+
+
+@pytest.mark.parametrize("user", [-1, 1 << 31, "root", 1.5])
+def test_a_user_that_is_not_possible_is_said_and_the_pod_does_not_start(stage, user):
+    stage.put(pod_document("web", "serve", securityContext={"runAsUser": user}), pod_document("other", "serve"))
+    stage.until(lambda: stage.is_up("other"))
+    assert stage.pod("web") is None
+    assert any("web" in line and "runAsUser" in line for line in stage.said), stage.said
+
+
+def test_what_no_runtime_is_told_is_named(stage):
+    context = {"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "a", "value": "1"}]}
+    own = {"securityContext": {"procMount": "Unmasked", "seLinuxOptions": {"level": "s0"}}}
+    _up(stage, pod_document("web", "serve", spec={"securityContext": context}, **own))
+    said = {line.partition("default/web: ")[2] for line in stage.said}
+    assert {
+        "securityContext.seccompProfile is ignored",
+        "securityContext.sysctls is ignored",
+        "container main: securityContext.procMount is ignored",
+        "container main: securityContext.seLinuxOptions is ignored",
+    } <= said
 
 
 # ---- what cannot be started ------------------------------------------------------------------------------------------

@@ -91,6 +91,8 @@ def _as_written(state: PodState, node: str) -> Document:
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     run = state.run
+    if run.security_context is not None:
+        spec["securityContext"] = as_document(run.security_context)
     every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
     containers = {each.name: as_document(each) for each in every}
     volumes = {each.name: as_document(each) for each in run.volumes}

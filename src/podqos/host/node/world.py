@@ -9,9 +9,11 @@ at once; otherwise it has its grace period.
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -51,6 +53,7 @@ from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
+from podqos.host.node.security_context import is_privileged, security_of
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
@@ -60,6 +63,7 @@ from podqos.host.runtimes.runtime import (
     Mount,
     Runtime,
     Sandbox,
+    StartError,
     start_failure,
 )
 from podqos.host.storage.pod_run import PodRun, environment, expand
@@ -70,6 +74,7 @@ from podqos.qos.cgroup import Cgroup, Level
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 
 _CANNOT_START_CODE = 128
+_PRIVILEGED = "privileged containers are not allowed on this node (--allow-privileged)"
 _RETRY_SECONDS = 0.02
 _LONGEST_RETRY_SECONDS = 1.0
 _DISK_ROUND_SECONDS = 10.0
@@ -116,6 +121,7 @@ class HostWorld:
         report: Callable[[Event], None],
         note: Callable[[str], None],
         logs: LogPolicy | None = None,
+        allow_privileged: bool = False,
     ) -> None:
         self.node = node
         self.cgroups = cgroups
@@ -153,6 +159,7 @@ class HostWorld:
         self._report = report
         self._note = note
         self._logs = logs or LogPolicy()
+        self._allow_privileged = allow_privileged
         self.prober = Prober(loop, self)
         loop.watch(runtime.fileno(), self._hear)
         self._measure_disks()
@@ -294,16 +301,28 @@ class HostWorld:
             cgroup_parent=pod.cgroup,
             logs=str(self.state.logs(pod.pod)),
             hostname=pod.state.run.hostname or metadata.name,
+            privileged=self._allow_privileged and is_privileged(pod.state.run),
         )
 
     def _make_volumes(self, pod: HostPod) -> None:
         for volume in pod.state.run.volumes:
             if volume.empty_dir is not None:
-                self.state.volume(pod.uid, volume.name).mkdir(parents=True, exist_ok=True)
+                self._make_volume(pod, volume.name)
                 if volume.empty_dir.medium:
                     self._note(f"{pod.pod.key}: volume {volume.name} is kept on disk, not in memory")
             elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
                 Path(volume.host_path.path).mkdir(parents=True, exist_ok=True)
+
+    def _make_volume(self, pod: HostPod, name: str) -> None:
+        """Create an emptyDir as the kubelet does: open to all users of the pod, and to its group."""
+        folder = self.state.volume(pod.uid, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)
+        context = pod.state.run.security_context
+        if context is not None and context.fs_group is not None:
+            os.chown(folder, -1, context.fs_group)
+            with suppress(OSError):  # not allowed by systemd's RestrictSUIDSGID
+                folder.chmod(0o2777)
 
     def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
         """Start a run; one that fails to start counts as ended."""
@@ -315,6 +334,8 @@ class HostWorld:
         run = ContainerRun(start.id, plan, start, None, _now_us())
         pod.runs[plan.name] = run
         try:
+            if start.security.privileged and not self._allow_privileged:
+                raise StartError("CreateContainerConfigError", _PRIVILEGED)
             run.pid = self.runtime.start(start)
         except (HostError, OSError) as error:
             self._note(f"{pod.pod.key}: {error}")
@@ -341,6 +362,7 @@ class HostWorld:
             log=self.state.log(pod.pod, plan.name, attempt),
             log_bytes=self._logs.max_bytes,
             log_files=self._logs.max_files,
+            security=security_of(pod.state.run, plan.name),
         )
 
     def _mounts(self, pod: HostPod, container: str) -> list[Mount]:

@@ -76,6 +76,32 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     logs: str
     """The directory of its logs."""
     hostname: str = ""
+    privileged: bool = False
+    """Whether one of its containers is."""
+
+
+class Security(Struct, frozen=True, kw_only=True):
+    """The security context of a container, after the pod's; None and empty where nothing is written."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    groups: tuple[int, ...] = ()
+    """``supplementalGroups`` and ``fsGroup``."""
+    run_as_non_root: bool = False
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    """Capabilities, as written."""
+    read_only_root: bool = False
+    no_new_privileges: bool = False
+    """``allowPrivilegeEscalation: false``."""
+    privileged: bool = False
+
+    def user(self, image_user: str) -> str:
+        """Return ``user[:group]`` for a container whose image says this; empty for root and the image's group."""
+        if self.run_as_user is None and self.run_as_group is None:
+            return image_user
+        user = image_user.partition(":")[0] or "0" if self.run_as_user is None else str(self.run_as_user)
+        return user if self.run_as_group is None else f"{user}:{self.run_as_group}"
 
 
 class ContainerStart(Struct, frozen=True, kw_only=True):
@@ -98,6 +124,7 @@ class ContainerStart(Struct, frozen=True, kw_only=True):
     log: Path
     log_bytes: int
     log_files: int
+    security: Security = Security()
 
 
 class FoundContainer(Struct, frozen=True):

@@ -33,7 +33,7 @@ _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
 # Descriptors that no container gets: for the agent, its exits, and rotated logs.
 _RESERVE = 16
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 23, 24, 36, 38
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
@@ -388,6 +388,7 @@ def become(request: Request, ends: Sequence[int], soft_limit: int) -> None:
         os.dup2(out, 1)
         os.dup2(err, 2)
         os.chdir(request["cwd"])
+        _lower(request)
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
@@ -397,23 +398,40 @@ def become(request: Request, ends: Sequence[int], soft_limit: int) -> None:
         os._exit(127)
 
 
+def _lower(request: Request) -> None:
+    """Give up what the container may not have; the user last, because it takes privileges to do so."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    kept = request.get("capabilities")
+    if kept is not None:
+        for number in range(64):
+            if number not in kept and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+                _check(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "capabilities")
+    if request.get("noNewPrivileges"):
+        _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    if request.get("ids") is not None:
+        uid, gid, groups = request["ids"]
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+
+
+def _check(result: int, where: str) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), where)
+
+
 def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
     """Mount the container's volumes in a mount namespace of its own."""
     if not mounts:
         return
     libc = ctypes.CDLL(None, use_errno=True)
-
-    def check(result: int, where: str) -> None:
-        if result:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), where)
-
-    check(libc.unshare(_CLONE_NEWNS), "mount namespace")
-    check(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
+    _check(libc.unshare(_CLONE_NEWNS), "mount namespace")
+    _check(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
     for source, target, read_only in mounts:
-        check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
+        _check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
         if read_only:
-            check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
+            _check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
 
 
 def _check_free(descriptor: int) -> None:

@@ -42,6 +42,11 @@ class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do",
     """Files through which it enters its cgroups."""
     oom_score_adj: int | None = None
     mounts: Sequence[tuple[str, str, bool]] = ()
+    ids: tuple[int, int, Sequence[int]] | None = None
+    """User, group and other groups; None: ours."""
+    capabilities: Sequence[int] | None = None
+    """The only ones it may ever have; None: ours."""
+    no_new_privileges: bool = False
     log: str | None = None
     log_bytes: int = 10 << 20
     log_files: int = 5
