@@ -247,6 +247,7 @@ HOSTILE = {
     "owner below zero": layer(with_fields(uid="-1")),
     "NUL in a name": layer(with_fields(path="a\0b")),
     "NUL in a link": layer(with_fields(linkpath="a\0b", type=tarfile.SYMTYPE)),
+    "name that is no text": layer(special("\udcff")),
     "device": layer(special("sda", tarfile.BLKTYPE)),
     "character device": layer(special("null")),
     "hard link to nothing": layer(hard_link("../../../../etc/passwd")),
@@ -282,8 +283,9 @@ class TestHostileLayers:
 
     @pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE)
     def test_a_layer_that_makes_no_sense_is_an_error_of_its_image_and_nothing_else(self, neighbour, evil):
-        with pytest.raises(HostError):
+        with pytest.raises(HostError) as refused:
             unpacked(neighbour, layer(file("fine")), evil)
+        assert str(refused.value).encode()
         assert sorted(path.name for path in neighbour.iterdir()) == ["layout", "neighbour"]
         assert (neighbour / "neighbour" / "file").exists()
 

@@ -67,9 +67,14 @@ def _unpack_layer(layout: Path, layer: Descriptor, diff_id: str, root: Path) -> 
             _unpack_stream(stream, root)
             stream.check_end(diff_id)
     except HostError as error:
-        raise HostError(f"{path}: {error}") from error
+        raise HostError(_printable(f"{path}: {error}")) from error
     except _DAMAGE as error:
-        raise HostError(f"{path}: not a layer: {error}") from error
+        raise HostError(_printable(f"{path}: not a layer: {error}")) from error
+
+
+def _printable(text: str) -> str:
+    """Escape what is no text: names in an archive are bytes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _unpack_stream(stream: LayerStream, root: Path) -> None:

@@ -102,7 +102,7 @@ class RuncEngine(Engine):
             for unwritten in self._cgroups.write(path, container.cgroup.files):
                 self._note(str(unwritten))
             return ContainerPlace(container.id, path, self._run(container, bundle, path))
-        except (HostError, OSError):
+        except Exception:
             self._remove_bundle(bundle)
             raise
 

@@ -378,7 +378,7 @@ def become(request: Request, ends: Sequence[int], soft_limit: int) -> None:
         if adjustment is not None:
             _write("/proc/self/oom_score_adj", str(adjustment))
         _mount(request["mounts"])
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft_limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        _limit_files(soft_limit)
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
@@ -441,6 +441,12 @@ def _check_free(descriptor: int) -> None:
         raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: the limit is {limit}")
 
 
+def _limit_files(soft: int) -> None:
+    """Set the soft limit of open files; the old one will do where the machine has lowered what it allows."""
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
 def append_whole(file: int, data: bytes, size: int) -> None:
     """Append to a file of this size, all or nothing: on a full disk a write is merely short."""
     if os.write(file, data) < len(data):
@@ -467,7 +473,7 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    _limit_files(hard)
     Shim(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else soft).run()
 
 
