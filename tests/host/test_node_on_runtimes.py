@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 
 import pytest
@@ -77,12 +78,10 @@ def test_a_node_on_a_container_runtime(choice, tmp_path):
 
 @pytest.mark.parametrize("choice", [RuntimeName.RUNC], ids=["runc"], indirect=True)
 def test_an_image_that_would_delete_its_neighbours_is_the_failure_of_its_own_pod(choice, tmp_path):
-    evil = Layout(tmp_path / "images" / "evil")
-    evil.add("1", [layer(directory("d"), file("d/.wh..."), file(".wh..."))], {"Cmd": ["true"]})
     assert choice.images is not None
-    (tmp_path / "images" / "podqos.test").mkdir()
-    (tmp_path / "images" / "podqos.test" / "busybox").symlink_to(choice.images)
-    with running_node(kubelet(), 256 * MI, replace(choice, images=tmp_path / "images")) as stage:
+    images = shutil.copytree(choice.images, tmp_path / "images")
+    Layout(images / "evil").add("1", [layer(directory("d"), file("d/.wh..."), file(".wh..."))], {"Cmd": ["true"]})
+    with running_node(kubelet(), 256 * MI, replace(choice, images=images)) as stage:
         stage.put(document("steady", STEADY, None, tmp_path))
         stage.until((tmp_path / "ups").exists)
         stage.put(pod_document("evil", image="evil:1"))
@@ -90,8 +89,8 @@ def test_an_image_that_would_delete_its_neighbours_is_the_failure_of_its_own_pod
         (status,) = PodList(stage.node).document(stage.pod("evil").uid)["status"]["containerStatuses"]
         assert status["state"]["waiting"]["reason"] == "ImagePullBackOff"
         assert "whiteout" in status["state"]["waiting"]["message"]
-        images = stage.settings.state_dir / "images"
-        assert [len(list(images.iterdir())), images.stat().st_mode & 0o777] == [1, 0o700]
+        unpacked = stage.settings.state_dir / "images"
+        assert [len(list(unpacked.iterdir())), unpacked.stat().st_mode & 0o777] == [1, 0o700]
         assert stage.is_up("steady")
 
 
