@@ -387,11 +387,12 @@ def test_a_container_is_started_with_its_own_security_context_and_else_the_pods(
     assert stage.pod("web").runs["main"].start.security == run.security
 
 
-def test_an_empty_directory_is_open_to_the_users_of_its_pod_and_belongs_to_its_group(stage):
+def test_an_empty_directory_is_open_to_the_users_of_its_pod_alone_and_belongs_to_its_group(stage):
     volume = {"volumes": [{"name": "v", "emptyDir": {}}], "securityContext": {"fsGroup": os.getgid()}}
     _up(stage, pod_document("web", "serve", spec=volume))
     about = stage.node.state.volume(stage.pod("web").uid, "v").stat()
     assert (about.st_mode & 0o7777, about.st_gid) == (0o2777, os.getgid())
+    assert stage.pod("web").data.stat().st_mode & 0o777 == 0o700, "a user of the machine could write to it"
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -305,6 +305,9 @@ class HostWorld:
         )
 
     def _make_volumes(self, pod: HostPod) -> None:
+        """Create what the pod writes to, out of reach of the machine's users; a plain process needs the way to it."""
+        pod.data.mkdir(parents=True, exist_ok=True)
+        pod.data.chmod(0o711 if self.runtime.name == "process" else 0o700)
         for volume in pod.state.run.volumes:
             if volume.empty_dir is not None:
                 self._make_volume(pod, volume.name)
