@@ -7,9 +7,14 @@ import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
-_APPLETS = ("sh", "cat", "echo", "sleep", "ls", "pwd", "touch", "id", "hostname", "seq", "true", "false")
+_APPLETS = ("sh", "cat", "echo", "sleep", "ls", "pwd", "touch", "id", "hostname", "seq", "true", "false", "grep")
+
+
+def _gzip(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)
 
 
 class Layout:
@@ -28,7 +33,13 @@ class Layout:
         (self.folder / "blobs" / "sha256" / digest).write_bytes(data)
         return {"mediaType": media_type, "digest": f"sha256:{digest}", "size": len(data)}
 
-    def add(self, name: str, layers: list[bytes], config: dict[str, object]) -> str:
+    def add(
+        self,
+        name: str,
+        layers: list[bytes],
+        config: dict[str, object],
+        compress: Callable[[bytes], bytes] = _gzip,
+    ) -> str:
         """Add an image of uncompressed layers under a reference; return its digest."""
         kind = "application/vnd.oci.image"
         configuration = {
@@ -41,7 +52,7 @@ class Layout:
             "schemaVersion": 2,
             "mediaType": f"{kind}.manifest.v1+json",
             "config": self.blob(json.dumps(configuration).encode(), f"{kind}.config.v1+json"),
-            "layers": [self.blob(gzip.compress(each, mtime=0), f"{kind}.layer.v1.tar+gzip") for each in layers],
+            "layers": [self.blob(compress(each), f"{kind}.layer.v1.tar+gzip") for each in layers],
         }
         descriptor = self.blob(json.dumps(manifest).encode(), f"{kind}.manifest.v1+json")
         return self._named(name, descriptor)
@@ -74,7 +85,7 @@ class Layout:
 def layer(*members: tarfile.TarInfo | tuple[tarfile.TarInfo, bytes]) -> bytes:
     """Return a layer."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for member in members:
             info, data = member if isinstance(member, tuple) else (member, b"")
             info.size = len(data)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from host.nodes import MI, NodeStage, kubelet
+from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities, Machine
 from podqos.host.linux.cgroupfs import KernelSignal
 from podqos.host.linux.cgroupfs_v2 import CgroupsV2
@@ -133,7 +134,7 @@ class FakeRuntime:
         self.signals: list[tuple[str, int]] = []
         """Container and signal, in order."""
         self.ignores_sigterm = False
-        self.cannot_start = ""
+        self.cannot_start: str | HostError = ""
         self.ends: list[bool] = []
         """Whether it was closed with ``end``."""
         self._heard: list[ContainerExit] = []
@@ -152,6 +153,8 @@ class FakeRuntime:
         self.sandboxes.add(sandbox.uid)
 
     def start(self, container: ContainerStart) -> int:
+        if isinstance(self.cannot_start, HostError):
+            raise self.cannot_start
         if self.cannot_start:
             raise OSError(self.cannot_start)
         assert container.id not in self.running, "one run is started once"

@@ -40,6 +40,7 @@ from podqos.qos.classes import classify
 
 IMAGE = "podqos.test/busybox:1"
 SPARE_IMAGE = "podqos.test/spare:1"
+USER_IMAGE = "podqos.test/user:1"
 _PAUSE_IMAGE = "podqos.test/pause:1"
 _numbers = count()
 
@@ -57,6 +58,7 @@ class Services:
         layout = Layout(self.images)
         layout.add(IMAGE, [rootfs], {"Env": ["PATH=/bin", "FROM_IMAGE=yes"], "Entrypoint": ["sh", "-c"]})
         layout.add(SPARE_IMAGE, [rootfs], {"Cmd": ["true"], "Env": ["PATH=/bin"]})
+        layout.add(USER_IMAGE, [rootfs], {"Env": ["PATH=/bin"], "User": "1234:5678"})
         layout.add(_PAUSE_IMAGE, [rootfs], {"Entrypoint": ["/bin/sleep", "1000000"]})
         self.archive = layout.archive(self.folder / "images.tar")
 
@@ -114,7 +116,7 @@ class Services:
             folder.mkdir()
             policy = folder / "policy.json"
             policy.write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
-            for name in (IMAGE, SPARE_IMAGE):
+            for name in (IMAGE, SPARE_IMAGE, USER_IMAGE):
                 # podman makes a name of the path, which has to look like one.
                 pull = ["pull", "--quiet", "--signature-policy", policy, f"oci:{self.images.name}:{name}"]
                 image = _run(["podman", *options, *pull], cwd=self.folder).split()[-1]
@@ -168,7 +170,7 @@ class Stage:
         self.runtime.prepare(
             Sandbox(
                 uid=self.uid, name="p", namespace="default", hostname="p", cgroup_parent=parent.path,
-                logs=str(self.logs),
+                logs=str(self.logs), privileged=bool(getattr(fields.get("security"), "privileged", False)),
             )
         )  # fmt: skip
         start = ContainerStart(

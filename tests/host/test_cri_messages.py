@@ -34,6 +34,11 @@ def test_every_field_comes_back(name):
         ("LinuxContainerResources", {"oom_score_adj": -1}, b"\x28" + b"\xff" * 9 + b"\x01"),
         ("ListContainersRequest", {"filter": {"label_selector": {"a": "b"}}}, b"\x0a\x08\x22\x06\x0a\x01a\x12\x01b"),
         ("ContainerConfig", {"linux": {"resources": {"cpu_shares": 2}}}, b"\x7a\x04\x0a\x02\x18\x02"),
+        (
+            "LinuxContainerSecurityContext",
+            {"run_as_user": {"value": 0}, "readonly_rootfs": True, "supplemental_groups": [1, 300]},
+            b"\x2a\x00\x38\x01\x42\x03\x01\xac\x02",
+        ),
     ],
     ids=lambda each: each if isinstance(each, str) else "",
 )  # fmt: skip

@@ -23,7 +23,9 @@ from podqos.host.runtimes.runtime import (
     ContainerId,
     ContainerPlace,
     ContainerStart,
+    ExecResult,
     FoundContainer,
+    StartError,
 )
 from podqos.qos.cgroup import Cgroup, Level
 
@@ -59,7 +61,7 @@ class FakeEngine:
     def __init__(self) -> None:
         self.may_start = threading.Event()
         self.begun = threading.Event()
-        self.fails: str | None = None
+        self.fails: Exception | None = None
         self.process: subprocess.Popen[bytes] | None = None
         self.found: list[FoundContainer] = []
         self.knows_ends = True
@@ -68,7 +70,7 @@ class FakeEngine:
         self.begun.set()
         assert self.may_start.wait(10)
         if self.fails is not None:
-            raise HostError(self.fails)
+            raise self.fails
         self.process = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"])
         return ContainerPlace(NAME, "/own/pod/id", self.process.pid)
 
@@ -191,19 +193,45 @@ def test_a_container_killed_while_queued_is_never_started(runtime, engine):
     runtime.start(replace(START, id=other))
     assert engine.begun.wait(10)
     runtime.kill(other)
-    engine.fails = "no"
+    engine.fails = HostError("no")
     engine.may_start.set()
     heard = exits(runtime)
     heard += exits(runtime) if len(heard) == 1 else []
-    assert heard == [ContainerExit(NAME, CANNOT_START_CODE), ContainerExit(other, 137)]
+    assert [(each.id, each.exit_code) for each in heard] == [(NAME, CANNOT_START_CODE), (other, 137)]
 
 
-def test_a_start_that_fails_is_an_end_with_a_reason(runtime, engine, notes):
-    engine.fails = "there is no such image"
+@pytest.mark.parametrize(
+    ("failure", "reason", "message"),
+    [
+        (HostError("no"), "RunContainerError", "no"),
+        (StartError("ErrImagePull", "not a layer"), "ErrImagePull", "not a layer"),
+        (ValueError("nobody thought of it"), "RunContainerError", "ValueError: nobody thought of it"),
+    ],
+    ids=["the machine's", "the image's", "unexpected"],
+)
+def test_a_start_that_fails_is_an_end_with_a_reason_and_others_go_on(engine, request, failure, reason, message):
+    runtime, notes = (request.getfixturevalue(name) for name in ("runtime", "notes"))
+    engine.fails = failure
     engine.may_start.set()
     runtime.start(START)
-    assert exits(runtime) == [ContainerExit(NAME, CANNOT_START_CODE)]
-    assert notes == ["main: there is no such image"]
+    assert exits(runtime) == [ContainerExit(NAME, CANNOT_START_CODE, reason=reason, message=message)]
+    assert notes == [f"main: {message}"]
+    engine.fails = None
+    runtime.start(START)
+    until = time.monotonic() + 10
+    while engine.process is None:
+        assert time.monotonic() < until, "its thread is gone"
+        time.sleep(0.001)
+
+
+def test_commands_without_threads_left_have_failed(runtime, notes, monkeypatch):
+    def none_left(_thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", none_left)
+    runtime.execute(START, ["true"], "token", 1)
+    assert runtime.heard() == [ExecResult("token", 126)]
+    assert notes == ["main: can't start new thread"]
 
 
 def test_a_runtime_that_never_says_how_it_ended_is_not_waited_for_for_ever(runtime, engine, notes, monkeypatch):

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 from host.fake_machine import FakeStage, fake_node
 from host.nodes import MI, kubelet, pod_document
 from podqos.errors import HostError
+from podqos.host.api.pod_list import PodList
 from podqos.host.node.node import Node
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerId
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerId, Security, StartError
 from podqos.host.storage import state
 
 ONCE = {"restartPolicy": "Never"}
@@ -347,6 +348,116 @@ def test_a_record_that_cannot_be_read_is_put_aside_and_the_others_are_taken_over
     assert len(stage.runtime.running) == 2
 
 
+# ---- the security context --------------------------------------------------------------------------------------------
+
+_CONTEXT = {
+    "runAsUser": 1, "runAsGroup": 2, "runAsNonRoot": True, "supplementalGroups": [3], "fsGroup": os.getgid(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, {"run_as_user": 1, "run_as_group": 2, "run_as_non_root": True}),
+        (
+            {"runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False},
+            {"run_as_user": 0, "run_as_group": 0, "run_as_non_root": False},
+        ),
+        (
+            {
+                "capabilities": {"add": ["A"], "drop": ["B"]},
+                "readOnlyRootFilesystem": True,
+                "allowPrivilegeEscalation": False,
+            },
+            {"add": ("A",), "drop": ("B",), "read_only_root": True, "no_new_privileges": True},
+        ),
+        ({"capabilities": {"add": None}, "privileged": None, "allowPrivilegeEscalation": True}, {}),
+    ],
+    ids=["the pod's", "the container's own comes first", "what only containers have", "null is nothing"],
+)
+def test_a_container_is_started_with_its_own_security_context_and_else_the_pods(stage, own, expected):
+    context = {} if own is None else {"securityContext": own}
+    _up(stage, pod_document("web", "serve", spec={"securityContext": _CONTEXT}, **context))
+    (run,) = stage.runtime.running.values()
+    usual = Security(run_as_user=1, run_as_group=2, groups=(os.getgid(), 3), run_as_non_root=True)
+    assert run.security == replace(usual, **expected)
+    spec = PodList(stage.node).document(stage.pod("web").uid)["spec"]
+    assert spec["securityContext"] == _CONTEXT
+    stage.lose_agent()
+    assert stage.pod("web").runs["main"].start.security == run.security
+
+
+def test_an_empty_directory_is_open_to_the_users_of_its_pod_alone_and_belongs_to_its_group(stage):
+    volume = {"volumes": [{"name": "v", "emptyDir": {}}], "securityContext": {"fsGroup": os.getgid()}}
+    _up(stage, pod_document("web", "serve", spec=volume))
+    about = stage.node.state.volume(stage.pod("web").uid, "v").stat()
+    assert (about.st_mode & 0o7777, about.st_gid) == (0o2777, os.getgid())
+    assert stage.pod("web").data.stat().st_mode & 0o777 == 0o700, "a user of the machine could write to it"
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_a_privileged_container_starts_only_where_that_is_allowed(allowed):
+    with fake_node(allow_privileged=allowed) as stage:
+        stage.put(pod_document("web", "serve", securityContext={"privileged": True}), pod_document("other", "serve"))
+        stage.until(lambda: stage.is_up("other") and len(stage.lines("Exited")) == (0 if allowed else 2))
+        assert stage.is_up("web") is allowed
+        (status,) = PodList(stage.node).document(stage.pod("web").uid)["status"]["containerStatuses"]
+        if not allowed:
+            assert status["state"]["waiting"]["reason"] == "CreateContainerConfigError"
+            assert "--allow-privileged" in status["state"]["waiting"]["message"]
+
+
+@pytest.mark.parametrize("user", [-1, 1 << 31, "root", 1.5])
+def test_a_user_that_is_not_possible_is_said_and_the_pod_does_not_start(stage, user):
+    stage.put(pod_document("web", "serve", securityContext={"runAsUser": user}), pod_document("other", "serve"))
+    stage.until(lambda: stage.is_up("other"))
+    assert stage.pod("web") is None
+    assert any("web" in line and "runAsUser" in line for line in stage.said), stage.said
+
+
+def test_what_no_runtime_is_told_is_named(stage):
+    context = {"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "a", "value": "1"}]}
+    own = {"securityContext": {"procMount": "Unmasked", "seLinuxOptions": {"level": "s0"}}}
+    _up(stage, pod_document("web", "serve", spec={"securityContext": context}, **own))
+    said = {line.partition("default/web: ")[2] for line in stage.said}
+    assert {
+        "securityContext.seccompProfile is ignored",
+        "securityContext.sysctls is ignored",
+        "container main: securityContext.procMount is ignored",
+        "container main: securityContext.seLinuxOptions is ignored",
+    } <= said
+
+
+# ---- what cannot be started ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason", "message"),
+    [
+        (
+            StartError("ErrImagePull", "not a layer"),
+            "ImagePullBackOff",
+            'Back-off pulling image "none": ErrImagePull: not a layer',
+        ),
+        (StartError("ErrImageNeverPull", "it is not there"), "ErrImageNeverPull", "it is not there"),
+        (StartError("CreateContainerConfigError", "root"), "CreateContainerConfigError", "root"),
+        (HostError("too many open files"), "CrashLoopBackOff", "back-off 10s restarting failed container"),
+    ],
+    ids=["damaged image", "missing image", "not allowed", "anything else"],
+)
+def test_a_container_that_cannot_be_started_says_why_in_the_kubelets_words(stage, failure, reason, message):
+    _up(stage, pod_document("steady", "serve"))
+    stage.runtime.cannot_start = failure
+    stage.put(pod_document("broken", "serve"))
+    stage.until(lambda: len(stage.lines("Exited")) == 2)
+    (status,) = PodList(stage.node).document(stage.pod("broken").uid)["status"]["containerStatuses"]
+    assert status["state"] == {"waiting": {"reason": reason, "message": message}}
+    ended = status["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (128, "StartError")
+    assert str(failure) in ended["message"]
+    assert stage.is_up("steady")
+
+
 # ---- a full disk -----------------------------------------------------------------------------------------------------
 
 
@@ -357,7 +468,7 @@ def test_a_full_state_directory_holds_nothing_up_and_is_caught_up_with(stage, mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(state, "_replace", full)
+        patch.setattr(state, "replace_file", full)
         patch.setattr(os, "write", lambda file, data: full() if file == stage.node.journal._file else write(file, data))
         _up(stage, pod_document("modest", "serve", resources=_requests("32Mi")), pod_document("greedy", "serve"))
         assert stage.records() == []

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 
 import pytest
+from msgspec.structs import replace
 
+from host.container_images import Layout, directory, file, layer
 from host.machine import MI, needs_node
 from host.nodes import NodeStage, kubelet, pod_document, running_node
 from host.runtime_stages import IMAGE, mounts_below
 from podqos.agent.journal import Kind
 from podqos.errors import HostError
+from podqos.host.api.pod_list import PodList
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName
 
@@ -70,6 +74,24 @@ def test_a_node_on_a_container_runtime(choice, tmp_path):
         stage.until(lambda: not stage.node.world.pods, 30)
         stage.until(lambda: stage.node.runtime.containers() == [])
         assert mounts_below(stage.folder) == []
+
+
+@pytest.mark.parametrize("choice", [RuntimeName.RUNC], ids=["runc"], indirect=True)
+def test_an_image_that_would_delete_its_neighbours_is_the_failure_of_its_own_pod(choice, tmp_path):
+    assert choice.images is not None
+    images = shutil.copytree(choice.images, tmp_path / "images")
+    Layout(images / "evil").add("1", [layer(directory("d"), file("d/.wh..."), file(".wh..."))], {"Cmd": ["true"]})
+    with running_node(kubelet(), 256 * MI, replace(choice, images=images)) as stage:
+        stage.put(document("steady", STEADY, None, tmp_path))
+        stage.until((tmp_path / "ups").exists)
+        stage.put(pod_document("evil", image="evil:1"))
+        stage.until(lambda: len(stage.lines("Exited")) == 2)
+        (status,) = PodList(stage.node).document(stage.pod("evil").uid)["status"]["containerStatuses"]
+        assert status["state"]["waiting"]["reason"] == "ImagePullBackOff"
+        assert "whiteout" in status["state"]["waiting"]["message"]
+        unpacked = stage.settings.state_dir / "images"
+        assert [len(list(unpacked.iterdir())), unpacked.stat().st_mode & 0o777] == [1, 0o700]
+        assert stage.is_up("steady")
 
 
 def test_a_node_without_its_runtime_leaves_the_machine_as_it_was(monkeypatch, tmp_path):

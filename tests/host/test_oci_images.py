@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import bz2
+import gzip
+import hashlib
 import io
+import lzma
 import os
+import sys
 import tarfile
 
 import pytest
@@ -89,9 +94,9 @@ class TestFinding:
         assert ImageFolder(tmp_path).find("web:1").config.cmd == ("arm64",)
 
 
-def unpacked(tmp_path, *layers):
+def unpacked(tmp_path, *layers, **options):
     layout = Layout(tmp_path / "layout")
-    layout.add("web:1", list(layers), {})
+    layout.add("web:1", list(layers), {}, **options)
     unpack(ImageFolder(tmp_path / "layout").find("web:1"), tmp_path / "rootfs")
     return tmp_path / "rootfs"
 
@@ -167,3 +172,167 @@ class TestUnpacking:
             unpacked(tmp_path, io.BytesIO(layer(file("a", b"x" * 4096))).read(1024))
         assert not (tmp_path / "rootfs").exists()
         assert not (tmp_path / "rootfs.partial").exists()
+
+    def test_a_whiteout_hides_nothing_of_its_own_layer(self, tmp_path):
+        lower = layer(directory("a"), file("a/old"), file("x", b"old"))
+        upper = layer(directory("a"), file("a/new"), file("x", b"new"), file(".wh.a"), file(".wh.x"))
+        root = unpacked(tmp_path, lower, upper)
+        assert names(root) == ["a", "a/new", "x"]
+        assert (root / "x").read_bytes() == b"new"
+
+    @pytest.mark.parametrize("is_first", [True, False], ids=["before the files", "after the files"])
+    def test_an_opaque_directory_hides_all_that_lies_below_wherever_it_is_said(self, tmp_path, is_first):
+        lower = layer(directory("a"), directory("a/sub"), file("a/sub/old"), file("a/sub/deep/old"), file("b"))
+        own = [directory("a"), directory("a/sub"), file("a/sub/new"), file("a/implied/new")]
+        opaque = file("a/.wh..wh..opq")
+        root = unpacked(tmp_path, lower, layer(*([opaque, *own] if is_first else [*own, opaque])))
+        assert names(root) == ["a", "a/implied", "a/implied/new", "a/sub", "a/sub/new", "b"]
+
+    def test_the_root_of_a_container_is_open_to_its_users(self, tmp_path):
+        before = os.umask(0o077)
+        try:
+            root = unpacked(tmp_path, layer(file("a")))
+        finally:
+            os.umask(before)
+        assert root.stat().st_mode & 0o7777 == 0o755
+
+    def test_device_files_of_dev_are_left_out(self, tmp_path):
+        assert names(unpacked(tmp_path, layer(directory("dev"), special("dev/null"), file("a")))) == ["a", "dev"]
+
+    def test_attributes_that_order_the_overlay_about_are_left_out(self, tmp_path):
+        info, data = file("a")
+        info.pax_headers = {"SCHILY.xattr.trusted.overlay.opaque": "y"}
+        assert not [name for name in os.listxattr(unpacked(tmp_path, layer((info, data))) / "a") if "overlay" in name]
+
+
+def special(name, kind=tarfile.CHRTYPE):
+    info = tarfile.TarInfo(name)
+    info.type, info.devmajor, info.devminor = kind, 1, 3
+    return info
+
+
+def with_fields(name="a", **fields):
+    info = tarfile.TarInfo(name)
+    info.pax_headers = {key: value for key, value in fields.items() if isinstance(value, str)}
+    for key, value in fields.items():
+        if not isinstance(value, str):
+            setattr(info, key, value)
+    return info
+
+
+def hard_link(target):
+    info = tarfile.TarInfo("link")
+    info.type, info.linkname = tarfile.LNKTYPE, target
+    return info
+
+
+def with_header(size):
+    """Return a layer whose first header says that a name of so many bytes follows."""
+    info = tarfile.TarInfo("././@LongLink")
+    info.type, info.size = tarfile.GNUTYPE_LONGNAME, size
+    return info.tobuf(tarfile.GNU_FORMAT) + b"a" * 4096
+
+
+WHOLE = layer(file("a", b"x" * 4096), file("b", b"y" * 4096))
+HOSTILE = {
+    "whiteout of the directory above": layer(file(".wh...")),
+    "whiteout of the directory above, further down": layer(directory("d"), file("d/.wh...")),
+    "whiteout of the directory itself": layer(file(".wh..")),
+    "whiteout of nothing": layer(file(".wh.")),
+    "time beyond all times": layer(with_fields(mtime="1e300")),
+    "time that is no number": layer(with_fields(mtime="nan")),
+    "time without end": layer(with_fields(mtime="-inf")),
+    "owner too large": layer(with_fields(uid=str(1 << 40))),
+    "owner that means unchanged": layer(with_fields(gid=str((1 << 32) - 1))),
+    "owner below zero": layer(with_fields(uid="-1")),
+    "NUL in a name": layer(with_fields(path="a\0b")),
+    "NUL in a link": layer(with_fields(linkpath="a\0b", type=tarfile.SYMTYPE)),
+    "name that is no text": layer(special("\udcff")),
+    "device": layer(special("sda", tarfile.BLKTYPE)),
+    "character device": layer(special("null")),
+    "hard link to nothing": layer(hard_link("../../../../etc/passwd")),
+    "hard link to a directory": layer(directory("d"), hard_link("d")),
+    "hard link to itself": layer(hard_link("link")),
+    "links in a circle": layer(symlink("a", "b"), symlink("b", "a"), file("a/x")),
+    "directory below a file": layer(file("a"), file("a/b")),
+    "deep tree": layer(directory("d/" * 300)),
+    "deeper tree": layer(directory("d/" * 2000)),
+    "long part of a name": layer(file("x" * 300)),
+    "long name": layer(file("d/" * 40_000)),
+    "name of a gigabyte": with_header(1 << 30),
+    "name of no end": with_header((1 << 33) - 1),
+    "file larger than the disk": with_fields("a", size=(1 << 33) - 1).tobuf() + bytes(4096),
+    "unknown kind": layer(with_fields(type=b"Z")),
+    "sparse file without sense": layer(with_fields(**{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})),
+    "sparse map without sense": layer(with_fields(**{"GNU.sparse.map": "a,b", "GNU.sparse.size": "1"})),
+    "nothing at all": b"",
+    "no archive": b"no archive" * 200,
+    "broken off in a file": WHOLE[:1024],
+    "broken off between two": WHOLE[:4608] + b"x" * 512,
+    "broken off in a header": WHOLE[:4800],
+    "more after the end": WHOLE + b"x" * (3 << 20),
+}
+
+
+class TestHostileLayers:
+    @pytest.fixture
+    def neighbour(self, tmp_path):
+        (tmp_path / "neighbour").mkdir()
+        (tmp_path / "neighbour" / "file").touch()
+        return tmp_path
+
+    @pytest.mark.parametrize("evil", HOSTILE.values(), ids=HOSTILE)
+    def test_a_layer_that_makes_no_sense_is_an_error_of_its_image_and_nothing_else(self, neighbour, evil):
+        with pytest.raises(HostError) as refused:
+            unpacked(neighbour, layer(file("fine")), evil)
+        assert str(refused.value).encode()
+        assert sorted(path.name for path in neighbour.iterdir()) == ["layout", "neighbour"]
+        assert (neighbour / "neighbour" / "file").exists()
+
+    @pytest.mark.parametrize(
+        "compress", [gzip.compress, lzma.compress, bz2.compress, bytes], ids=lambda how: how.__module__
+    )
+    def test_every_compression_is_told_by_its_first_bytes(self, tmp_path, compress):
+        assert names(unpacked(tmp_path, WHOLE, compress=compress)) == ["a", "b"]
+
+    @pytest.mark.parametrize("compress", [gzip.compress, lzma.compress, bz2.compress], ids=lambda how: how.__module__)
+    @pytest.mark.parametrize(
+        "damage",
+        [lambda data: data[:-20], lambda data: data[:100] + data[100:110][::-1] + data[110:]],
+        ids=["cut", "turned"],
+    )
+    def test_a_damaged_compression_is_an_error_of_its_image(self, neighbour, compress, damage):
+        noise = layer(file("noise", hashlib.shake_256().digest(9000)))
+        with pytest.raises(HostError, match="not a layer"):
+            unpacked(neighbour, noise, compress=lambda data: damage(compress(data)))
+        assert sorted(path.name for path in neighbour.iterdir()) == ["layout", "neighbour"]
+
+    def test_zstd_is_read(self, tmp_path):
+        zstandard = pytest.importorskip("zstandard")
+        assert names(unpacked(tmp_path, WHOLE, compress=zstandard.compress)) == ["a", "b"]
+
+    def test_damaged_zstd_is_an_error_of_its_image(self, tmp_path):
+        zstandard = pytest.importorskip("zstandard")
+        with pytest.raises(HostError, match="not a layer"):
+            unpacked(tmp_path, WHOLE, compress=lambda data: zstandard.compress(data)[:20] + b"x" * 50)
+
+    def test_zstd_without_its_package_says_what_to_install(self, tmp_path, monkeypatch):
+        monkeypatch.setitem(sys.modules, "zstandard", None)
+        with pytest.raises(HostError, match=r"compressed with zstd.*pip install 'podqos\[runc\]'"):
+            unpacked(tmp_path, WHOLE, compress=lambda data: b"\x28\xb5\x2f\xfd" + data)
+
+    def test_content_that_is_not_what_the_image_says_is_refused(self, tmp_path):
+        with pytest.raises(HostError, match="does not match its diff_id"):
+            unpacked(tmp_path, WHOLE, compress=lambda _data: gzip.compress(layer(file("other"))))
+        assert not (tmp_path / "rootfs").exists()
+
+    @pytest.mark.parametrize("name", ["a\0b", "a b", "x" * 2000, "a\nb"])
+    def test_what_is_no_name_of_an_image_is_an_error(self, tmp_path, name):
+        with pytest.raises(HostError, match="is not the name of an image"):
+            ImageFolder(tmp_path).find(name)
+
+    @pytest.mark.parametrize("text", ["[" * 100_000, "{", "null", "\0", '{"manifests": 1}', " " * (5 << 20)])
+    def test_an_index_that_makes_no_sense_is_an_error(self, tmp_path, text):
+        (tmp_path / "index.json").write_text(text)
+        with pytest.raises(HostError, match="not an OCI image layout"):
+            ImageFolder(tmp_path).find("web")

@@ -10,12 +10,12 @@ import time
 import pytest
 
 from host.machine import MI, needs_node
-from host.runtime_stages import SPARE_IMAGE, Stage, on_stage, processes_of
+from host.runtime_stages import SPARE_IMAGE, USER_IMAGE, Stage, on_stage, processes_of
 from podqos.errors import HostError
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.choice import RuntimeChoice, RuntimeName, make_runtime
 from podqos.host.runtimes.engine import CANNOT_START_CODE
-from podqos.host.runtimes.runtime import LOST_CODE, ContainerStart, Mount
+from podqos.host.runtimes.runtime import LOST_CODE, ContainerStart, Mount, Security
 
 pytestmark = [pytest.mark.slow, needs_node]
 
@@ -178,6 +178,67 @@ def test_a_log_does_not_grow_without_end(stage: Stage):
     files = list(start.log.parent.glob("0.log*"))
     assert len(files) <= 2
     assert start.log.stat().st_size <= 8192
+
+
+WHO = "id -u; id -g; echo $(id -G); grep -E 'CapBnd|NoNewPrivs' /proc/self/status; touch /new && echo written; exit 0"
+
+
+def said_about(stage: Stage, start: ContainerStart) -> tuple[list[str], dict[str, str], bool]:
+    """Return a container's ids, its privileges, and whether it could write to its root."""
+    assert stage.ended(start).exit_code == 0, stage
+    stage.until(lambda: len(stage.said(start)) >= 5)
+    said = stage.said(start)
+    return said[:3], dict(line.split(":\t") for line in said[3:5]), "written" in said
+
+
+@every_runtime
+def test_user_groups_and_privileges_are_those_of_the_security_context(stage: Stage):
+    security = Security(
+        run_as_user=4321, run_as_group=4322, groups=(4323, 4324), drop=("ALL",), add=("CHOWN",), no_new_privileges=True
+    )
+    ids, privileges, _ = said_about(stage, stage.start(WHO, security=security))
+    assert ids == ["4321", "4322", "4322 4323 4324"]
+    assert (int(privileges["CapBnd"], 16), privileges["NoNewPrivs"]) == (1, "1")
+
+
+@every_container_runtime
+def test_a_read_only_root_is_one_and_dropped_capabilities_are_gone_for_root_too(stage: Stage):
+    start = stage.start(WHO, security=Security(read_only_root=True, drop=("CHOWN",)))
+    ids, privileges, is_written = said_about(stage, start)
+    assert (ids[0], int(privileges["CapBnd"], 16) & 1, privileges["NoNewPrivs"]) == ("0", 0, "0")
+    assert not is_written
+    _, privileges, is_written = said_about(stage, stage.start(WHO, name="usual"))
+    assert (int(privileges["CapBnd"], 16) & 1, is_written) == (1, True)
+
+
+@every_container_runtime
+def test_a_group_alone_is_for_the_user_of_the_image(stage: Stage):
+    start = stage.start("id -u; id -g", image=USER_IMAGE, command=("sh", "-c"), security=Security(run_as_group=4322))
+    assert stage.ended(start).exit_code == 0, stage
+    stage.says(start, "1234", "4322")
+    plain = stage.start("id -u; id -g", name="plain", image=USER_IMAGE, command=("sh", "-c"))
+    assert stage.ended(plain).exit_code == 0, stage
+    stage.says(plain, "1234", "5678")
+
+
+@every_runtime
+def test_an_image_that_runs_as_root_does_not_start_where_that_is_forbidden(stage: Stage):
+    start = stage.start("true", security=Security(run_as_non_root=True))
+    assert stage.ended(start).exit_code == CANNOT_START_CODE
+    assert any("runAsNonRoot and image will run as root" in note for note in stage.notes)
+
+
+@pytest.mark.parametrize("choice", [RuntimeName.PROCESS], ids=["process"], indirect=True)
+def test_a_plain_process_says_what_it_cannot_have(stage: Stage):
+    assert stage.ended(stage.start("true", security=Security(read_only_root=True))).exit_code == 0
+    assert any("readOnlyRootFilesystem is ignored" in note for note in stage.notes)
+
+
+@every_container_runtime
+def test_a_privileged_container_has_all_capabilities_of_the_node(stage: Stage):
+    start = stage.start(WHO, security=Security(privileged=True))
+    _, privileges, _ = said_about(stage, start)
+    assert int(privileges["CapBnd"], 16) & (1 << 21)
 
 
 @every_container_runtime

@@ -75,6 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
         realtime=arguments.realtime,
         fast_path=not arguments.no_fast_path,
         keep_pods=arguments.keep_pods,
+        allow_privileged=arguments.allow_privileged,
     )
     remove_leftovers()
     settings = delegated(settings)

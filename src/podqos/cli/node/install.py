@@ -37,7 +37,7 @@ StateDirectoryMode=0700
 OOMScoreAdjust=-999
 MemoryMin=64M
 LimitMEMLOCK=infinity
-LimitNOFILE=65536
+LimitNOFILE=1024:524288
 
 {confinement}
 [Install]
@@ -48,7 +48,7 @@ WantedBy=multi-user.target
 _CONFINEMENT = """\
 # It needs cgroups, mounts and signals only. Pods are processes of the service and inherit this.
 CapabilityBoundingSet=CAP_CHOWN CAP_DAC_OVERRIDE CAP_DAC_READ_SEARCH CAP_FOWNER CAP_IPC_LOCK CAP_KILL
-CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID CAP_SYS_ADMIN CAP_SYS_NICE CAP_SYS_PTRACE
+CapabilityBoundingSet=CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETPCAP CAP_SETUID CAP_SYS_ADMIN CAP_SYS_NICE CAP_SYS_PTRACE
 CapabilityBoundingSet=CAP_SYS_RESOURCE CAP_SYSLOG
 NoNewPrivileges=yes
 RestrictNamespaces=mnt

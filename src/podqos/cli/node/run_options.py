@@ -33,6 +33,9 @@ def add_run_options(run_parser: argparse.ArgumentParser) -> None:
         "--keep-pods", action="store_true", help="leave the pods running when the node stops, to be adopted later"
     )
     run_parser.add_argument(
+        "--allow-privileged", action="store_true", help="run privileged containers; by default they do not start"
+    )
+    run_parser.add_argument(
         "--listen", metavar="ADDRESS:PORT", help="serve the read-only API on a port as well, such as 127.0.0.1:10255"
     )
     run_parser.add_argument(

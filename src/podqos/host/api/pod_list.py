@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REQUESTED = "Evicted on request"
 """The message of a pod that was evicted on request."""
 
+# Failures after which the kubelet does not speak of a crash: the container never existed.
+_BEFORE_START = ("ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError", "CreateContainerError")
 _KINDS = ("containers", "initContainers", "ephemeralContainers")
 
 
@@ -89,6 +91,8 @@ def _as_written(state: PodState, node: str) -> Document:
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     run = state.run
+    if run.security_context is not None:
+        spec["securityContext"] = as_document(run.security_context)
     every = (*run.containers, *run.init_containers, *run.ephemeral_containers)
     containers = {each.name: as_document(each) for each in every}
     volumes = {each.name: as_document(each) for each in run.volumes}
@@ -200,8 +204,7 @@ def _state(
     if run is not None and run.is_running:
         return {"running": {"startedAt": timestamp(run.started_us)}}
     if record is not None and record.stage is ContainerStage.BACKING_OFF:
-        message = f"back-off {record.waited_seconds}s restarting failed container"
-        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+        return {"waiting": _waiting(run, record, state)}
     if run is not None:
         return {"terminated": _terminated(run)}
     if remembered.stage == ContainerStage.ENDED:
@@ -210,6 +213,18 @@ def _state(
     if state.is_over:
         return {"terminated": {"exitCode": LOST_CODE, "reason": "ContainerStatusUnknown"}}
     return {"waiting": {"reason": "PodInitializing"}}
+
+
+def _waiting(run: ContainerRun | None, record: ContainerRecord, state: PodState) -> Document:
+    """Return why a container waits for its next start."""
+    failure = "" if run is None else run.failure
+    if run is not None and failure == "ErrImagePull":
+        image = state.run.container(run.id.name).image
+        return {"reason": "ImagePullBackOff", "message": f'Back-off pulling image "{image}": {failure}: {run.message}'}
+    if run is not None and failure in _BEFORE_START:
+        return {"reason": failure, "message": run.message}
+    message = f"back-off {record.waited_seconds}s restarting failed container"
+    return {"reason": "CrashLoopBackOff", "message": message}
 
 
 def _last_state(name: str, running: HostPod | None, record: ContainerRecord | None) -> Document:
@@ -226,10 +241,10 @@ def _last_state(name: str, running: HostPod | None, record: ContainerRecord | No
 
 
 def _terminated(run: ContainerRun) -> Document:
-    why: Document = {"reason": "StartError", "message": run.message} if run.message else {}
+    failed = {"reason": "StartError", "message": f"{run.failure}: {run.message}"} if run.failure else {}
     return {
         **_end(run.exit_code or 0, run.oom_killed),
-        **why,
+        **failed,
         "startedAt": timestamp(run.started_us),
         "finishedAt": timestamp(run.ended_us),
     }

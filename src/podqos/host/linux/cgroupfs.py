@@ -21,6 +21,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from podqos.errors import HostError
+from podqos.host.linux.descriptors import is_reserved
 from podqos.host.linux.procfs import Procfs, read_text
 from podqos.qos.cgroup_files import CgroupFile
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -386,6 +387,11 @@ class Gauges:
                     os.close(descriptor)
                 return None
             descriptors = self._open[path] = tuple(opened)
+            if is_reserved(opened[-1]):
+                try:
+                    return self.read(path, files)
+                finally:
+                    self.forget(path)
         try:
             return [os.pread(descriptor, _FIGURES_BYTES, 0) for descriptor in descriptors]
         except OSError:

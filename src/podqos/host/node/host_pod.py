@@ -36,8 +36,9 @@ class ContainerRun(Struct):
     exit_code: int | None = None
     ended_us: int = 0
     oom_killed: bool = False
+    failure: str = ""
+    """The kubelet's word for why it could not be started."""
     message: str = ""
-    """Why it could not be started."""
     elsewhere: str | None = None
     """The cgroup, if the runtime chose another one than planned."""
 

@@ -133,6 +133,7 @@ class Node:
             report=self.deliver,
             note=self.note,
             logs=settings.logs,
+            allow_privileged=settings.allow_privileged,
         )
         self.driver = Driver(self.config, self.world, self.journal.write)
         self.world.phase_of = self._phase_of

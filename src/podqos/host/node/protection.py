@@ -13,6 +13,7 @@ from pathlib import Path
 
 from podqos.host.linux.capabilities import Capabilities, find_mounts
 from podqos.host.linux.cgroupfs import Cgroups
+from podqos.host.linux.descriptors import raise_limit, restore_limit
 from podqos.host.linux.procfs import Procfs
 from podqos.host.node.settings import HostSettings
 from podqos.qos.cgroup_settings import CgroupVersion
@@ -46,6 +47,7 @@ class Protection:
 
     def begin(self) -> None:
         """Apply everything that the machine allows."""
+        raise_limit()
         for line in self._capabilities.lines():
             self._note(line)
         score, lack = self._capabilities.oom_score_adj(self._settings.configuration.oom_score_adj)
@@ -66,6 +68,7 @@ class Protection:
 
     def end(self) -> None:
         """Return to the original cgroup and priority; a shim that keeps running keeps the cgroup."""
+        restore_limit()
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, self._nice)
             self._set_score(self._capabilities.own_oom_score_adj)

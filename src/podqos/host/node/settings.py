@@ -53,6 +53,8 @@ class HostSettings(Struct, frozen=True, kw_only=True):
     fast_path: bool = True
     """Whether the kernel wakes the node and its victims are kept from growing (``agent.memory``)."""
     keep_pods: bool = False
+    allow_privileged: bool = False
+    """Whether containers may be privileged."""
     policy: Policy | None = None
     profile: Profile = LATEST
 

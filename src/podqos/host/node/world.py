@@ -9,9 +9,11 @@ at once; otherwise it has its grace period.
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -51,6 +53,7 @@ from podqos.host.linux.watch import MemoryWatch
 from podqos.host.node.figures import Figures
 from podqos.host.node.host_pod import ContainerRun, HostPod
 from podqos.host.node.probes import Prober
+from podqos.host.node.security_context import is_privileged, security_of
 from podqos.host.runtimes.runtime import (
     ContainerExit,
     ContainerId,
@@ -61,6 +64,8 @@ from podqos.host.runtimes.runtime import (
     Mount,
     Runtime,
     Sandbox,
+    StartError,
+    start_failure,
 )
 from podqos.host.storage.pod_run import PodRun, below, environment, expand, without_nul
 from podqos.host.storage.state import PodState, StateDirectory
@@ -70,6 +75,7 @@ from podqos.qos.cgroup import Cgroup, Level
 from podqos.qos.cgroup_paths import UNKNOWN_ID
 
 _CANNOT_START_CODE = 128
+_PRIVILEGED = "privileged containers are not allowed on this node (--allow-privileged)"
 _RETRY_SECONDS = 0.02
 _LONGEST_RETRY_SECONDS = 1.0
 _DISK_ROUND_SECONDS = 10.0
@@ -118,6 +124,7 @@ class HostWorld:
         report: Callable[[Event], None],
         note: Callable[[str], None],
         logs: LogPolicy | None = None,
+        allow_privileged: bool = False,
     ) -> None:
         self.node = node
         self.cgroups = cgroups
@@ -157,6 +164,7 @@ class HostWorld:
         self._report = report
         self._note = note
         self._logs = logs or LogPolicy()
+        self._allow_privileged = allow_privileged
         self.prober = Prober(loop, self, note)
         loop.watch(runtime.fileno(), self._hear)
         loop.call_every(_DISK_ROUND_SECONDS, self._measure_disks)
@@ -342,16 +350,31 @@ class HostWorld:
             cgroup_parent=pod.cgroup,
             logs=str(self.state.logs(pod.pod)),
             hostname=pod.state.run.hostname or metadata.name,
+            privileged=self._allow_privileged and is_privileged(pod.state.run),
         )
 
     def _make_volumes(self, pod: HostPod) -> None:
+        """Create what the pod writes to, out of reach of the machine's users; a plain process needs the way to it."""
+        pod.data.mkdir(parents=True, exist_ok=True)
+        pod.data.chmod(0o711 if self.runtime.name == "process" else 0o700)
         for volume in pod.state.run.volumes:
             if volume.empty_dir is not None:
-                self.state.volume(pod.uid, volume.name).mkdir(parents=True, exist_ok=True)
+                self._make_volume(pod, volume.name)
                 if volume.empty_dir.medium:
                     self._note(f"{pod.pod.key}: volume {volume.name} is kept on disk, not in memory")
             elif volume.host_path is not None and volume.host_path.type == "DirectoryOrCreate":
                 Path(without_nul(volume.host_path.path)).mkdir(parents=True, exist_ok=True)
+
+    def _make_volume(self, pod: HostPod, name: str) -> None:
+        """Create an emptyDir as the kubelet does: open to all users of the pod, and to its group."""
+        folder = self.state.volume(pod.uid, name)
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)
+        context = pod.state.run.security_context
+        if context is not None and context.fs_group is not None:
+            os.chown(folder, -1, context.fs_group)
+            with suppress(OSError):  # not allowed by systemd's RestrictSUIDSGID
+                folder.chmod(0o2777)
 
     def _start_container(self, pod: HostPod, plan: ContainerPlan, attempt: int) -> None:
         """Start a run; one that fails to start counts as ended."""
@@ -363,14 +386,20 @@ class HostWorld:
         run = ContainerRun(start.id, plan, start, None, _now_us())
         pod.runs[plan.name] = run
         try:
+            self._check_privilege(start)
             self._make_volumes(pod)
             run.start = self._resolved(pod, start)
             run.pid = self.runtime.start(run.start)
             self.prober.begin(run, pod.state.run.container(plan.name))
         except Exception as error:  # noqa: BLE001 - whatever it is, this container does not start
-            run.message = str(error) if isinstance(error, HostError | OSError) else _words(error)
-            self._note(f"{pod.pod.key}: {run.message}")
-            self._loop.call_after(0, lambda: self._ended(start.id, _CANNOT_START_CODE))
+            message = str(error) if isinstance(error, HostError | OSError) else _words(error)
+            self._note(f"{pod.pod.key}: {message}")
+            failed = ContainerExit(start.id, _CANNOT_START_CODE, reason=start_failure(error), message=message)
+            self._loop.call_after(0, lambda: self._ended(failed))
+
+    def _check_privilege(self, start: ContainerStart) -> None:
+        if start.security.privileged and not self._allow_privileged:
+            raise StartError("CreateContainerConfigError", _PRIVILEGED)
 
     def _resolved(self, pod: HostPod, start: ContainerStart) -> ContainerStart:
         """Return a container with everything that it is to be given; raises ``HostError``."""
@@ -402,6 +431,7 @@ class HostWorld:
             log=self.state.log(pod.pod, plan.name, attempt),
             log_bytes=self._logs.max_bytes,
             log_files=self._logs.max_files,
+            security=security_of(pod.state.run, plan.name),
         )
 
     def _mounts(self, pod: HostPod, container: str) -> list[Mount]:
@@ -482,8 +512,9 @@ class HostWorld:
         self.runtime.terminate(name)
         self._loop.call_after(grace_seconds, lambda: self.runtime.kill(name) if run.is_running else None)
 
-    def _ended(self, name: ContainerId, code: int, *, oom_killed: bool = False, is_lost: bool = False) -> None:
+    def _ended(self, ended: ContainerExit) -> None:
         """Handle the end of a run."""
+        name, code = ended.id, ended.exit_code
         pod = self.pods.get(name.uid)
         run = pod.runs.get(name.name) if pod is not None else None
         if pod is None or run is None or run.id != name or not run.is_running:
@@ -491,11 +522,12 @@ class HostWorld:
             return
         self.prober.end(run)
         run.is_running, run.is_ready, run.exit_code, run.ended_us = False, False, code, _now_us()
-        run.oom_killed = oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
+        run.failure, run.message = ended.reason, ended.message
+        run.oom_killed = ended.oom_killed or (code != 0 and self.cgroups.oom_kills(run.cgroup) > 0)
         self.cgroups.kill(run.cgroup)
         self.cgroups.remove(run.cgroup)
         if not pod.is_stopping:
-            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us, is_lost))
+            self._report(ContainerExited(pod.uid, name.name, code, run.oom_killed, run.ended_us, ended.is_lost))
         elif pod.running:
             pod.terminate_next(self.runtime)
         else:
@@ -586,8 +618,8 @@ class HostWorld:
         match heard:
             case ContainerPlace():
                 self._found(heard)
-            case ContainerExit(name, code, oom_killed, is_lost):
-                self._ended(name, code, oom_killed=oom_killed, is_lost=is_lost)
+            case ContainerExit():
+                self._ended(heard)
             case ExecResult(token, code):
                 self.prober.answered(token, code == 0)
 

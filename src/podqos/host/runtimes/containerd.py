@@ -49,7 +49,10 @@ from podqos.host.runtimes.runtime import (
     FoundContainer,
     Note,
     Sandbox,
+    Security,
+    StartError,
 )
+from podqos.host.runtimes.security import check_user
 from podqos.qos.cgroup_settings import CgroupVersion
 
 DEFAULT_SOCKET = Path("/run/containerd/containerd.sock")
@@ -89,17 +92,20 @@ class CriEngine(Engine):
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Create and start a container in its pod's sandbox."""
         name = container.id
-        if self._cri.call("ImageStatus", {"image": {"image": container.image}}).image is None:
-            raise HostError(
+        image = self._cri.call("ImageStatus", {"image": {"image": container.image}}).image
+        if image is None:
+            raise StartError(
+                "ErrImageNeverPull",
                 f"images are not pulled: {container.image} is not in the runtime: "
-                "ctr --namespace k8s.io images import FILE"
+                "ctr --namespace k8s.io images import FILE",
             )
+        check_user(container, image.user)
         sandbox_id, pod, attempt = self._sandbox_of(name.uid)
         made = self._cri.call(
             "CreateContainer",
             {
                 "pod_sandbox_id": sandbox_id,
-                "config": self._container_config(container, pod),
+                "config": self._container_config(container, pod, image.user),
                 "sandbox_config": self._sandbox_config(pod, attempt),
             },
         )
@@ -227,13 +233,13 @@ class CriEngine(Engine):
             "annotations": {_POD: msgspec.json.encode(pod).decode()},
             "linux": {
                 "cgroup_parent": pod.cgroup_parent,
-                "security_context": {"namespace_options": _namespaces()},
+                "security_context": {"namespace_options": _namespaces(), "privileged": pod.privileged},
             },
         }
 
     # ---- containers ----------------------------------------------------------------------------------------------
 
-    def _container_config(self, container: ContainerStart, pod: Sandbox) -> dict[str, object]:
+    def _container_config(self, container: ContainerStart, pod: Sandbox, image_user: str) -> dict[str, object]:
         log = _Log(str(container.log), container.log_bytes, container.log_files)
         return {
             "metadata": {"name": container.id.name, "attempt": container.id.attempt},
@@ -251,7 +257,7 @@ class CriEngine(Engine):
             "log_path": os.path.relpath(container.log, pod.logs),
             "linux": {
                 "resources": {**self._resources(container), "oom_score_adj": self._score(container)},
-                "security_context": {"namespace_options": _namespaces()},
+                "security_context": {"namespace_options": _namespaces(), **_security(container.security, image_user)},
             },
         }
 
@@ -316,6 +322,26 @@ class CriEngine(Engine):
                 self._note(str(error))
                 return False
         return True
+
+
+def _security(security: Security, image_user: str) -> Mapping[str, object]:
+    """Return a security context; without a user the image's counts, which a group needs to be told."""
+    user: Mapping[str, object] = {}
+    if security.run_as_user is not None:
+        user = {"run_as_user": {"value": security.run_as_user}}
+    elif security.run_as_group is not None:
+        is_number = not image_user or image_user.isdecimal()
+        user = {"run_as_user": {"value": int(image_user or 0)}} if is_number else {"run_as_username": image_user}
+    if security.run_as_group is not None:
+        user = {**user, "run_as_group": {"value": security.run_as_group}}
+    return {
+        **user,
+        "capabilities": {"add_capabilities": list(security.add), "drop_capabilities": list(security.drop)},
+        "privileged": security.privileged,
+        "readonly_rootfs": security.read_only_root,
+        "supplemental_groups": list(security.groups),
+        "no_new_privs": security.no_new_privileges,
+    }
 
 
 def _namespaces() -> Mapping[str, int]:

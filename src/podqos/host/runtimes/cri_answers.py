@@ -51,13 +51,26 @@ class Info(Struct, frozen=True):
     pid: int = 0
 
 
+class Number(Struct, frozen=True):
+    """A number that may be absent."""
+
+    value: int = 0
+
+
 class Image(Struct, frozen=True):
     """An image in the runtime."""
 
     id: str
     repo_tags: tuple[str, ...] = ()
     size: int = 0
+    uid: Number | None = None
+    username: str = ""
     pinned: bool = False
+
+    @property
+    def user(self) -> str:
+        """The user it runs as, by number or name; empty for root."""
+        return self.username if self.uid is None else str(self.uid.value)
 
 
 class RuntimeConfig(Struct, frozen=True, rename="camel"):

@@ -31,7 +31,7 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "name": (1, "string"), "uid": (2, "string"), "namespace": (3, "string"), "attempt": (4, "uint32"),
     },
     "NamespaceOption": {"network": (1, "int32"), "pid": (2, "int32"), "ipc": (3, "int32")},
-    "LinuxSandboxSecurityContext": {"namespace_options": (1, "NamespaceOption")},
+    "LinuxSandboxSecurityContext": {"namespace_options": (1, "NamespaceOption"), "privileged": (6, "bool")},
     "LinuxPodSandboxConfig": {
         "cgroup_parent": (1, "string"), "security_context": (2, "LinuxSandboxSecurityContext"),
     },
@@ -60,7 +60,13 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
         "cpu_period": (1, "int64"), "cpu_quota": (2, "int64"), "cpu_shares": (3, "int64"),
         "memory_limit_in_bytes": (4, "int64"), "oom_score_adj": (5, "int64"), "unified": (9, _MAP),
     },
-    "LinuxContainerSecurityContext": {"namespace_options": (3, "NamespaceOption")},
+    "Int64Value": {"value": (1, "int64")},
+    "Capability": {"add_capabilities": (1, "repeated string"), "drop_capabilities": (2, "repeated string")},
+    "LinuxContainerSecurityContext": {
+        "capabilities": (1, "Capability"), "privileged": (2, "bool"), "namespace_options": (3, "NamespaceOption"),
+        "run_as_user": (5, "Int64Value"), "run_as_username": (6, "string"), "readonly_rootfs": (7, "bool"),
+        "supplemental_groups": (8, "repeated int64"), "no_new_privs": (11, "bool"), "run_as_group": (12, "Int64Value"),
+    },
     "LinuxContainerConfig": {
         "resources": (1, "LinuxContainerResources"), "security_context": (2, "LinuxContainerSecurityContext"),
     },
@@ -95,7 +101,10 @@ MESSAGES: Mapping[str, Mapping[str, tuple[int, str]]] = {
     "ExecSyncRequest": {"container_id": (1, "string"), "cmd": (2, "repeated string"), "timeout": (3, "int64")},
     "ExecSyncResponse": {"exit_code": (3, "int32")},
     # Images
-    "Image": {"id": (1, "string"), "repo_tags": (2, "repeated string"), "size": (4, "uint64"), "pinned": (8, "bool")},
+    "Image": {
+        "id": (1, "string"), "repo_tags": (2, "repeated string"), "size": (4, "uint64"), "uid": (5, "Int64Value"),
+        "username": (6, "string"), "pinned": (8, "bool"),
+    },
     "ListImagesRequest": {},
     "ListImagesResponse": {"images": (1, "repeated Image")},
     "ImageStatusRequest": {"image": (1, "ImageSpec")},

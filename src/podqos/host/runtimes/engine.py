@@ -32,6 +32,7 @@ from msgspec import Struct
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import Capabilities
 from podqos.host.linux.cgroupfs import Cgroups, open_pidfd
+from podqos.host.linux.descriptors import check_free
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes.resources import granted_score, pod_cgroup
 from podqos.host.runtimes.runtime import (
@@ -45,6 +46,7 @@ from podqos.host.runtimes.runtime import (
     Heard,
     Note,
     Sandbox,
+    start_failure,
 )
 
 CANNOT_START_CODE = 128
@@ -223,7 +225,11 @@ class EngineRuntime:
                 code = _CANNOT_EXECUTE_CODE
             self._tell(ExecResult(token, code))
 
-        threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
+        try:
+            threading.Thread(target=work, name=f"podqos-{token}", daemon=True).start()
+        except RuntimeError as error:  # no more threads or processes
+            self._tell(f"{container.id.name}: {error}")
+            self._tell(ExecResult(token, _CANNOT_EXECUTE_CODE))
 
     def remove(self, container: ContainerId) -> None:
         """Queue the removal of an ended container and its directory."""
@@ -358,18 +364,20 @@ class EngineRuntime:
                 return
             try:
                 work()
-            except (HostError, OSError) as error:
-                self._tell(str(error))
+            except Exception as error:  # noqa: BLE001 - without this thread no container would ever start or end again
+                self._tell(str(error) if isinstance(error, HostError | OSError) else f"{type(error).__name__}: {error}")
 
     def _start(self, container: ContainerStart, run: _Run) -> None:
         if run.pending:
             self._tell(ContainerExit(run.id, 128 + run.pending))
             return
         try:
+            check_free()
             place = self._engine.start(container)
-        except (HostError, OSError) as error:
-            self._tell(f"{container.id.name}: {error}")
-            self._tell(ContainerExit(run.id, CANNOT_START_CODE))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one container, the others go on
+            text = str(error) if isinstance(error, HostError | OSError) else f"{type(error).__name__}: {error}"
+            self._tell(f"{container.id.name}: {text}")
+            self._tell(ContainerExit(run.id, CANNOT_START_CODE, reason=start_failure(error), message=text))
             return
         if place.cgroup != container.cgroup.path and self._cgroups.exists(place.cgroup):
             # The runtime created the cgroup, roughly as requested; now it is exactly as planned.
@@ -404,7 +412,7 @@ class EngineRuntime:
         def work() -> None:
             try:
                 answer.set_result(question())
-            except (HostError, OSError) as error:
+            except Exception as error:  # noqa: BLE001 - the caller waits for it
                 answer.set_exception(error)
 
         self._work.put(work)

@@ -1,9 +1,9 @@
 """Builds the ``config.json`` of an OCI bundle for runc.
 
 Containers share the machine's network, as with the other runtimes here; process ids, mounts, IPC and the host name are
-private. Resources are left out: the node has written them into the cgroup before runc is called. The rest are the
-defaults of Docker and containerd: fourteen capabilities, a small ``/dev``, ``/proc`` with the usual parts masked. There
-is no seccomp filter.
+private. Resources are left out: the node has written them into the cgroup before runc is called. The rest is the pod's
+security context over the defaults of Docker and containerd: fourteen capabilities, a small ``/dev``, ``/proc`` with the
+usual parts masked. There is no seccomp filter.
 
 Source: opencontainers/runtime-spec config.md, config-linux.md; Kubernetes v1.36 pkg/kubelet/kuberuntime (command and
 args against the image's entrypoint and cmd); containerd pkg/oci/spec.go for the defaults.
@@ -11,13 +11,17 @@ args against the image's entrypoint and cmd); containerd pkg/oci/spec.go for the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from podqos.errors import HostError
+from podqos.host.linux.descriptors import original_limit
 from podqos.host.runtimes.oci_layout import ImageConfig
-from podqos.host.runtimes.oci_unpack import inside
 from podqos.host.runtimes.runtime import ContainerStart
+from podqos.host.runtimes.security import capabilities, check_user, ids
 
 Json = Mapping[str, object]
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -45,8 +49,11 @@ _KERNEL_MOUNTS: list[Json] = [
         "options": ["nosuid", "noexec", "nodev", "mode=1777", "size=65536k"],
     },
     {"destination": "/dev/mqueue", "type": "mqueue", "source": "mqueue", "options": ["nosuid", "noexec", "nodev"]},
-    {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
 ]  # fmt: skip
+_SYS: Json = {"destination": "/sys", "type": "sysfs", "source": "sysfs"}
+_SYS_OPTIONS = ("nosuid", "noexec", "nodev")
+# Each container has its own of these.
+_OWN_DEVICES = ("/dev/pts/", "/dev/console", "/dev/ptmx", "/dev/tty")
 # If they exist: with the machine's network come its names.
 _NETWORK_FILES = ("/etc/hosts", "/etc/resolv.conf")
 
@@ -55,28 +62,34 @@ def bundle_config(
     container: ContainerStart, image: ImageConfig, rootfs: Path, *, oom_score_adj: int, hostname: str
 ) -> Json:
     """Return the configuration of a container whose root filesystem is ready."""
-    uid, gid, groups = _user(image.user, rootfs)
+    security = container.security
+    check_user(container, image.user)
+    user = ids(container, image.user, rootfs)
     return {
         "ociVersion": "1.0.2",
         "process": {
             "terminal": False,
-            "user": {"uid": uid, "gid": gid, "additionalGids": groups},
+            "user": {"uid": user.uid, "gid": user.gid, "additionalGids": list(user.groups)},
             "args": arguments(container, image),
             "env": _environment(container, image),
             "cwd": container.working_dir or image.working_dir or "/",
-            "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES),
+            "capabilities": dict.fromkeys(
+                ("bounding", "effective", "permitted"), capabilities(security, _CAPABILITIES)
+            ),
             "oomScoreAdj": oom_score_adj,
-            "noNewPrivileges": False,
+            "noNewPrivileges": security.no_new_privileges,
+            "rlimits": [{"type": "RLIMIT_NOFILE", **dict(zip(("soft", "hard"), original_limit(), strict=True))}],
         },
-        "root": {"path": str(rootfs), "readonly": False},
+        "root": {"path": str(rootfs), "readonly": security.read_only_root},
         "hostname": hostname,
         "mounts": _mounts(container),
         "linux": {
             "cgroupsPath": container.cgroup.oci_path,
             "namespaces": [{"type": name} for name in ("pid", "ipc", "uts", "mount")],
-            "resources": {"devices": [{"allow": False, "access": "rwm"}]},
-            "maskedPaths": _HIDDEN,
-            "readonlyPaths": _READ_ONLY,
+            "resources": {"devices": [{"allow": security.privileged, "access": "rwm"}]},
+            "devices": list(_devices()) if security.privileged else [],
+            "maskedPaths": [] if security.privileged else _HIDDEN,
+            "readonlyPaths": [] if security.privileged else _READ_ONLY,
         },
     }
 
@@ -101,7 +114,7 @@ def _environment(container: ContainerStart, image: ImageConfig) -> list[str]:
 
 
 def _mounts(container: ContainerStart) -> list[Json]:
-    mounts = [*_KERNEL_MOUNTS]
+    mounts = [*_KERNEL_MOUNTS, {**_SYS, "options": [*_SYS_OPTIONS, "rw" if container.security.privileged else "ro"]}]
     wanted = {mount.target for mount in container.mounts}
     mounts += [
         _bind(file, file, read_only=True) for file in _NETWORK_FILES if file not in wanted and Path(file).exists()
@@ -113,35 +126,19 @@ def _mounts(container: ContainerStart) -> list[Json]:
     return mounts
 
 
+def _devices() -> Iterator[Json]:
+    """Yield the devices of the machine, for privileged containers."""
+    for path in sorted(Path("/dev").rglob("*")):
+        with suppress(OSError):
+            about = path.lstat()
+            kind = "c" if stat.S_ISCHR(about.st_mode) else "b" if stat.S_ISBLK(about.st_mode) else ""
+            if kind and not str(path).startswith(_OWN_DEVICES):
+                yield {
+                    "path": str(path), "type": kind, "major": os.major(about.st_rdev), "minor": os.minor(about.st_rdev),
+                    "fileMode": stat.S_IMODE(about.st_mode), "uid": about.st_uid, "gid": about.st_gid,
+                }  # fmt: skip
+
+
 def _bind(source: str, target: str, *, read_only: bool) -> Json:
     options = ["rbind", "rprivate", "ro" if read_only else "rw"]
     return {"destination": target, "type": "bind", "source": source, "options": options}
-
-
-def _user(text: str, rootfs: Path) -> tuple[int, int, list[int]]:
-    """Return the ids of ``user[:group]``, given by number or by name in the image's files."""
-    user, _, group = text.partition(":")
-    uid, gid, name = 0, 0, user or "root"
-    for line in _lines(rootfs, "/etc/passwd"):
-        if len(line) > 3 and (line[0] == user or line[2] == (user or "0")):
-            name, uid, gid = line[0], int(line[2]), int(line[3])
-            break
-    else:
-        if user and not user.isdecimal():
-            raise HostError(f"the image wants the user {user!r}, which is not in its /etc/passwd")
-        uid = int(user or 0)
-    groups = _lines(rootfs, "/etc/group")
-    if group:
-        numbers = [int(line[2]) for line in groups if len(line) > 2 and line[0] == group]
-        if not numbers and not group.isdecimal():
-            raise HostError(f"the image wants the group {group!r}, which is not in its /etc/group")
-        gid = numbers[0] if numbers else int(group)
-    others = [int(line[2]) for line in groups if len(line) > 3 and name in line[3].split(",") and line[2] != str(gid)]
-    return uid, gid, others
-
-
-def _lines(rootfs: Path, name: str) -> list[list[str]]:
-    path = inside(rootfs, name)
-    if path.is_symlink() or not path.is_file():
-        return []
-    return [line.split(":") for line in path.read_text(errors="replace").splitlines()]

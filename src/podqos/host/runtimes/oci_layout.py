@@ -23,6 +23,7 @@ import msgspec
 from msgspec import Struct, field
 
 from podqos.errors import HostError
+from podqos.host.runtimes.runtime import StartError
 
 _REF_NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 _INDEX_TYPES = (
@@ -31,6 +32,9 @@ _INDEX_TYPES = (
 )
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _READ_BYTES = 1 << 20
+_MOST_DOCUMENT_BYTES = 4 << 20  # as registries allow for a manifest
+# What may be a reference; the grammar itself is the API server's to check.
+_REFERENCE = re.compile(r"[\w.:/@-]{1,1000}", re.ASCII)
 Decoded = TypeVar("Decoded", "_Index", "_Manifest", "_Configuration")
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 
@@ -71,8 +75,13 @@ class ImageConfig(Struct, frozen=True):
     user: str = field(name="User", default="")
 
 
+class _Rootfs(Struct, frozen=True):
+    diff_ids: tuple[str, ...] = ()
+
+
 class _Configuration(Struct, frozen=True):
     config: ImageConfig | None = None
+    rootfs: _Rootfs = _Rootfs()
 
 
 class Reference(Struct, frozen=True):
@@ -105,6 +114,8 @@ class FoundImage(Struct, frozen=True):
     """A ready root filesystem; None: layers to unpack."""
     digest: str = ""
     layers: tuple[Descriptor, ...] = ()
+    diff_ids: tuple[str, ...] = ()
+    """The digests of the uncompressed layers; none if the image does not say."""
     layout: Path = Path()
 
 
@@ -125,9 +136,11 @@ class ImageFolder:
     def find(self, text: str) -> FoundImage:
         """Return an image by reference; raises ``HostError`` with what was looked for."""
         if self._folder is None:
-            raise HostError(f"images are not pulled: say where {text} is with --images DIR")
+            raise StartError("ErrImageNeverPull", f"images are not pulled: say where {text} is with --images DIR")
         if not text:
-            raise HostError("the container has no image")
+            raise StartError("InvalidImageName", "the container has no image")
+        if _REFERENCE.fullmatch(text) is None:
+            raise StartError("InvalidImageName", f"{text[:100]!r} is not the name of an image")
         wanted = parse_reference(text)
         for folder in self._candidates(wanted):
             if (folder / "index.json").is_file():
@@ -137,9 +150,10 @@ class ImageFolder:
             elif folder != self._folder and folder.is_dir() and any(folder.iterdir()):
                 return FoundImage(ImageConfig(), folder)
         names = " or ".join(dict.fromkeys((wanted.name, wanted.name.rpartition("/")[2])))
-        raise HostError(
+        raise StartError(
+            "ErrImageNeverPull",
             f"images are not pulled: {text} is not in {self._folder} "
-            f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})"
+            f"(looked for a root filesystem or an OCI image layout {names}, with or without :{wanted.tag})",
         )
 
     def _candidates(self, wanted: Reference) -> Iterator[Path]:
@@ -162,6 +176,8 @@ def checked_blob(layout: Path, blob: Descriptor) -> Path:
     path = layout / "blobs" / kind / wanted
     digest = hashlib.new(kind)
     try:
+        if path.exists() and not path.is_file():
+            raise HostError(f"{path}: not a file: the image layout is damaged")
         with path.open("rb") as file:
             while part := file.read(_READ_BYTES):
                 digest.update(part)
@@ -174,19 +190,23 @@ def checked_blob(layout: Path, blob: Descriptor) -> Path:
 
 def _in_layout(layout: Path, wanted: Reference, *, is_own: bool) -> FoundImage | None:
     """Return an image in a layout, if present; in a layout of its own the tag is enough."""
-    index = _decode(_Index, (layout / "index.json").read_bytes(), layout / "index.json")
+    index = _decode(_Index, layout / "index.json")
     chosen = _choose(index.manifests, wanted, is_own=is_own)
     if chosen is None:
         return None
     while chosen.media_type in _INDEX_TYPES:
-        nested = _decode(_Index, checked_blob(layout, chosen).read_bytes(), layout)
+        nested = _decode(_Index, checked_blob(layout, chosen))
         fitting = _for_this_machine(nested.manifests)
         if fitting is None:
             raise HostError(f"{layout}: no image for {_architecture()}")
         chosen = fitting
-    manifest = _decode(_Manifest, checked_blob(layout, chosen).read_bytes(), layout)
-    configuration = _decode(_Configuration, checked_blob(layout, manifest.config).read_bytes(), layout)
-    return FoundImage(configuration.config or ImageConfig(), None, chosen.digest, manifest.layers, layout)
+    manifest = _decode(_Manifest, checked_blob(layout, chosen))
+    configuration = _decode(_Configuration, checked_blob(layout, manifest.config))
+    diff_ids = configuration.rootfs.diff_ids
+    if diff_ids and len(diff_ids) != len(manifest.layers):
+        raise HostError(f"{layout}: {len(manifest.layers)} layers, but {len(diff_ids)} diff_ids")
+    config = configuration.config or ImageConfig()
+    return FoundImage(config, None, chosen.digest, manifest.layers, diff_ids, layout)
 
 
 def _choose(manifests: tuple[Descriptor, ...], wanted: Reference, *, is_own: bool) -> Descriptor | None:
@@ -214,8 +234,12 @@ def _architecture() -> str:
     return _ARCHITECTURES.get(machine, machine)
 
 
-def _decode(kind: type[Decoded], data: bytes, where: Path) -> Decoded:
+def _decode(kind: type[Decoded], file: Path) -> Decoded:
     try:
+        with file.open("rb") as opened:
+            data = opened.read(_MOST_DOCUMENT_BYTES + 1)
+        if len(data) > _MOST_DOCUMENT_BYTES:
+            raise HostError(f"{file}: not an OCI image layout: more than {_MOST_DOCUMENT_BYTES >> 20} MiB")
         return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError as error:
-        raise HostError(f"{where}: not an OCI image layout: {error}") from error
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise HostError(f"{file}: not an OCI image layout: {error}") from error

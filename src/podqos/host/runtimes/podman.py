@@ -35,7 +35,10 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     FoundContainer,
     Note,
+    Security,
+    StartError,
 )
+from podqos.host.runtimes.security import check_user
 
 _CALL_SECONDS = 120.0
 _NODE, _ID = "podqos.node", "podqos.id"
@@ -89,14 +92,23 @@ class PodmanEngine(Engine):
 
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Run a container in the background."""
-        if call((*self._podman, "image", "exists", container.image), _CALL_SECONDS).returncode:
-            raise HostError(f"images are not pulled: {container.image} is not in podman: podman load --input FILE")
+        # The dashes: an image cannot pass for an option.
+        command = ("image", "inspect", "--format", "{{.Config.User}}", "--", container.image)
+        image = call((*self._podman, *command), _CALL_SECONDS, self._folder)
+        if image.returncode:
+            raise StartError(
+                "ErrImageNeverPull",
+                f"images are not pulled: {container.image} is not in podman: podman load --input FILE",
+            )
+        image_user = image.stdout.strip()
+        check_user(container, image_user)
         folder = self._folder / container.id.run_id
         folder.mkdir(exist_ok=True)
         pid_file = folder / "pid"
+        options = (*self._options(container, pid_file), *_security(container.security, image_user))
         container.log.parent.mkdir(parents=True, exist_ok=True)
         try:
-            self._call("run", *self._options(container, pid_file), container.image, *container.args, cwd=folder)
+            self._call("run", *options, container.image, *container.args, cwd=folder)
         except HostError:
             self.remove(container.id)
             raise
@@ -204,6 +216,25 @@ class PodmanEngine(Engine):
             lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
             raise HostError(f"podman {arguments[0]}: {lines[-1].removeprefix('Error: ')}")
         return done.stdout
+
+
+def _security(security: Security, image_user: str) -> Iterator[str]:
+    """Yield the options of a security context."""
+    user = security.user(image_user)
+    if user != image_user:
+        yield f"--user={user}"
+    for group in security.groups:
+        yield f"--group-add={group}"
+    for name in security.add:
+        yield f"--cap-add={name}"
+    for name in security.drop:
+        yield f"--cap-drop={name}"
+    if security.read_only_root:
+        yield from ("--read-only", "--read-only-tmpfs=false")
+    if security.no_new_privileges:
+        yield "--security-opt=no-new-privileges"
+    if security.privileged:
+        yield "--privileged"
 
 
 def _low_level(capabilities: Capabilities) -> Sequence[str]:

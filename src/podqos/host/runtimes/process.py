@@ -4,12 +4,14 @@ There are no images and no root filesystems: a container sees the machine's file
 starts in a directory of its own, whose size counts as its writable layer. Volumes are mounted at their ``mountPath`` in
 a private mount namespace if the path exists on the machine (nothing is created); ``$PODQOS_VOLUME_<NAME>`` always has
 the directory. Processes share the machine's network and see its other processes. Cgroups, scores, limits, logs,
-restarts, probes and evictions work as with other runtimes.
+restarts, probes and evictions work as with other runtimes. Of a security context, users, groups, dropped capabilities
+and ``allowPrivilegeEscalation`` are honoured; a process has all of the node's capabilities that are not dropped.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 from collections.abc import Sequence
@@ -34,6 +36,7 @@ from podqos.host.runtimes.runtime import (
     Note,
     Sandbox,
 )
+from podqos.host.runtimes.security import Ids, capabilities, capability_number, check_user, ids, own_capabilities
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -72,6 +75,12 @@ class ProcessRuntime:
             )
         container.folder.mkdir(parents=True, exist_ok=True)
         container.log.parent.mkdir(parents=True, exist_ok=True)
+        check_user(container, str(os.geteuid()))
+        user = _ids(container)
+        if user is not None:
+            os.chown(container.folder, user.uid, user.gid)
+        if container.security.read_only_root:
+            self._note(f"{container.id.name}: readOnlyRootFilesystem is ignored: it sees the machine's files")
         log, log_bytes, log_files = str(container.log), container.log_bytes, container.log_files
         program = replace(
             self._program(container, str(container.id), argv), log=log, log_bytes=log_bytes, log_files=log_files
@@ -252,7 +261,7 @@ class ProcessRuntime:
 
     def _program(self, container: ContainerStart, name: str, argv: Sequence[str]) -> Program:
         """Return a program in the container's cgroup and environment."""
-        path = planned_path(container)
+        path, user = planned_path(container), _ids(container)
         return Program(
             id=name,
             argv=argv,
@@ -261,8 +270,18 @@ class ProcessRuntime:
             entrances=self._cgroups.entrances(path),
             oom_score_adj=granted_score(container, self._capabilities, self._note),
             mounts=self._mounts(container),
+            ids=None if user is None else (user.uid, user.gid, user.groups),
+            capabilities=self._capabilities_of(container),
+            no_new_privileges=container.security.no_new_privileges,
             label=path,
         )
+
+    @staticmethod
+    def _capabilities_of(container: ContainerStart) -> list[int] | None:
+        """Return what is left after dropping some; a plain process has all of the node's otherwise."""
+        if not container.security.drop:
+            return None
+        return [capability_number(name) for name in capabilities(container.security, own_capabilities())]
 
     def _environment(self, container: ContainerStart) -> dict[str, str]:
         volumes = {f"PODQOS_VOLUME_{_variable(mount.volume)}": mount.source for mount in container.mounts}
@@ -280,6 +299,14 @@ class ProcessRuntime:
                     f"volume {mount.volume} is at $PODQOS_VOLUME_{_variable(mount.volume)}"
                 )
         return shown
+
+
+def _ids(container: ContainerStart) -> Ids | None:
+    """Return the ids that a container wants, with the machine's names; None if it wants none."""
+    security = container.security
+    if security.run_as_user is None and security.run_as_group is None and not security.groups:
+        return None
+    return ids(container, str(os.geteuid()), Path("/"))
 
 
 def _variable(volume: str) -> str:

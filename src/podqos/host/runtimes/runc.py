@@ -20,7 +20,7 @@ import contextlib
 import ctypes
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -43,6 +43,7 @@ from podqos.host.runtimes.runtime import (
     ContainerStart,
     FoundContainer,
     Note,
+    StartError,
 )
 from podqos.host.runtimes.shim_client import Program, ShimClient, ShimLost
 
@@ -76,6 +77,7 @@ class RuncEngine(Engine):
         self._unpacked = folder / "images"
         for each in (self._state, self._bundles, self._unpacked):
             each.mkdir(parents=True, exist_ok=True)
+            each.chmod(0o700)  # set-user-id programs of an image are not for users of this machine
         self._runc = (program, "--root", str(self._state))
         self._images = images
         self._codes: dict[str, int] = {}
@@ -84,7 +86,8 @@ class RuncEngine(Engine):
     def start(self, container: ContainerStart) -> ContainerPlace:
         """Create the bundle and have the shim run it."""
         path = planned_path(container)
-        image = self._images.find(container.image)
+        with _image_errors():
+            image = self._images.find(container.image)
         bundle = self._bundle(container.id)
         self._remove_bundle(bundle)
         bundle.mkdir()
@@ -99,7 +102,7 @@ class RuncEngine(Engine):
             for unwritten in self._cgroups.write(path, container.cgroup.files):
                 self._note(str(unwritten))
             return ContainerPlace(container.id, path, self._run(container, bundle, path))
-        except (HostError, OSError):
+        except Exception:
             self._remove_bundle(bundle)
             raise
 
@@ -195,6 +198,8 @@ class RuncEngine(Engine):
         rootfs, upper, work = bundle / "rootfs", container.folder / "upper", container.folder / "work"
         for each in (rootfs, upper, work):
             each.mkdir(parents=True, exist_ok=True)
+        container.folder.chmod(0o700)
+        upper.chmod(0o755)  # the container's root, whatever the umask
         options = f"lowerdir={_escaped(lower)},upperdir={_escaped(upper)},workdir={_escaped(work)}"
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.mount(b"overlay", os.fsencode(rootfs), b"overlay", 0, options.encode()) == 0:
@@ -207,7 +212,8 @@ class RuncEngine(Engine):
     def _unpack(self, image: FoundImage) -> Path:
         target = self._unpacked / image.digest.replace(":", "-")
         if not target.is_dir():
-            unpack(image, target)
+            with _image_errors():
+                unpack(image, target)
         return target
 
     def _run(self, container: ContainerStart, bundle: Path, path: str) -> int:
@@ -267,6 +273,17 @@ class RuncEngine(Engine):
         done = call(arguments, _CALL_SECONDS)
         if done.returncode:
             raise HostError(f"{arguments[0]}: {done.stderr.strip()}")
+
+
+@contextlib.contextmanager
+def _image_errors() -> Iterator[None]:
+    """Give errors of an image the kubelet's word."""
+    try:
+        yield
+    except StartError:
+        raise
+    except (HostError, OSError) as error:
+        raise StartError("ErrImagePull", str(error)) from error
 
 
 def _bytes(folder: Path) -> int:

@@ -13,9 +13,20 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from podqos.errors import HostError
 from podqos.qos.cgroup import Cgroup
 
 Note = Callable[[str], None]
+
+
+class StartError(HostError):
+    """A container cannot be started; ``reason`` is the kubelet's word for why."""
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 LOST_CODE = 137
 """The exit code of a process whose end was not observed: as if killed."""
 
@@ -65,6 +76,32 @@ class Sandbox(Struct, frozen=True, kw_only=True):
     logs: str
     """The directory of its logs."""
     hostname: str = ""
+    privileged: bool = False
+    """Whether one of its containers is."""
+
+
+class Security(Struct, frozen=True, kw_only=True):
+    """The security context of a container, after the pod's; None and empty where nothing is written."""
+
+    run_as_user: int | None = None
+    run_as_group: int | None = None
+    groups: tuple[int, ...] = ()
+    """``supplementalGroups`` and ``fsGroup``."""
+    run_as_non_root: bool = False
+    add: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    """Capabilities, as written."""
+    read_only_root: bool = False
+    no_new_privileges: bool = False
+    """``allowPrivilegeEscalation: false``."""
+    privileged: bool = False
+
+    def user(self, image_user: str) -> str:
+        """Return ``user[:group]`` for a container whose image says this; empty for root and the image's group."""
+        if self.run_as_user is None and self.run_as_group is None:
+            return image_user
+        user = image_user.partition(":")[0] or "0" if self.run_as_user is None else str(self.run_as_user)
+        return user if self.run_as_group is None else f"{user}:{self.run_as_group}"
 
 
 class ContainerStart(Struct, frozen=True, kw_only=True):
@@ -87,6 +124,7 @@ class ContainerStart(Struct, frozen=True, kw_only=True):
     log: Path
     log_bytes: int
     log_files: int
+    security: Security = Security()
 
 
 class FoundContainer(Struct, frozen=True):
@@ -117,6 +155,9 @@ class ContainerExit(Struct, frozen=True, gc=False):
     """As reported by the runtime; if False, the cgroup is checked."""
     is_lost: bool = False
     """It ended because its keeper did, which is not its fault."""
+    reason: str = ""
+    """Of a container that could not be started: the kubelet's word for why."""
+    message: str = ""
 
 
 class ExecResult(Struct, frozen=True, gc=False):
@@ -127,6 +168,11 @@ class ExecResult(Struct, frozen=True, gc=False):
 
 
 Heard = ContainerPlace | ContainerExit | ExecResult
+
+
+def start_failure(error: Exception) -> str:
+    """Return the kubelet's word for what kept a container from starting."""
+    return error.reason if isinstance(error, StartError) else "RunContainerError"
 
 
 class Runtime(Protocol):

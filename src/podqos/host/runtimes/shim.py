@@ -3,8 +3,8 @@
 It is the parent of the pods so that they outlive the agent: the parent of a process learns how it ended and holds the
 other end of its output. The agent can be killed at any moment and recovers everything from the shim. The shim therefore
 does as little as possible: no decisions, only the standard library, a few megabytes. It runs as a program of its own
-(``python shim.py SOCKET READY DELAY``) in its own session: DELAY seconds later, it writes to the descriptor READY as
-soon as it listens, and closes it.
+(``python shim.py SOCKET READY DELAY FILES``) in its own session: DELAY seconds later, it writes to the descriptor READY
+as soon as it listens, and closes it. FILES is the soft limit of open files for containers.
 
 One request per packet on a Unix socket, in JSON: ``start``, ``list``, ``forget``, ``end``; each has one answer, also
 one that makes no sense: ``{"error": text}``. ``{"exited": id, "code": n}`` is sent unsolicited. What is too long for a
@@ -16,10 +16,13 @@ Nothing about one process may end the shim, for all the others would end with it
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import fcntl
 import json
 import os
+import resource
 import select
 import selectors
 import signal
@@ -40,7 +43,10 @@ _READ_BYTES = 1 << 16
 # containerd splits longer lines as well (max_container_log_line_size).
 _LINE_BYTES = 16384
 _IDLE_SECONDS = 30.0
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# Descriptors that no container gets: for the agent, its exits, and rotated logs.
+_RESERVE = 16
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
+_PR_CAPBSET_READ, _PR_CAPBSET_DROP = 23, 24
 _CLONE_NEWNS = 0x00020000
 _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 << 18
 
@@ -79,38 +85,57 @@ class Log:
         self._path, self._max_bytes, self._max_files = path, max_bytes, max_files
         self._file = -1
         self._size = 0
-        self._open()
+        self._lost, self._why = 0, ""
+        with contextlib.suppress(OSError):
+            self._open()
 
     def write(self, stream: bytes, line: bytes, *, is_whole: bool) -> None:
-        """Append a line or part of one; a full disk loses the line, but does not affect the container."""
+        """Append a line or part of one; a full disk loses lines, which is said once there is space again."""
+        self._say_lost()
+        if self._lost or not self._append(stream, line, is_whole=is_whole):
+            self._lost += 1
+
+    def end(self) -> None:
+        """Close the file for good."""
+        self._say_lost()
+        self._close()
+
+    def _say_lost(self) -> None:
+        if self._lost:
+            said = b"podqos: %d lines lost: %s" % (self._lost, self._why.encode())
+            if self._append(b"stderr", said, is_whole=True):
+                self._lost = 0
+
+    def _append(self, stream: bytes, line: bytes, *, is_whole: bool) -> bool:
+        """Append a whole line or nothing."""
         now_ns = time.time_ns()
         head = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now_ns // 1_000_000_000))
         text = b"%s.%09dZ %s %s %s\n" % (
             head.encode(), now_ns % 1_000_000_000, stream, b"F" if is_whole else b"P", line,
         )  # fmt: skip
-        if self._size and self._size + len(text) > self._max_bytes:
-            self._rotate()
         try:
-            self._size += os.write(self._file, text)
-        except OSError:
-            return
+            if self._file < 0:
+                self._open()
+            if self._size and self._size + len(text) > self._max_bytes:
+                self._rotate()
+            append_whole(self._file, text, self._size)
+        except OSError as error:
+            self._why = error.strerror or str(error)
+            return False
+        self._size += len(text)
+        return True
 
-    def close(self) -> None:
-        """Close the file."""
+    def _close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
     def _open(self) -> None:
-        try:
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
-            self._size = os.fstat(self._file).st_size
-        except OSError:
-            self._file = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-            self._size = 0
+        self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+        self._size = os.fstat(self._file).st_size
 
     def _rotate(self) -> None:
-        self.close()
+        self._close()
         folder, name = os.path.split(self._path)
         try:
             os.rename(self._path, f"{self._path}.{time.time_ns()}")
@@ -150,12 +175,16 @@ class Stream:
 class Shim:
     """The state of the program: running and ended processes, and the client."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, soft_limit: int = 1024) -> None:
+        self._soft_limit = soft_limit
+        """Of open files, for containers."""
         self._selector = selectors.DefaultSelector()
         self._exits_path = os.path.join(os.path.dirname(path), "exits")
         self._running: dict[int, str] = {}
         self._labels: dict[str, object] = {}
         self._ended: dict[str, int] = {}
+        self._unrecorded: list[bytes] = []
+        """Exits that are not in the file yet: the disk is full."""
         self._deadlines: dict[int, float] = {}
         self._client: socket.socket | None = None
         self._idle_since = time.monotonic()
@@ -202,7 +231,10 @@ class Shim:
     # ---- the agent -----------------------------------------------------------------------------------------------
 
     def _accept(self) -> None:
-        client, _ = self._listener.accept()
+        try:
+            client, _ = self._listener.accept()
+        except OSError:
+            return  # it has given up
         self._drop()
         self._client = client
         client.setblocking(False)
@@ -272,13 +304,17 @@ class Shim:
             # What is not logged goes nowhere: a process that stays behind would keep a pipe open.
             for _ in range(3 if log else 1):
                 pipes += os.pipe2(os.O_CLOEXEC)
+            _check_free(pipes[-1])
             pid = self._run(request, pipes)
         except Exception as error:  # noqa: BLE001 - the answer says so
             for descriptor in pipes:
                 os.close(descriptor)
             if log is not None:
-                log.close()
-            return {"error": error.strerror or str(error) if isinstance(error, OSError) else str(error)}
+                log.end()
+            if isinstance(error, OSError):
+                no_process = "no more processes are allowed: " if error.errno == errno.EAGAIN else ""
+                return {"error": f"{no_process}{error.strerror or error}"}
+            return {"error": str(error)}
         self._running[pid] = name
         if request.get("seconds") is not None:
             self._deadlines[pid] = time.monotonic() + request["seconds"]
@@ -293,7 +329,7 @@ class Shim:
         """Start a process and return its id; leave only the ends of the pipes to read from."""
         parent, pid = os.getpid(), os.fork()
         if pid == 0:
-            become(request, pipes[1::2], parent)
+            become(request, pipes[1::2], parent, self._soft_limit)
         for write in pipes[1::2]:
             os.close(write)
         del pipes[1::2]
@@ -338,7 +374,7 @@ class Shim:
             os.close(descriptor)
             still_open.remove(descriptor)
             if not still_open and log is not None:
-                log.close()
+                log.end()
 
         return pump
 
@@ -362,23 +398,26 @@ class Shim:
             self._send({"exited": name, "code": code})
 
     def _record(self, name: str, code: int, label: object) -> None:
+        self._unrecorded.append(json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
         try:
             file = os.open(self._exits_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                while self._unrecorded:
+                    append_whole(file, self._unrecorded[0], os.fstat(file).st_size)
+                    del self._unrecorded[0]
+            finally:
+                os.close(file)
         except OSError:
-            return  # the agent is notified anyway
-        try:
-            os.write(file, json.dumps({"id": name, "code": code, "label": label}).encode() + b"\n")
-        except OSError:
-            return
-        finally:
-            os.close(file)
+            return  # the agent is notified anyway; the next exit retries
 
     def _forget_record(self, name: str) -> None:
         """Rewrite the file without an exit, which may be from an earlier shim."""
+        start = json.dumps({"id": name}).encode()[:-1] + b","
+        self._unrecorded = [line for line in self._unrecorded if not line.startswith(start)]
         try:
             with open(self._exits_path, "rb") as file:
                 lines = file.readlines()
-            kept = [line for line in lines if not line.startswith(json.dumps({"id": name}).encode()[:-1] + b",")]
+            kept = [line for line in lines if not line.startswith(start)]
             if len(kept) == len(lines):
                 return
             with open(f"{self._exits_path}.new", "wb") as file:
@@ -408,7 +447,7 @@ def heard_within(descriptor: int, seconds: float) -> str | None:
     return None
 
 
-def become(request: Request, ends: Sequence[int], parent: int) -> None:
+def become(request: Request, ends: Sequence[int], parent: int, soft_limit: int) -> None:
     """Turn the new process into the container's: its cgroups first, then everything else. Never returns."""
     trouble, *outputs = ends
     try:
@@ -424,6 +463,7 @@ def become(request: Request, ends: Sequence[int], parent: int) -> None:
         if adjustment is not None:
             _write("/proc/self/oom_score_adj", str(adjustment))
         _mount(request["mounts"])
+        _limit_files(soft_limit)
         signal.set_wakeup_fd(-1)
         for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
             signal.signal(number, signal.SIG_DFL)
@@ -435,6 +475,7 @@ def become(request: Request, ends: Sequence[int], parent: int) -> None:
             os.dup2(output, place)
         os.chdir(request["cwd"])
         libc.prctl(_PR_SET_PDEATHSIG, 0, 0, 0, 0)
+        _lower(request)
         os.execvpe(request["argv"][0], request["argv"], request["env"])  # noqa: S606 - to run what it is told to is its purpose
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second shim
         where = getattr(error, "filename", None)
@@ -444,23 +485,60 @@ def become(request: Request, ends: Sequence[int], parent: int) -> None:
         os._exit(127)
 
 
+def _lower(request: Request) -> None:
+    """Give up what the container may not have; the user last, because it takes privileges to do so."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    kept = request.get("capabilities")
+    if kept is not None:
+        for number in range(64):
+            if number not in kept and libc.prctl(_PR_CAPBSET_READ, number, 0, 0, 0) == 1:
+                _check(libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0), "capabilities")
+    if request.get("noNewPrivileges"):
+        _check(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+    if request.get("ids") is not None:
+        uid, gid, groups = request["ids"]
+        os.setgroups(groups)
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+
+
+def _check(result: int, where: str) -> None:
+    if result:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), where)
+
+
 def _mount(mounts: Sequence[tuple[str, str, bool]]) -> None:
     """Mount the container's volumes in a mount namespace of its own."""
     if not mounts:
         return
     libc = ctypes.CDLL(None, use_errno=True)
-
-    def check(result: int, where: str) -> None:
-        if result:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number), where)
-
-    check(libc.unshare(_CLONE_NEWNS), "mount namespace")
-    check(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
+    _check(libc.unshare(_CLONE_NEWNS), "mount namespace")
+    _check(libc.mount(b"none", b"/", None, _MS_REC | _MS_PRIVATE, None), "/")
     for source, target, read_only in mounts:
-        check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
+        _check(libc.mount(source.encode(), target.encode(), None, _MS_BIND | _MS_REC, None), target)
         if read_only:
-            check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
+            _check(libc.mount(b"none", target.encode(), None, _MS_BIND | _MS_REMOUNT | _MS_RDONLY, None), target)
+
+
+def _check_free(descriptor: int) -> None:
+    """Raise if this was one of the last descriptors: the shim itself needs some, however many containers there are."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if descriptor >= limit - _RESERVE:
+        raise OSError(errno.EMFILE, f"{os.strerror(errno.EMFILE)}: the limit is {limit}")
+
+
+def _limit_files(soft: int) -> None:
+    """Set the soft limit of open files; the old one will do where the machine has lowered what it allows."""
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def append_whole(file: int, data: bytes, size: int) -> None:
+    """Append to a file of this size, all or nothing: on a full disk a write is merely short."""
+    if os.write(file, data) < len(data):
+        os.ftruncate(file, size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _write(path: str, text: str) -> None:
@@ -479,14 +557,15 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    path, ready, delay = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    path, ready, delay, soft_limit = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
     time.sleep(delay)
     # The agent's priority is not for the pods.
     os.setpriority(os.PRIO_PROCESS, 0, 0)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(number, signal.SIG_IGN)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    shim = Shim(path)
+    _limit_files(resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    shim = Shim(path, soft_limit)
     os.write(ready, b"1")
     os.close(ready)
     shim.run()

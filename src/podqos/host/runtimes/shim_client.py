@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from podqos.errors import HostError
 from podqos.host.linux.cgroupfs import signal_if
+from podqos.host.linux.descriptors import original_limit
 from podqos.host.linux.procfs import Procfs
 from podqos.host.runtimes import shim
 from podqos.host.runtimes.shim import PACKET_BYTES
@@ -45,6 +46,11 @@ class Program(Struct, frozen=True, kw_only=True, rename="camel", tag_field="do",
     """Files through which it enters its cgroups."""
     oom_score_adj: int | None = None
     mounts: Sequence[tuple[str, str, bool]] = ()
+    ids: tuple[int, int, Sequence[int]] | None = None
+    """User, group and other groups; None: ours."""
+    capabilities: Sequence[int] | None = None
+    """The only ones it may ever have; None: ours."""
+    no_new_privileges: bool = False
     log: str | None = None
     log_bytes: int = 10 << 20
     log_files: int = 5
@@ -264,7 +270,8 @@ class ShimClient:
         # Where the directory is full, what the shim has to say is lost.
         log = next(filter(_can_append, (str(self._folder / "shim.log"), os.devnull)))
         append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        words = [sys.executable, "-I", "-S", shim.__file__, self._name(), "3", str(self._delay)]
+        files, _ = original_limit()
+        words = [sys.executable, "-I", "-S", shim.__file__, self._name(), "3", str(self._delay), str(files)]
         self._delay = min(2 * self._delay or _FIRST_DELAY_SECONDS, _LONGEST_DELAY_SECONDS)
         try:
             self._launcher = os.posix_spawn(

@@ -2,11 +2,12 @@
 
 A line is one write. It reaches the kernel before its action is carried out, and the disk a moment later (``sync``): a
 killed agent loses nothing, a power cut the last moments. Lines that cannot be written stay in memory and are written
-with the next one.
+with the next one; that this is so, and that it is over, is noted once.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
@@ -38,6 +39,7 @@ class JournalFile:
         self._file = -1
         self._size = 0
         self._is_dirty = False
+        self._is_stuck = False
         self._listeners: list[Callable[[Entry], None]] = []
         self._open()
 
@@ -81,32 +83,44 @@ class JournalFile:
             if not self._append(line):
                 break
             self._waiting.popleft()
-        while len(self._waiting) > _MOST_WAITING:
-            self._waiting.popleft()
+        if self._is_stuck and not self._waiting and self._file >= 0:
+            self._is_stuck = False
+            self._note(f"{self._path}: the journal is written again")
+        if len(self._waiting) > _MOST_WAITING:
+            self._note(f"{self._path}: more than {_MOST_WAITING} entries could not be written: the oldest are lost")
+            while len(self._waiting) > _MOST_WAITING:
+                self._waiting.popleft()
 
     def _append(self, line: bytes) -> bool:
         """Write a whole line or nothing."""
+        if self._file < 0:
+            return False
         try:
-            written = os.write(self._file, line)
+            if os.write(self._file, line) < len(line):
+                os.ftruncate(self._file, self._size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # noqa: TRY301 - reported like any other
         except OSError as error:
-            if len(self._waiting) == 1:
-                self._note(f"{self._path}: {error.strerror}; the journal is kept in memory until it can be written")
+            self._stuck(error)
             return False
-        if written < len(line):
-            os.ftruncate(self._file, self._size)
-            return False
-        self._size += written
+        self._size += len(line)
         self._is_dirty = True
         return True
+
+    def _stuck(self, error: OSError) -> None:
+        if not self._is_stuck:
+            self._is_stuck = True
+            self._note(f"{self._path}: {error.strerror}; the journal is kept in memory until it can be written")
 
     def _open(self) -> None:
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o640)
+            self._size = os.fstat(self._file).st_size
+            self._cut_torn_line()
         except OSError as error:
-            self._note(f"{self._path}: {error.strerror}; the journal is kept in memory until it can be written")
-            return
-        self._size = os.fstat(self._file).st_size
-        self._cut_torn_line()
+            self._stuck(error)
+            if self._file >= 0:
+                os.close(self._file)
+                self._file = -1
 
     def _cut_torn_line(self) -> None:
         """Truncate after the last newline: a power cut may have interrupted a write."""
@@ -116,8 +130,8 @@ class JournalFile:
             end = tail.rfind(b"\n")
             if end == len(tail) - 1:
                 return
+            os.ftruncate(self._file, start + end + 1)
             self._size = start + end + 1
-            os.ftruncate(self._file, self._size)
 
     def _rotate(self) -> None:
         """Start a new file; if the old ones cannot be moved, continue the old one."""

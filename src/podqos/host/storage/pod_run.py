@@ -11,10 +11,11 @@ pkg/fieldpath, pkg/api/v1/resource (valueFrom).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from podqos.errors import HostError
 from podqos.manifest.decode import convert
@@ -23,6 +24,18 @@ from podqos.model.pod import Pod
 from podqos.model.quantity import ZERO, Quantity
 
 _LONGEST_BYTES = (128 << 10) - 1  # MAX_ARG_STRLEN of linux/binfmts.h, with the NUL at its end
+# Of a user or group, as the API allows.
+Id = Annotated[int, Meta(ge=0, le=(1 << 31) - 1)]
+_IGNORED = {
+    "app_armor_profile": "appArmorProfile",
+    "fs_group_change_policy": "fsGroupChangePolicy",
+    "proc_mount": "procMount",
+    "se_linux_options": "seLinuxOptions",
+    "seccomp_profile": "seccompProfile",
+    "supplemental_groups_policy": "supplementalGroupsPolicy",
+    "sysctls": "sysctls",
+}
+Other = Mapping[str, Any] | Sequence[Any] | str | None
 _REFERENCE = re.compile(r"\$(?:\$|\(([^)]*)\))")
 _LABEL = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
@@ -116,6 +129,47 @@ class Port(Struct, frozen=True, rename="camel"):
     container_port: int = 0
 
 
+class Capabilities(Struct, frozen=True):
+    """Capabilities to add and to drop."""
+
+    add: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+
+
+class SecurityContext(Struct, frozen=True, rename="camel"):
+    """The security context of a container; what is not written is the pod's or the image's."""
+
+    run_as_user: Id | None = None
+    run_as_group: Id | None = None
+    run_as_non_root: bool | None = None
+    capabilities: Capabilities | None = None
+    privileged: bool | None = None
+    read_only_root_filesystem: bool | None = None
+    allow_privilege_escalation: bool | None = None
+    # Ignored, and said so (``_IGNORED``).
+    app_armor_profile: Other = None
+    proc_mount: Other = None
+    se_linux_options: Other = None
+    seccomp_profile: Other = None
+
+
+class PodSecurityContext(Struct, frozen=True, rename="camel"):
+    """The security context of all containers of a pod."""
+
+    run_as_user: Id | None = None
+    run_as_group: Id | None = None
+    run_as_non_root: bool | None = None
+    supplemental_groups: tuple[Id, ...] | None = None
+    fs_group: Id | None = None
+    # Ignored, and said so (``_IGNORED``).
+    app_armor_profile: Other = None
+    fs_group_change_policy: Other = None
+    se_linux_options: Other = None
+    seccomp_profile: Other = None
+    supplemental_groups_policy: Other = None
+    sysctls: Other = None
+
+
 class ContainerRunSpec(Struct, frozen=True, rename="camel"):
     """The run specification of a container."""
 
@@ -130,6 +184,7 @@ class ContainerRunSpec(Struct, frozen=True, rename="camel"):
     startup_probe: Probe | None = None
     liveness_probe: Probe | None = None
     readiness_probe: Probe | None = None
+    security_context: SecurityContext | None = None
 
 
 class HostPath(Struct, frozen=True):
@@ -162,6 +217,7 @@ class PodRun(Struct, frozen=True, rename="camel"):
     ephemeral_containers: tuple[ContainerRunSpec, ...] = ()
     volumes: tuple[RunVolume, ...] = ()
     hostname: str = ""
+    security_context: PodSecurityContext | None = None
 
     def container(self, name: str) -> ContainerRunSpec:
         """Return the run specification of a container."""
@@ -192,7 +248,9 @@ def unsupported(run: PodRun) -> list[str]:
         for volume in run.volumes
         if volume.host_path is None and volume.empty_dir is None
     ]
+    lines += [f"{line} is ignored" for line in _ignored(run.security_context)]
     for container in (*run.containers, *run.init_containers):
+        lines += [f"container {container.name}: {line} is ignored" for line in _ignored(container.security_context)]
         lines += [
             f"container {container.name}: env {variable.name}: only fieldRef and resourceFieldRef are supported"
             for variable in container.env
@@ -224,6 +282,11 @@ def below(volume: str, sub_path: str) -> str:
     if not found.exists():
         found.mkdir(0o750, parents=True, exist_ok=True)
     return str(found)
+
+
+def _ignored(context: SecurityContext | PodSecurityContext | None) -> list[str]:
+    """Return the fields of a security context that no runtime is told."""
+    return [f"securityContext.{name}" for field, name in _IGNORED.items() if getattr(context, field, None)]
 
 
 def environment(pod: Pod, container: ContainerRunSpec, node: str) -> dict[str, str]:

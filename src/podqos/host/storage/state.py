@@ -9,17 +9,19 @@
     journal.jsonl                 the journal (``journal_file``)
     shim.sock, exits              the shim's (``runtimes.shim``)
 
-Files are replaced by renaming, so that they are either old or new. What cannot be written (a full disk, a read-only
-filesystem) is kept in memory and written later; the node continues. What is running is always checked against the
-runtime and the cgroup tree.
+Files are replaced by renaming, so that they are either old or new. What cannot be written or removed (a full disk, a
+read-only filesystem) is kept in memory and done later; the node continues, and starts, on what it can read. What is
+running is always checked against the runtime and the cgroup tree.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -29,6 +31,7 @@ from podqos.agent.events import Remembered
 from podqos.errors import HostError
 from podqos.host.storage.pod_run import PodRun
 from podqos.host.storage.syncing import Sync, sync
+from podqos.host.storage.writing import replace_file, write_file
 from podqos.manifest.amounts import decode_hook
 from podqos.model.pod import Pod
 from podqos.model.quantity import Quantity
@@ -78,12 +81,15 @@ class StateDirectory:
         self.root = root
         self._note = note
         self._sync = sync
-        self._unsaved: dict[str, PodState] = {}
+        self._unsaved: dict[str, PodState | None] = {}
+        """What is not on disk yet, by uid; None: the record is to be removed."""
+        self._failed: set[str] = set()
+        """Pods whose last write failed."""
         self._unsynced: set[Path] = set()
         try:
             for name in ("pods", "data", "logs"):
                 (root / name).mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = _open_lock(root / "lock")
         except OSError as error:
             raise HostError(f"state directory {root}: {error.strerror}; choose another with --state-dir") from error
         try:
@@ -99,7 +105,8 @@ class StateDirectory:
                 found.append(_ending(file) or _decoder.decode(file.read_bytes()))
             except (OSError, msgspec.DecodeError, ValueError) as error:
                 self._note(f"{file}: not the state of a pod ({error}); moved aside")
-                file.rename(file.with_suffix(".bad"))
+                with suppress(OSError):
+                    file.rename(file.with_suffix(".bad"))
         return sorted(found, key=lambda state: (state.started_us, state.pod.metadata.uid))
 
     def save(self, state: PodState, *, in_a_hurry: bool = False) -> None:
@@ -114,35 +121,37 @@ class StateDirectory:
             ending = file.with_suffix(_ENDING)
             if in_a_hurry and state.is_over:
                 if not ending.exists():
-                    ending.write_bytes(_encoder.encode(state))
+                    write_file(ending, _encoder.encode(state))
                 self._unsaved[uid] = state
                 return
-            _replace(file, _encoder.encode(state))
+            replace_file(file, _encoder.encode(state))
             ending.unlink(missing_ok=True)
         except OSError as error:
-            if uid not in self._unsaved:
-                self._note(f"state of {state.pod.key} not written: {error.strerror}; will retry")
-            self._unsaved[uid] = state
+            self._put_off(uid, state, f"state of {state.pod.key} not written: {error.strerror}")
         else:
-            self._unsaved.pop(uid, None)
+            self._done(uid)
             if state.is_over:
                 self._unsynced.add(file)
 
     def save_late(self) -> None:
         """Retry what could not be written, and sync what has to survive a power cut."""
-        for state in list(self._unsaved.values()):
-            self.save(state)
+        for uid, state in list(self._unsaved.items()):
+            if state is None:
+                self.forget(uid)
+            else:
+                self.save(state)
         while self._unsynced:
             self._sync(self._unsynced.pop())
 
     def forget(self, uid: str) -> None:
         """Delete the record of a pod."""
-        self._unsaved.pop(uid, None)
         try:
-            for suffix in (".json", _ENDING):
+            for suffix in (".new", ".json", _ENDING):
                 (self.root / "pods" / f"{uid}{suffix}").unlink(missing_ok=True)
         except OSError as error:
-            self._note(f"state of pod {uid} not removed: {error.strerror}")
+            self._put_off(uid, None, f"state of pod {uid} not removed: {error.strerror}")
+        else:
+            self._done(uid)
 
     def remove_data_except(self, uids: Collection[str]) -> None:
         """Remove the volumes and files of other pods; logs are kept until a pod is forgotten."""
@@ -175,9 +184,32 @@ class StateDirectory:
         """Return the log of one run of a container."""
         return self.logs(pod) / name / f"{attempt}.log"
 
+    def _put_off(self, uid: str, state: PodState | None, why: str) -> None:
+        if uid not in self._failed:
+            self._note(f"{why}; will retry")
+        self._failed.add(uid)
+        self._unsaved[uid] = state
+
+    def _done(self, uid: str) -> None:
+        self._unsaved.pop(uid, None)
+        if uid in self._failed:
+            self._failed.remove(uid)
+            if not self._failed:
+                self._note("all state is written again")
+
     def close(self) -> None:
         """Release the lock."""
         os.close(self._lock)
+
+
+def _open_lock(file: Path) -> int:
+    """Open the lock file; the one on a read-only filesystem will do."""
+    try:
+        return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.EROFS:
+            raise
+        return os.open(file, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _ending(file: Path) -> PodState | None:
@@ -186,14 +218,3 @@ def _ending(file: Path) -> PodState | None:
         return _decoder.decode(file.with_suffix(_ENDING).read_bytes())
     except (OSError, msgspec.DecodeError, ValueError):
         return None
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """Write a new file beside the old one and rename it into place."""
-    partial = file.with_suffix(".new")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    try:
-        os.write(descriptor, data)
-    finally:
-        os.close(descriptor)
-    partial.rename(file)
