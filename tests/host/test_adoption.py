@@ -246,8 +246,10 @@ def test_agent_and_shim_killed_together_again_and_again_leave_every_pod_running_
         agent.end_with_shim()
         there = agent.commands()
         assert all(count == 1 for count in there.values()), there
+    orphans = set(agent.cgroups.processes(agent.own))
     agent.start()
     # At once: none of them has ended by itself, so that none has to wait.
+    _until(agent, lambda: not orphans & set(agent.cgroups.processes(agent.own)), 9)
     _until(agent, lambda: set(agent.commands()) == expected, 9)
     assert agent.commands() == dict.fromkeys(expected, 1)
     assert agent.end(signal.SIGTERM) == 0

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,8 +50,14 @@ def _second(stage: NodeStage) -> None:
     made.close()
 
 
-def test_a_second_node_leaves_the_cgroup_of_a_living_one_alone(tmp_path, monkeypatch):
-    monkeypatch.setattr(NodeStage, "parent", str(tmp_path))
+def test_a_second_node_leaves_the_cgroup_of_a_living_one_alone(monkeypatch):
+    # The name of a socket in it must not be long.
+    with tempfile.TemporaryDirectory(prefix="podqos-test-") as folder, monkeypatch.context() as patch:
+        patch.setattr(NodeStage, "parent", folder)
+        _second_node_is_refused()
+
+
+def _second_node_is_refused() -> None:
     with running_node() as stage:
         stage.put(pod_document("web", "sleep", "1000"))
         stage.until(lambda: stage.is_up("web"))

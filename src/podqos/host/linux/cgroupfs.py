@@ -182,7 +182,9 @@ class Cgroups(ABC):
 
     def holds(self, path: str, pid: int) -> bool:
         """Whether a process is in the cgroup or below it, in any hierarchy."""
-        return any(f"{each}/".startswith(f"{path}/") for each in self._procfs.cgroups(pid).values())
+        there = self._procfs.cgroups(pid)
+        lines = self._mounts if self._HIERARCHY else ("",)
+        return any(f"{there.get(line, '')}/".startswith(f"{path}/") for line in lines)
 
     def signal(self, path: str, pid: int, number: int) -> bool:
         """Signal a process if it is in the cgroup; False if not permitted.

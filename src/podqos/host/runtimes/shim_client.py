@@ -241,10 +241,11 @@ class ShimClient:
 
     def _connect(self) -> bool:
         """Connect to a shim that listens, if there is one."""
+        name = self._name()
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, PACKET_BYTES)
         try:
-            connection.connect(self._name())
+            connection.connect(name)
         except OSError:
             connection.close()
             return False
