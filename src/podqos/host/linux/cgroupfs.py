@@ -13,7 +13,7 @@ import os
 import select
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -60,10 +60,12 @@ class Unwritten(Struct, frozen=True, gc=False):
 class KernelSignal:
     """A descriptor on which the kernel signals events of a cgroup."""
 
-    def __init__(self, descriptor: int, events: int) -> None:
+    def __init__(self, descriptor: int, events: int, undo: Callable[[], object] = lambda: None) -> None:
         self.descriptor = descriptor
         self.events = events
         """What to wait for, in epoll's terms."""
+        self._undo = undo
+        """What else it takes to stop listening."""
 
     def take(self) -> None:
         """Consume the signal, so that only a new event signals again."""
@@ -76,6 +78,7 @@ class KernelSignal:
     def close(self) -> None:
         """Stop listening."""
         os.close(self.descriptor)
+        self._undo()
 
 
 class Cgroups(ABC):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups
 from podqos.host.linux.disk import DiskMeter, filesystem
 from podqos.host.linux.procfs import Procfs
@@ -66,6 +67,11 @@ class Figures:
         """The node's memory."""
         return self._capacity_bytes or self._procfs.machine_memory().total_bytes
 
+    @property
+    def is_confined(self) -> bool:
+        """Whether the node's memory is a share of the machine's."""
+        return self._capacity_bytes is not None
+
     def memory(self) -> MemoryStats:
         """Return the node's memory now."""
         now = datetime.now(UTC)
@@ -75,6 +81,11 @@ class Figures:
             working = max(0, usage - machine.inactive_file_bytes)
             return MemoryStats(now, machine.total_bytes - working, usage, working)
         return self._memory_of(self._cgroups.own, now, self._capacity_bytes)
+
+    def available_bytes(self, signal: Signal) -> int | None:
+        """Return what is available now of a signal of memory."""
+        memory = self.memory() if signal is Signal.MEMORY else self._all_pods(datetime.now(UTC)).memory
+        return None if memory is None else memory.available_bytes
 
     def quick(self, pods: Iterable[HostPod]) -> Summary:
         """Return current memory figures, and the rest from the last full summary."""

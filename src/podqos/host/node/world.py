@@ -42,7 +42,6 @@ from podqos.agent.events import (
 )
 from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.observation import observe
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups, Unwritten
 from podqos.host.linux.disk import advance, removing
@@ -142,8 +141,11 @@ class HostWorld:
             cgroups,
             loop,
             {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},
+            figures.available_bytes,
             self._memory_crossed,
         )
+        if not figures.is_confined:
+            self.memory_watch.also_outside = frozenset({Signal.MEMORY})
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
         """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
@@ -188,9 +190,10 @@ class HostWorld:
                 self._reject(pod, reason, message)
             case SetCondition(condition, holds):
                 self.conditions[condition] = holds
-            case WatchMemory(levels):
-                if not self.memory_watch.watch(levels, observe(self.figures.quick(())).signals):
-                    self._note("the kernel cannot signal memory thresholds: pressure is detected within ten seconds")
+            case WatchMemory():
+                if not self.memory_watch.watch(command):
+                    instead = "looked for often" if command.through_cache else "detected within ten seconds"
+                    self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:
                 raise AssertionError(command)
         return ()
