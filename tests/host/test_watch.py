@@ -14,7 +14,7 @@ from podqos.agent.memory import LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.watch import MemoryWatch
+from podqos.host.linux.watch import Look, MemorySeen, MemoryWatch
 
 MI = 1 << 20
 LIMIT = 1000 * MI
@@ -31,17 +31,23 @@ class Kernel:
         self.use(usage_mib, inactive_mib)
         self.levels: list[int] = []
         self.last = -1
-        self.reads = 0
+        self.looks = 0
+        self.outside_mib: int | None = None
+        """What is used outside of the cgroup, of a machine of which it has no share."""
+        self.below: list[CgroupMemory] = []
 
-    def use(self, usage_mib: int, inactive_mib: int = 0) -> None:
-        self.held = CgroupMemory(usage_mib * MI, inactive_mib * MI, 0)
+    def use(self, usage_mib: float, inactive_mib: float = 0) -> None:
+        self.usage, self.inactive = int(usage_mib * MI), int(inactive_mib * MI)
 
-    def memory(self, _path: str) -> CgroupMemory:
-        self.reads += 1
-        return self.held
+    @property
+    def available(self) -> int:
+        return LIMIT - self.usage + self.inactive - (self.outside_mib or 0) * MI
 
-    def available(self, _signal: Signal) -> int:
-        return LIMIT - self.held.working_set_bytes
+    def look(self) -> Look:
+        self.looks += 1
+        full = self.available + self.usage - self.inactive
+        seen = MemorySeen(self.available, self.usage, self.inactive, full, self.outside_mib is None)
+        return Look({Signal.MEMORY: seen}, list(self.below))
 
     def watch_memory(self, _path: str, level: int) -> KernelSignal | None:
         self.levels.append(level)
@@ -51,7 +57,7 @@ class Kernel:
 
 def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[MemoryWatch, list[bool]]:
     told: list[bool] = []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.available, lambda: told.append(True))
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
     watch.watch(asked)
     return watch, told
 
@@ -68,10 +74,10 @@ def test_usage_below_the_level_is_enough_memory_however_much_of_it_is_cache(usag
     kernel, loop = Kernel(usage, min(usage, inactive)), Loop()
     watch, _ = _watching(kernel, loop)
     (level,) = kernel.levels
-    kernel.held = CgroupMemory(level - 2 * MI, 0, 0)
-    assert kernel.available(Signal.MEMORY) >= LEVEL.below_bytes
-    kernel.held = CgroupMemory(level + MI, 0, 0)
-    assert kernel.available(Signal.MEMORY) < LEVEL.below_bytes
+    kernel.use(level / MI - 2)
+    assert kernel.available >= LEVEL.below_bytes
+    kernel.use(level / MI + 1)
+    assert kernel.available < LEVEL.below_bytes
     watch.close()
     loop.close()
 
@@ -100,12 +106,12 @@ def test_cache_that_fills_the_node_after_the_level_was_set_is_seen_through_as_we
     watch.close()
 
 
-def test_nothing_is_read_while_usage_is_below_the_level(loop):
+def test_nothing_is_looked_at_while_usage_is_below_the_level(loop):
     kernel = Kernel(850, 100)
     watch, _ = _watching(kernel, loop)
-    before = kernel.reads
+    before = kernel.looks
     loop.run_for(0.05)
-    assert kernel.reads == before
+    assert kernel.looks == before
     watch.close()
 
 
@@ -114,30 +120,44 @@ def test_cache_that_goes_ends_the_looking(loop):
     watch, told = _watching(kernel, loop)
     kernel.use(600, 0)
     loop.run_for(0.03)
-    before = kernel.reads
+    before = kernel.looks
     loop.run_for(0.05)
-    assert (kernel.reads, told) == (before, [])
+    assert (kernel.looks, told) == (before, [])
     watch.close()
 
 
 def test_memory_that_something_outside_of_the_cgroup_takes_is_told(loop):
     kernel = Kernel(100)
-    outside = 0
-    told: list[bool] = []
-    watch = MemoryWatch(
-        kernel,
-        loop,
-        {Signal.MEMORY: "/n"},
-        lambda signal: kernel.available(signal) - outside,
-        lambda: told.append(True),
-    )
-    watch.also_outside = frozenset({Signal.MEMORY})
-    watch.watch(FAST)
+    kernel.outside_mib = 0
+    watch, told = _watching(kernel, loop)
     loop.run_for(0.01)
     assert told == []
-    outside = 850 * MI
+    kernel.outside_mib = 850
     loop.run_for(0.3)
     assert told == [True]
+    watch.close()
+
+
+def test_figures_that_do_not_show_a_change_further_down_are_looked_at_again_at_once(loop):
+    kernel = Kernel(1000, 900)
+    watch, told = _watching(kernel, loop)
+    loop.run_for(0.12)
+    before = kernel.looks
+    kernel.below = [CgroupMemory(MI, 0, MI)]
+    watch.watch(FAST)
+    kernel.use(1000, 0)
+    loop.run_for(0.02)
+    assert told == [True]
+    assert kernel.looks > before
+    watch.close()
+
+
+def test_what_does_not_change_is_looked_at_less_often(loop):
+    kernel = Kernel(1000, 101)
+    watch, told = _watching(kernel, loop)
+    loop.run_for(0.1)
+    assert 2 <= kernel.looks <= 15
+    assert told == []
     watch.close()
 
 
@@ -182,9 +202,9 @@ def test_a_kubelets_level_follows_the_page_cache(loop):
     assert [level // MI for level in kernel.levels] == [910, 950]
     kernel.use(1000, 150)
     watch.watch(KUBELET)
-    before = kernel.reads
+    before = kernel.looks
     loop.run_for(0.03)
-    assert kernel.reads == before, "a kubelet does not look in between"
+    assert kernel.looks == before, "a kubelet does not look in between"
     watch.close()
 
 
@@ -207,10 +227,10 @@ def test_a_level_that_is_not_asked_for_again_is_watched_no_more(loop, asked):
 def test_a_kernel_without_the_signal_is_said_and_figures_that_lack_are_left_out(loop, asked):
     kernel = Kernel(500)
     kernel.watch_memory = lambda _path, _level: None
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.available, lambda: None)
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
     assert not watch.watch(asked)
-    kernel.available = lambda _signal: None
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.available, lambda: None)
+    kernel.look = lambda: Look({}, ())
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
     assert watch.watch(asked)
 
 

@@ -33,8 +33,8 @@ REFRESH_SECONDS = 10
 FASTEST_BYTES_PER_SECOND = 8 << 30
 """No growth is expected to be faster; one core clears memory at about seven GiB a second."""
 LEAST_LOOK_SECONDS = 0.002
-SHORT_LOOK_SECONDS = 0.01
-"""How often a shortage that the agent knows of is looked at: it may end, and begin again."""
+IDLE_LOOK_SECONDS = 0.01
+"""The least while nothing changes, or of a shortage that the agent knows of: it may end, and begin again."""
 
 
 def memory_notification(
@@ -62,7 +62,7 @@ def is_for_memory_now(eviction: EvictPod) -> bool:
 def look_again_seconds(beyond_bytes: int) -> float:
     """Return when to look at memory again, with so much available beyond the threshold: before it can be gone."""
     if beyond_bytes < 0:
-        return SHORT_LOOK_SECONDS
+        return IDLE_LOOK_SECONDS
     return max(LEAST_LOOK_SECONDS, min(beyond_bytes / FASTEST_BYTES_PER_SECOND, MONITORING_INTERVAL_SECONDS))
 
 

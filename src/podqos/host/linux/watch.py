@@ -3,19 +3,22 @@
 The kernel signals when a cgroup's usage crosses a level. Usage counts page cache, available memory does not count the
 inactive part of it: on a node whose memory is full of cache usage stays at the limit, whatever grows. Two ways out:
 
-- *through the cache*, for the fast path: the level is what may be used without any inactive cache, which cannot be
-  short before usage gets there. From there on the figures themselves are read, as often as the fastest growth needs
+- *through the cache*, for the fast path: the level is what may be used without any inactive cache; before usage gets
+  there, memory cannot be short. From there on the figures themselves are read, as often as the fastest growth needs
   (``agent.memory.look_again_seconds``), until usage is below the level again. The level of a confined node never
-  changes. Setting one takes cgroup v1 tens of milliseconds (it waits for all processors), with the node blocked.
+  changes: setting one blocks the node for tens of milliseconds on cgroup v1, which waits for all processors.
 - *as a kubelet does*: usage plus what is available beyond the threshold, by the figures of the moment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from podqos.agent.commands import MemoryLevel, WatchMemory
-from podqos.agent.memory import look_again_seconds
+from podqos.agent.memory import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
 from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups, KernelSignal
 from podqos.host.linux.loop import Loop, Timer
@@ -28,6 +31,28 @@ _Key = tuple[str, int]
 """A cgroup and the threshold."""
 
 
+class MemorySeen(Struct, frozen=True, gc=False):
+    """The memory that a signal is about."""
+
+    available_bytes: int
+    usage_bytes: int
+    """What the kernel counts as used of its cgroup."""
+    cache_bytes: int
+    """How much of that is inactive page cache."""
+    full_bytes: int
+    """The usage at which nothing is available, without such cache."""
+    is_all: bool = True
+    """Whether only what its cgroup holds affects the signal; otherwise no level of usage is enough."""
+
+
+class Look(NamedTuple):
+    """All figures of one moment."""
+
+    signals: Mapping[Signal, MemorySeen]
+    below: Sequence[CgroupMemory | None]
+    """Cgroups further down that hold much; they change first (``host.node.figures``)."""
+
+
 class MemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 
@@ -36,20 +61,18 @@ class MemoryWatch:
         cgroups: Cgroups,
         loop: Loop,
         paths: Mapping[Signal, str],
-        available: Callable[[Signal], int | None],
+        look: Callable[[], Look],
         on_crossing: Callable[[], None],
     ) -> None:
         self._cgroups, self._loop, self._on_crossing = cgroups, loop, on_crossing
         self._paths = paths
         """The cgroup whose usage belongs to each signal."""
-        self._available = available
-        """Returns what is available of a signal now, in bytes; None where that is not known."""
-        self.also_outside: frozenset[Signal] = frozenset()
-        """Signals that memory outside of their cgroup affects: no level of usage tells of that."""
+        self._take_look = look
         self._asked = WatchMemory()
         self._known: set[MemoryLevel] = set()
         """Levels that are crossed, as the agent knows."""
         self._timer: Timer | None = None
+        self._last = Look({}, ())
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
 
@@ -62,16 +85,12 @@ class MemoryWatch:
         self._asked = asked
         self._known.clear()
         set_now: set[_Key] = set()
-        for level in asked.levels:
-            path, available = self._paths[level.signal], self._available(level.signal)
-            memory = self._cgroups.memory(path)
-            if available is None or memory is None:
-                continue
-            key = path, level.below_bytes
+        for level, seen in self._seen(self._take_look()) if asked.levels else ():
+            key = self._paths[level.signal], level.below_bytes
             set_now.add(key)
-            used_bytes = memory.working_set_bytes if asked.through_cache else memory.usage_bytes
-            works &= self._set(key, used_bytes + available - level.below_bytes, level.below_bytes // _TOLERANCE)
-            if available < level.below_bytes and not level.tell_if_below:
+            full_bytes = seen.full_bytes if asked.through_cache else seen.usage_bytes + seen.available_bytes
+            works &= self._set(key, full_bytes - level.below_bytes, level.below_bytes // _TOLERANCE)
+            if seen.available_bytes < level.below_bytes and not level.tell_if_below:
                 self._known.add(level)
         for key in self._signals.keys() - set_now:
             self._disarm(key)
@@ -92,30 +111,39 @@ class MemoryWatch:
         for key in list(self._signals):
             self._disarm(key)
 
+    def _seen(self, look: Look) -> list[tuple[MemoryLevel, MemorySeen]]:
+        return [(level, look.signals[level.signal]) for level in self._asked.levels if level.signal in look.signals]
+
     def _look(self) -> None:
         """Tell if memory is short; otherwise look again in time where the kernel might not signal."""
         self._stop_looking()
-        waits = []
-        for level in self._asked.levels:
-            path, available = self._paths[level.signal], self._available(level.signal)
-            memory = self._cgroups.memory(path)
-            if available is None or memory is None:
-                continue
-            beyond_bytes = available - level.below_bytes
+        if not self._asked.levels:
+            return
+        look, waits = self._take_look(), []
+        for level, seen in self._seen(look):
+            beyond_bytes = seen.available_bytes - level.below_bytes
             if beyond_bytes >= 0:
                 self._known.discard(level)
             elif level not in self._known:
                 self._loop.call_after(0, self._on_crossing)
                 return
-            if self._asked.through_cache and (level.signal in self.also_outside or self._is_hidden(level, memory)):
+            if self._asked.through_cache and self._is_hidden(level, seen):
                 waits.append(look_again_seconds(beyond_bytes))
         if waits:
-            self._timer = self._loop.call_after(min(waits), self._look)
+            self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look)
+        self._last = look
 
-    def _is_hidden(self, level: MemoryLevel, memory: CgroupMemory) -> bool:
-        """Whether usage is where page cache decides how much of it is available."""
+    def _is_hidden(self, level: MemoryLevel, seen: MemorySeen) -> bool:
+        """Whether the kernel's signal is not enough: usage is where page cache decides how much is available."""
         armed = self._levels.get((self._paths[level.signal], level.below_bytes))
-        return armed is None or memory.usage_bytes > armed - level.below_bytes // _TOLERANCE
+        return armed is None or not seen.is_all or seen.usage_bytes > armed - level.below_bytes // _TOLERANCE
+
+    def _patience(self, look: Look, seconds: float) -> float:
+        """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
+        if look == self._last:
+            return max(seconds, IDLE_LOOK_SECONDS)
+        cached, before = ([seen.cache_bytes for seen in each.signals.values()] for each in (look, self._last))
+        return LEAST_LOOK_SECONDS if cached == before and look.below != self._last.below else seconds
 
     def _stop_looking(self) -> None:
         if self._timer is not None:

@@ -141,11 +141,9 @@ class HostWorld:
             cgroups,
             loop,
             {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},
-            figures.available_bytes,
+            lambda: figures.look(self.pods.values()),
             self._memory_crossed,
         )
-        if not figures.is_confined:
-            self.memory_watch.also_outside = frozenset({Signal.MEMORY})
         self.noticed: float | None = None
         self._refused: dict[str, Cgroup] = {}
         """Cgroups of classes, by path, whose limit the kernel refused: more was in use."""
