@@ -26,6 +26,7 @@ from podqos.host.linux.loop import Loop, Timer
 # A level may be too high by this fraction of the threshold. Rather too high: too low, the agent would be woken and find
 # the threshold not met.
 _TOLERANCE = 64
+_LITTLE_CACHE = 8
 
 _Key = tuple[str, int]
 """A cgroup and the threshold."""
@@ -73,6 +74,8 @@ class MemoryWatch:
         """Levels that are crossed, as the agent knows."""
         self._timer: Timer | None = None
         self._last = Look({}, ())
+        self._has_told = False
+        """Whether the agent is about to look, and to ask anew."""
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
 
@@ -84,6 +87,7 @@ class MemoryWatch:
         works = True
         self._asked = asked
         self._known.clear()
+        self._has_told = False
         set_now: set[_Key] = set()
         for level, seen in self._seen(self._take_look()) if asked.levels else ():
             key = self._paths[level.signal], level.below_bytes
@@ -125,11 +129,12 @@ class MemoryWatch:
             if beyond_bytes >= 0:
                 self._known.discard(level)
             elif level not in self._known:
+                self._has_told = True
                 self._loop.call_after(0, self._on_crossing)
-                return
+                break
             if self._asked.through_cache and self._is_hidden(level, seen):
                 waits.append(look_again_seconds(beyond_bytes))
-        if waits:
+        if waits and not self._has_told:
             self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look)
         self._last = look
 
@@ -151,7 +156,7 @@ class MemoryWatch:
             self._timer = None
 
     def _set(self, key: _Key, level_bytes: int, tolerance_bytes: int) -> bool:
-        level = max(0, level_bytes + tolerance_bytes // 2)
+        level = max(0, level_bytes + tolerance_bytes // 8)
         before = self._levels.get(key)
         if before is not None and level_bytes <= before <= level_bytes + tolerance_bytes:
             return True
@@ -176,5 +181,11 @@ class MemoryWatch:
             # The kernel signals this level again only after usage was below it: it has to be set again in any case.
             self._levels.pop(key, None)
             self._on_crossing()
-        elif self._timer is None:
+        elif self._has_told or self._timer is not None:
+            return
+        elif all(seen.cache_bytes < level.below_bytes // _LITTLE_CACHE for level, seen in self._seen(self._last)):
+            # Then it is short, and there is no time to lose; should the cache have come since, the agent asks again.
+            self._has_told = True
+            self._on_crossing()
+        else:
             self._look()

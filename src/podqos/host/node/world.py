@@ -398,12 +398,12 @@ class HostWorld:
 
     def kill(self, pod: HostPod) -> None:
         """Kill what is left of a pod."""
-        self._release(pod)
         for run in pod.running:
             self.runtime.kill(run.id)
         reaction = self._reacting.get(pod.uid)
         if reaction is not None and reaction.killed is None:
             reaction.killed = time.monotonic()
+        self._release(pod)
 
     def _release(self, pod: HostPod) -> None:
         if pod.held is not None:
