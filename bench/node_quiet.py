@@ -58,7 +58,7 @@ def main() -> None:
             descriptors = sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
             peak = memory_mb(pid, "VmHWM")
             print(f"{name}: {used:.2%} of a core, {memory:.1f} MB (peak {peak:.1f} MB), {descriptors} descriptors")
-        print(f"together: {total_cpu:.2%} of a core (at most 1.5 %), {total_memory:.1f} MB (at most 60 MB)")
+        print(f"together: {total_cpu:.2%} of a core (at most 0.5 %), {total_memory:.1f} MB (at most 60 MB)")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,10 @@ what they asked for. The allocator writes down when it had how much; the node, w
 the same clock. First a few trials measure how fast the allocator is; `podqos forecast` then says which threshold is
 needed, for a reaction of 50 ms; then the race is run with it, with the fast path and without.
 
-    bench/node_race.py [--trials 100] [--realtime] [--modes fast,slow]
+With ``--cache`` another pod writes and rereads files all the time: page cache fills the node, and usage stays at the
+limit. With ``--allocators 2`` two grow at once; with ``--busy`` other processes want every core.
+
+    bench/node_race.py [--trials 100] [--realtime] [--modes fast,slow] [--cache] [--allocators 2] [--busy]
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,10 +32,12 @@ import msgspec
 from real_node import HOLD, MI, NODE, PYTHON, RealNode, pod_document, resources
 
 from podqos.host.linux.capabilities import find_mounts
+from podqos.host.linux.cgroupfs import CgroupMemory
 from podqos.host.linux.procfs import Procfs
 
 MEMORY_BYTES = 2048 * MI
 NEIGHBOURS_MIB = {"guaranteed": 512, "burstable": 256}
+WRITER_MIB = 512
 REACTION_MS = 50
 CALIBRATIONS = 5
 CALIBRATION_THRESHOLD_BYTES = 512 * MI
@@ -64,6 +70,23 @@ while True:
     due = max(due + pace, now())
     while now() < due: pass
 """
+# Writes 64 MiB after 64 MiB into files that are begun again when their turn comes, more than the node has room for, and
+# reads one of 64 MiB again and again.
+WRITER = """
+import os
+data = os.urandom(1 << 20)
+def write(name):
+    file = os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    for _ in range(64): os.write(file, data)
+    return file
+again, number = write("again"), 0
+while True:
+    os.close(write(str(number % 28)))
+    os.lseek(again, 0, 0)
+    while os.read(again, 1 << 20): pass
+    number += 1
+"""
+BURN = "while True: pass"
 # What the node measures itself is written down when it ends, and nothing else is different.
 INSTRUMENTED = """
 import atexit, sys, msgspec
@@ -112,23 +135,39 @@ class Trial:
         return self.evicted and not self.oom_kills and not self.others_hurt
 
 
-def race(trials: int, threshold_bytes: int, *options: str, seed: int = 1) -> list[Trial]:
+@dataclass(frozen=True)
+class Course:
+    """What a race is run on."""
+
+    threshold_bytes: int
+    allocators: int = 1
+    cache: bool = False
+    busy: bool = False
+
+
+def race(trials: int, course: Course, *options: str, seed: int = 1) -> list[Trial]:
     """Run trials on one node."""
     with RealNode(
         str(MEMORY_BYTES),
         *options,
         program=(sys.executable, "-c", INSTRUMENTED),
-        evictionHard={"memory.available": str(threshold_bytes)},
+        evictionHard={"memory.available": str(course.threshold_bytes)},
         evictionPressureTransitionPeriod="1ms",
     ) as node:
-        return _race(node, trials, threshold_bytes, random.Random(seed))
+        burners = [subprocess.Popen([*PYTHON, BURN]) for _ in range(os.cpu_count() or 1)] if course.busy else []
+        try:
+            return _race(node, trials, course, random.Random(seed))
+        finally:
+            for burner in burners:
+                burner.kill()
+                burner.wait()
 
 
-def _race(node: RealNode, trials: int, threshold_bytes: int, chance: random.Random) -> list[Trial]:
+def _race(node: RealNode, trials: int, course: Course, chance: random.Random) -> list[Trial]:
     reactions = node.state / "reactions"
-    _neighbours(node)
+    _neighbours(node, course)
     _prefer(node)
-    done = [_trial(node, f"allocator-{number}", threshold_bytes, chance) for number in range(trials)]
+    done = [trial for number in range(trials) for trial in _trial(node, number, course, chance)]
     node.end(2)
     by_pod = {each.pod: each for each in msgspec.json.decode(reactions.read_bytes(), type=list[Reaction])}
     for trial in done:
@@ -145,70 +184,107 @@ def _prefer(node: RealNode) -> None:
         (mounts.v2 / node.own[1:] / "cpu.weight").write_text("1600")
 
 
-def _neighbours(node: RealNode) -> None:
+def _neighbours(node: RealNode, course: Course) -> None:
     for name, held in NEIGHBOURS_MIB.items():
         asked = f"{held + 32}Mi"
         limits = resources(asked, asked if name == "guaranteed" else None)
         node.put(pod_document(name, *PYTHON, HOLD, str(held), resources=limits))
     for name in NEIGHBOURS_MIB:
         node.wait_for_log(name, "grown")
+    if course.cache:
+        folder = node.folder / "files"
+        folder.mkdir()
+        limits = resources(f"{WRITER_MIB}Mi")
+        node.put(pod_document("writer", *PYTHON, WRITER, resources=limits, workingDir=str(folder)))
+        node.until(lambda: _is_full(node))
 
 
-def _trial(node: RealNode, name: str, threshold_bytes: int, chance: random.Random) -> Trial:
-    file = Path("/dev/shm") / f"{node.folder.name}-{name}"  # noqa: S108 - the name is ours alone
+def _trial(node: RealNode, number: int, course: Course, chance: random.Random) -> list[Trial]:
+    """Start the allocators, let them go together, and see what becomes of each."""
+    pods = [f"allocator-{number}-{index}" for index in range(course.allocators)]
+    with ExitStack() as stack:
+        shared = {pod: stack.enter_context(_shared(f"{node.folder.name}-{pod}")) for pod in pods}
+        node.news()
+        spec = {"restartPolicy": "Never"}
+        for pod, (file, _) in shared.items():
+            node.put(pod_document(pod, *PYTHON, ALLOCATOR, file, str(RATE_GIB), spec=spec))
+        node.until(lambda: all(_HEADER.unpack_from(memory)[0] for _, memory in shared.values()))
+        if course.cache:
+            node.until(lambda: _is_full(node))
+        time.sleep(chance.uniform(0.05, 0.3))
+        return _watched(node, {pod: memory for pod, (_, memory) in shared.items()}, course)
+
+
+@contextmanager
+def _shared(name: str) -> Iterator[tuple[str, mmap.mmap]]:
+    file = Path("/dev/shm") / name  # noqa: S108 - the name is ours alone
     file.write_bytes(bytes(_FILE_BYTES))
     try:
         with file.open("r+b") as opened, mmap.mmap(opened.fileno(), 0) as shared:
-            node.news()
-            spec = {"restartPolicy": "Never"}
-            node.put(pod_document(name, *PYTHON, ALLOCATOR, str(file), str(RATE_GIB), spec=spec))
-            node.until(lambda: _HEADER.unpack_from(shared)[0])
-            time.sleep(chance.uniform(0.05, 0.3))
-            return _watched(node, name, shared, threshold_bytes)
+            yield str(file), shared
     finally:
         file.unlink()
 
 
-def _watched(node: RealNode, name: str, shared: mmap.mmap, threshold_bytes: int) -> Trial:
-    """Let the allocator go, and see what becomes of it."""
-    pid = _HEADER.unpack_from(shared)[0]
-    before = node.cgroups.memory(node.own)
-    assert before is not None
+def _memory(node: RealNode) -> CgroupMemory:
+    memory = node.cgroups.memory(node.own)
+    assert memory is not None
+    return memory
+
+
+def _is_full(node: RealNode) -> bool:
+    """Whether page cache has filled the node."""
+    return _memory(node).usage_bytes > MEMORY_BYTES - 128 * MI
+
+
+def _watched(node: RealNode, shared: Mapping[str, mmap.mmap], course: Course) -> list[Trial]:
+    before = _memory(node)
     entries = node.news()
-    descriptor = os.pidfd_open(pid)
-    began = time.monotonic()
-    try:
-        shared[8:16] = struct.pack("q", 1)
-        if not select.select([descriptor], [], [], 30)[0]:
-            raise AssertionError("the allocator is still there after 30 s")
-        dead = time.monotonic()
-    finally:
-        os.close(descriptor)
+    dead: dict[str, float] = {}
+    with ExitStack() as stack:
+        descriptors = {os.pidfd_open(_HEADER.unpack_from(memory)[0]): pod for pod, memory in shared.items()}
+        for descriptor in descriptors:
+            stack.callback(os.close, descriptor)
+        began = time.monotonic()
+        for memory in shared.values():
+            memory[8:16] = struct.pack("q", 1)
+        while len(dead) < len(shared):
+            ended = select.select([each for each in descriptors if descriptors[each] not in dead], [], [], 30)[0]
+            if not ended:
+                raise AssertionError("the allocator is still there after 30 s")
+            dead.update((descriptors[each], time.monotonic()) for each in ended)
 
     def is_over() -> bool:
         entries.extend(node.news())
-        return any(entry.kind == "CleanedUp" and entry.pod == f"default/{name}" for entry in entries)
+        return {f"default/{pod}" for pod in shared} <= {entry.pod for entry in entries if entry.kind == "CleanedUp"}
 
     node.until(is_over)
-    node.take_away(name)
+    for pod in shared:
+        node.take_away(pod)
     # Pressure stays until the next look, one second later; BestEffort pods are not let in before.
     time.sleep(1.2)
     entries += node.news()
-    records = _records(shared)
     # Each two MiB come with a page of page tables.
-    crossing_bytes = (MEMORY_BYTES - threshold_bytes - before.working_set_bytes) * 512 // 513
-    last_ns, last_bytes = records[-1]
-    others = {f"default/{other}" for other in NEIGHBOURS_MIB}
-    return Trial(
-        name,
-        crossed=_moment(records, began, crossing_bytes),
-        last_growth=last_ns / 1e9,
-        gib_per_second=last_bytes / (1 << 30) / (last_ns / 1e9 - began),
-        dead=dead,
-        evicted=any(entry.kind == "Evicted" and entry.pod == f"default/{name}" for entry in entries),
-        oom_kills=sum(entry.kind == "OOMKilled" for entry in entries),
-        others_hurt=sum(entry.pod in others for entry in entries),
-    )
+    crossing_bytes = (MEMORY_BYTES - course.threshold_bytes - before.working_set_bytes) * 512 // 513
+    others = {f"default/{other}" for other in (*NEIGHBOURS_MIB, "writer")}
+    # With page cache, what is active of it changes meanwhile; of two, neither crosses alone.
+    is_told = not course.cache and len(shared) == 1
+    found = []
+    for pod, memory in shared.items():
+        records = _records(memory)
+        last_ns, last_bytes = records[-1]
+        trial = Trial(
+            pod,
+            crossed=_moment(records, began, crossing_bytes) if is_told else None,
+            last_growth=last_ns / 1e9,
+            gib_per_second=last_bytes / (1 << 30) / (last_ns / 1e9 - began),
+            dead=dead[pod],
+            evicted=any(entry.kind == "Evicted" and entry.pod == f"default/{pod}" for entry in entries),
+            oom_kills=sum(entry.kind == "OOMKilled" for entry in entries),
+            others_hurt=sum(entry.pod in others for entry in entries),
+        )
+        found.append(trial)
+    return found
 
 
 def _records(shared: mmap.mmap) -> list[tuple[int, int]]:
@@ -269,12 +345,15 @@ def _report(title: str, trials: Sequence[Trial]) -> None:
     print(f"{title}: {won} of {len(trials)} won, {kills} kernel kills, {hurt} neighbours hurt")
     print(f"  allocator: median {statistics.median(rates):.2f} GiB/s, least {rates[0]:.2f}, most {rates[-1]:.2f}")
     quick = [trial for trial in trials if trial.reaction is not None and trial.crossed is not None]
+    told = [trial.reaction for trial in trials if trial.reaction is not None and trial.reaction.noticed is not None]
     for name, values in (
         ("crossing to notice", [_ms(t.crossed, t.reaction.noticed) for t in quick]),
         ("crossing to hold", [_ms(t.crossed, t.reaction.held) for t in quick]),
         ("crossing to kill", [_ms(t.crossed, t.reaction.killed) for t in quick]),
         ("crossing to last growth", [_ms(t.crossed, t.last_growth) for t in quick]),
         ("crossing to death", [_ms(t.crossed, t.dead) for t in quick]),
+        ("notice to hold", [_ms(each.noticed, each.held) for each in told]),
+        ("notice to kill", [_ms(each.noticed, each.killed) for each in told]),
     ):
         found = sorted(value for value in values if value is not None)
         if found:
@@ -293,15 +372,24 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100)
     parser.add_argument("--realtime", action="store_true", help="the node with --realtime as well")
     parser.add_argument("--modes", default="fast,slow", help="of fast, slow")
+    parser.add_argument("--cache", action="store_true", help="beside a pod that writes and rereads files")
+    parser.add_argument("--allocators", type=int, default=1, help="how many grow at once")
+    parser.add_argument("--busy", action="store_true", help="while other processes want every core")
+    parser.add_argument("--threshold", type=int, help="MiB, as an earlier run found it; then the rate is not measured")
+    parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     options = ["--realtime"] if arguments.realtime else []
-    first = race(CALIBRATIONS, CALIBRATION_THRESHOLD_BYTES, *options)
-    report(f"threshold {CALIBRATION_THRESHOLD_BYTES // MI} MiB, to learn the rate", first)
-    threshold_bytes = recommended(max(RATE_GIB, *(trial.gib_per_second for trial in first)))
-    print(f"podqos forecast: memory.available<{threshold_bytes / MI:.0f}Mi")
+    if arguments.threshold:
+        threshold_bytes = arguments.threshold * MI
+    else:
+        first = race(CALIBRATIONS, Course(CALIBRATION_THRESHOLD_BYTES), *options)
+        report(f"threshold {CALIBRATION_THRESHOLD_BYTES // MI} MiB, to learn the rate", first)
+        threshold_bytes = recommended(max(RATE_GIB, *(trial.gib_per_second for trial in first)))
+        print(f"podqos forecast: memory.available<{threshold_bytes / MI:.0f}Mi")
+    course = Course(threshold_bytes, arguments.allocators, arguments.cache, arguments.busy)
     for mode in arguments.modes.split(","):
         chosen = [*options, "--no-fast-path"] if mode == "slow" else options
-        report(f"{mode} {' '.join(chosen)}", race(arguments.trials, threshold_bytes, *chosen))
+        report(f"{mode} {' '.join(chosen)}", race(arguments.trials, course, *chosen, seed=arguments.seed))
 
 
 if __name__ == "__main__":

@@ -36,6 +36,31 @@ def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has
         assert reaction.killed - reaction.noticed < 0.9
 
 
+# Files of 16 MiB, together more than the node has room for, begun again when their turn comes; one is read every time.
+_WRITER = (
+    "import os, sys\nos.chdir(sys.argv[1])\ndata, number = os.urandom(1 << 20), 0\nwhile True:\n"
+    "    with open(str(number % 40), 'wb') as file:\n        for _ in range(16): file.write(data)\n"
+    "    with open('0', 'rb') as file:\n        while file.read(1 << 20): pass\n    number += 1"
+)
+
+
+def test_page_cache_that_fills_the_node_does_not_let_the_kernel_win(tmp_path):
+    """Usage is at the limit all the time: what grows takes the place of files in memory."""
+    memory = 448 * MI
+    with running_node(kubelet(evictionHard={"memory.available": "96Mi"}), memory) as stage:
+        asked = {"requests": {"memory": "128Mi", "cpu": "10m"}}
+        stage.put(pod_document("writer", *PYTHON, _WRITER, str(tmp_path), resources=asked))
+        own = stage.settings.own
+        for name in ("first", "second", "third"):
+            stage.until(lambda: stage.node.cgroups.memory(own).usage_bytes > memory - 32 * MI)
+            little = {"requests": {"memory": "1Mi", "cpu": "10m"}}
+            stage.put(pod_document(name, *PYTHON, _DEAF, resources=little, spec={"restartPolicy": "Never"}))
+            stage.until(lambda name=name: ("CleanedUp", name) in stage.lines("CleanedUp"))
+        assert stage.lines("Evicted", "OOMKilled") == [("Evicted", name) for name in ("first", "second", "third")]
+        assert stage.is_up("writer")
+        assert all(reaction.noticed is not None for reaction in stage.node.world.reactions), "it was a regular pass"
+
+
 @pytest.mark.skipif(detect().version is not CgroupVersion.V2, reason="cgroup v1 has no memory.oom.group")
 def test_a_container_that_runs_out_of_memory_dies_as_a_whole():
     parent = "import os, time\nif os.fork() == 0:\n    kept = bytearray(b'x') * (80 << 20)\nwhile True: time.sleep(1)"

@@ -1,4 +1,4 @@
-"""The level the kernel is asked to watch is where the eviction manager would find its threshold met."""
+"""The agent is told when the eviction manager would find its threshold met, whatever the page cache does."""
 
 from __future__ import annotations
 
@@ -9,40 +9,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podqos.agent.commands import MemoryLevel
-from podqos.agent.memory import is_memory_short
-from podqos.eviction.observation import SignalObservation
+from podqos.agent.commands import MemoryLevel, WatchMemory
+from podqos.agent.memory import LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
-from podqos.eviction.thresholds import parse_thresholds
 from podqos.host.linux.cgroupfs import CgroupMemory, KernelSignal
 from podqos.host.linux.loop import Loop
-from podqos.host.linux.watch import MemoryWatch
-from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.host.linux.watch import Look, MemorySeen, MemoryWatch
 
 MI = 1 << 20
-HARD = parse_thresholds(KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=()))
+LIMIT = 1000 * MI
 LEVEL = MemoryLevel(Signal.MEMORY, 100 * MI, tell_if_below=True)
+FAST = WatchMemory((LEVEL,), through_cache=True)
+KUBELET = WatchMemory((LEVEL,))
+BOTH = pytest.mark.parametrize("asked", [FAST, KUBELET], ids=["fast path", "kubelet"])
 
 
 class Kernel:
-    """A cgroup with figures of our choice, and a record of what was asked."""
+    """A cgroup with a limit and figures of our choice, and a record of what was asked."""
 
-    def __init__(self, usage: int, inactive: int) -> None:
-        self.held = CgroupMemory(usage, inactive, 0)
+    def __init__(self, usage_mib: int, inactive_mib: int = 0) -> None:
+        self.use(usage_mib, inactive_mib)
         self.levels: list[int] = []
         self.last = -1
+        self.looks = 0
+        self.outside_mib: int | None = None
+        """What is used outside of the cgroup, of a machine of which it has no share."""
+        self.below: list[CgroupMemory] = []
 
-    def memory(self, _path: str) -> CgroupMemory:
-        return self.held
+    def use(self, usage_mib: float, inactive_mib: float = 0) -> None:
+        self.usage, self.inactive = int(usage_mib * MI), int(inactive_mib * MI)
 
-    def watch_memory(self, _path: str, level: int) -> KernelSignal:
+    @property
+    def available(self) -> int:
+        return LIMIT - self.usage + self.inactive - (self.outside_mib or 0) * MI
+
+    def look(self) -> Look:
+        self.looks += 1
+        full = self.available + self.usage - self.inactive
+        seen = MemorySeen(self.available, self.usage, self.inactive, full, self.outside_mib is None)
+        return Look({Signal.MEMORY: seen}, list(self.below))
+
+    def watch_memory(self, _path: str, level: int) -> KernelSignal | None:
         self.levels.append(level)
         self.last = os.eventfd(0, os.EFD_NONBLOCK)
         return KernelSignal(self.last, select.EPOLLIN)
 
 
-def _seen(kernel: Kernel, capacity: int) -> dict[Signal, SignalObservation]:
-    return {Signal.MEMORY: SignalObservation(capacity - kernel.held.working_set_bytes, capacity)}
+def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[MemoryWatch, list[bool]]:
+    told: list[bool] = []
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: told.append(True))
+    watch.watch(asked)
+    return watch, told
 
 
 @pytest.fixture
@@ -52,39 +69,156 @@ def loop():
     made.close()
 
 
-@given(usage=st.integers(0, 900 * MI), inactive=st.integers(0, 200 * MI))
-def test_growth_to_the_level_meets_the_threshold_and_less_does_not(usage, inactive):
-    inactive = min(inactive, usage)
-    kernel, loop = Kernel(usage, inactive), Loop()
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+@given(usage=st.integers(0, 1000), inactive=st.integers(0, 1000))
+def test_usage_below_the_level_is_enough_memory_however_much_of_it_is_cache(usage, inactive):
+    kernel, loop = Kernel(usage, min(usage, inactive)), Loop()
+    watch, _ = _watching(kernel, loop)
     (level,) = kernel.levels
-    kernel.held = CgroupMemory(level + MI, inactive, 0)
-    assert is_memory_short(HARD, _seen(kernel, 1000 * MI))
-    kernel.held = CgroupMemory(max(inactive, level - MI), inactive, 0)
-    assert not is_memory_short(HARD, _seen(kernel, 1000 * MI)) or level < inactive + MI
+    kernel.use(level / MI - 2)
+    assert kernel.available >= LEVEL.below_bytes
+    kernel.use(level / MI + 1)
+    assert kernel.available < LEVEL.below_bytes
     watch.close()
     loop.close()
 
 
-def test_the_kernel_is_asked_again_only_for_another_level(loop):
-    kernel = Kernel(500 * MI, 10 * MI)
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
-    for usage, inactive in ((500, 10), (600, 10), (600, 50)):
-        kernel.held = CgroupMemory(usage * MI, inactive * MI, 0)
-        watch.watch([LEVEL], _seen(kernel, 1000 * MI))
-    assert [level // MI for level in kernel.levels] == [910, 950]
+def test_growth_that_page_cache_hides_is_told(loop):
+    """Usage stays at the limit: what grows takes the place of inactive cache."""
+    kernel = Kernel(1000, 500)
+    watch, told = _watching(kernel, loop)
+    for inactive, expected in ((300, []), (101, []), (99, [True])):
+        kernel.use(1000, inactive)
+        loop.run_for(0.07)
+        assert told == expected
     watch.close()
 
 
-def test_a_level_that_is_not_asked_for_again_is_watched_no_more(loop):
-    kernel, told = Kernel(500 * MI, 0), []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
+def test_cache_that_fills_the_node_after_the_level_was_set_is_seen_through_as_well(loop):
+    kernel = Kernel(500)
+    watch, told = _watching(kernel, loop)
+    kernel.use(950, 450)
+    os.eventfd_write(kernel.last, 1)
+    loop.step(1)
+    assert told == [True], "there was no cache: the agent looks itself"
+    watch.watch(FAST)
+    loop.run_for(0.07)
+    assert told == [True]
+    kernel.use(1000, 50)
+    loop.run_for(0.07)
+    assert told == [True, True]
+    watch.close()
+
+
+def test_nothing_is_looked_at_while_usage_is_below_the_level(loop):
+    kernel = Kernel(850, 100)
+    watch, _ = _watching(kernel, loop)
+    before = kernel.looks
+    loop.run_for(0.05)
+    assert kernel.looks == before
+    watch.close()
+
+
+def test_cache_that_goes_ends_the_looking(loop):
+    kernel = Kernel(1000, 200)
+    watch, told = _watching(kernel, loop)
+    kernel.use(600, 0)
+    loop.run_for(0.03)
+    before = kernel.looks
+    loop.run_for(0.05)
+    assert (kernel.looks, told) == (before, [])
+    watch.close()
+
+
+def test_memory_that_something_outside_of_the_cgroup_takes_is_told(loop):
+    kernel = Kernel(100)
+    kernel.outside_mib = 0
+    watch, told = _watching(kernel, loop)
+    loop.run_for(0.01)
+    assert told == []
+    kernel.outside_mib = 850
+    loop.run_for(0.3)
+    assert told == [True]
+    watch.close()
+
+
+def test_figures_that_do_not_show_a_change_further_down_are_looked_at_again_at_once(loop):
+    kernel = Kernel(1000, 900)
+    watch, told = _watching(kernel, loop)
+    loop.run_for(0.12)
+    before = kernel.looks
+    kernel.below = [CgroupMemory(MI, 0, MI)]
+    watch.watch(FAST)
+    kernel.use(1000, 0)
+    loop.run_for(0.02)
+    assert told == [True]
+    assert kernel.looks > before
+    watch.close()
+
+
+def test_what_does_not_change_is_looked_at_less_often(loop):
+    kernel = Kernel(1000, 101)
+    watch, told = _watching(kernel, loop)
+    loop.run_for(0.1)
+    assert 2 <= kernel.looks <= 15
+    assert told == []
+    watch.close()
+
+
+@given(beyond=st.integers(-(1 << 40), 1 << 50), rate=st.floats(1, 8 << 30))
+def test_the_next_look_comes_before_any_growth_can_use_up_what_is_left(beyond, rate):
+    seconds = look_again_seconds(beyond)
+    assert LEAST_LOOK_SECONDS <= seconds <= 10
+    assert seconds <= max(0.01, beyond / rate)
+
+
+def test_a_known_shortage_is_told_again_once_it_has_ended_and_begun_anew(loop):
+    kernel = Kernel(1000, 50)
+    watch, told = _watching(kernel, loop, WatchMemory((MemoryLevel(Signal.MEMORY, 100 * MI),), through_cache=True))
+    loop.run_for(0.05)
+    assert told == []
+    kernel.use(1000, 120)
+    loop.run_for(0.05)
+    kernel.use(1000, 50)
+    loop.run_for(0.05)
+    assert told == [True]
+    watch.close()
+
+
+def test_a_level_that_does_not_change_is_set_once_for_the_fast_path(loop):
+    kernel = Kernel(500, 10)
+    watch, _ = _watching(kernel, loop)
+    for usage, inactive in ((600, 10), (1000, 600), (700, 50)):
+        kernel.use(usage, inactive)
+        os.eventfd_write(kernel.last, 1)
+        loop.step(0)
+        watch.watch(FAST)
+    assert [level // MI for level in kernel.levels] == [900]
+    watch.close()
+
+
+def test_a_kubelets_level_follows_the_page_cache(loop):
+    kernel = Kernel(500, 10)
+    watch, _ = _watching(kernel, loop, KUBELET)
+    for usage, inactive in ((600, 10), (600, 50)):
+        kernel.use(usage, inactive)
+        watch.watch(KUBELET)
+    assert [level // MI for level in kernel.levels] == [910, 950]
+    kernel.use(1000, 150)
+    watch.watch(KUBELET)
+    before = kernel.looks
+    loop.run_for(0.03)
+    assert kernel.looks == before, "a kubelet does not look in between"
+    watch.close()
+
+
+@BOTH
+def test_a_level_that_is_not_asked_for_again_is_watched_no_more(loop, asked):
+    kernel = Kernel(500)
     other = MemoryLevel(Signal.MEMORY, 200 * MI)
-    watch.watch([LEVEL, other], _seen(kernel, 1000 * MI))
-    assert [level // MI for level in kernel.levels] == [900, 801]
+    watch, _ = _watching(kernel, loop, WatchMemory((LEVEL, other), asked.through_cache))
+    assert [level // MI for level in kernel.levels] == [900, 800]
     assert watch.levels == {"/n": kernel.levels[1]}
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+    watch.watch(asked)
     assert watch.levels == {"/n": kernel.levels[0]}
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.eventfd_write(kernel.last, 1)
@@ -92,21 +226,35 @@ def test_a_level_that_is_not_asked_for_again_is_watched_no_more(loop):
     assert watch.levels == {}
 
 
-def test_a_kernel_without_the_signal_is_said_and_figures_that_lack_are_left_out(loop):
-    kernel = Kernel(500 * MI, 0)
+@BOTH
+def test_a_kernel_without_the_signal_is_said_and_figures_that_lack_are_left_out(loop, asked):
+    kernel = Kernel(500)
     kernel.watch_memory = lambda _path, _level: None
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
-    assert not watch.watch([LEVEL], _seen(kernel, 1000 * MI))
-    assert watch.watch([LEVEL], {})
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
+    assert not watch.watch(asked)
+    kernel.look = lambda: Look({}, ())
+    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None)
+    assert watch.watch(asked)
 
 
-def test_a_crossing_is_told_once(loop):
-    kernel, told = Kernel(500 * MI, 0), []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+def test_the_fast_path_looks_where_the_kernel_has_no_signal(loop):
+    kernel = Kernel(500)
+    kernel.watch_memory = lambda _path, _level: None
+    watch, told = _watching(kernel, loop)
+    kernel.use(950)
+    loop.run_for(0.1)
+    assert told == [True]
+    watch.close()
+
+
+@BOTH
+def test_a_crossing_is_told_once(loop, asked):
+    kernel = Kernel(500)
+    watch, told = _watching(kernel, loop, asked)
+    kernel.use(950)
     os.eventfd_write(kernel.last, 1)
     loop.step(1)
-    loop.step(0)
+    loop.run_for(0.03)
     assert told == [True]
     watch.close()
 
@@ -114,37 +262,35 @@ def test_a_crossing_is_told_once(loop):
 class _Rising(Kernel):
     """Memory that grows while the level is being set."""
 
-    def watch_memory(self, path: str, level: int) -> KernelSignal:
+    def watch_memory(self, path: str, level: int) -> KernelSignal | None:
         signal = super().watch_memory(path, level)
-        self.held = CgroupMemory(950 * MI, 0, 0)
+        self.use(950)
         return signal
 
 
-def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop):
-    kernel, told = _Rising(880 * MI, 0), []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+@BOTH
+def test_a_level_that_is_passed_while_it_is_set_is_looked_at_again(loop, asked):
+    watch, told = _watching(_Rising(880), loop, asked)
     loop.step(0)
     assert told == [True]
     watch.close()
 
 
+@BOTH
 @pytest.mark.parametrize("wanted", [True, False], ids=["wanted", "not wanted"])
-def test_memory_that_is_below_the_level_already_is_told_only_if_that_is_wanted(loop, wanted):
-    kernel, told = Kernel(950 * MI, 0), []
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: told.append(True))
-    watch.watch([MemoryLevel(Signal.MEMORY, 100 * MI, wanted)], _seen(kernel, 1000 * MI))
+def test_memory_that_is_below_the_level_already_is_told_only_if_that_is_wanted(loop, wanted, asked):
+    level = MemoryLevel(Signal.MEMORY, 100 * MI, wanted)
+    watch, told = _watching(Kernel(950), loop, WatchMemory((level,), asked.through_cache))
     loop.step(0)
     assert told == [True] * wanted
     watch.close()
 
 
-def test_a_level_that_was_told_of_is_set_again(loop):
-    kernel = Kernel(500 * MI, 0)
-    watch = MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, lambda: None)
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+def test_a_level_that_a_kubelet_was_told_of_is_set_again(loop):
+    kernel = Kernel(500)
+    watch, _ = _watching(kernel, loop, KUBELET)
     os.eventfd_write(kernel.last, 1)
     loop.step(1)
-    watch.watch([LEVEL], _seen(kernel, 1000 * MI))
+    watch.watch(KUBELET)
     assert len(kernel.levels) == 2
     watch.close()

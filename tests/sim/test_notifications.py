@@ -79,6 +79,22 @@ def test_page_cache_that_goes_makes_a_kubelet_set_its_level_lower_with_the_next_
     assert lines(done, "Evicted") == [(pytest.approx(90, abs=0.01), "Evicted", "default/leak")]
 
 
+def test_page_cache_does_not_blind_the_fast_path():
+    """The cache fills the node: what grows takes its place, and usage stays where it is."""
+    cache = workload("cache", using(0, inactive_file_bytes=ramp(0, 2000 * MI, 2)))
+    leak = workload(pod("leak"), using(TEN_MI_A_SECOND))
+    for version in (1, 2):
+        done = run(leak, cache, spec=fast(version), seconds=120)
+        assert lines(done, "Evicted", "OOMKilled") == [(pytest.approx(90, abs=0.01), "Evicted", "default/leak")]
+
+
+def test_page_cache_that_goes_makes_the_fast_path_neither_early_nor_late():
+    cache = using(0, inactive_file_bytes=ramp(300 * MI, 0, 1, after=88))
+    leak = workload("leak", using(TEN_MI_A_SECOND))
+    done = run(leak, workload("cache", cache), spec=fast(), seconds=120)
+    assert lines(done, "Evicted") == [(pytest.approx(90, abs=0.01), "Evicted", "default/leak")]
+
+
 def test_page_cache_that_comes_wakes_the_node_for_nothing():
     cache = workload("cache", using(0, inactive_file_bytes=ramp(0, 700 * MI, 5, after=40)))
     steady = workload("steady", using(250 * MI))

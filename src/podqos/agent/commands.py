@@ -114,6 +114,8 @@ class WatchMemory(Struct, frozen=True, gc=False):
     """Tell (``MemoryNotified``) when memory crosses one of these levels; those asked for before count no more."""
 
     levels: tuple[MemoryLevel, ...] = ()
+    through_cache: bool = False
+    """Whether to see what page cache hides from a level of usage; otherwise the kernel alone tells, as a kubelet."""
 
 
 Command = (

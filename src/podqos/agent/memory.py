@@ -5,8 +5,9 @@ The kernel can notify that memory has crossed a level. Who listens differs:
 - a kubelet listens with ``kernelMemcgNotification``, on cgroup v1 only: on v2 its notifier is a stub that never fires.
   It sets one level per memory threshold, hard or soft, at a pass, at most every ten seconds; a crossing makes it look
   at once, and its regular passes come when they would have come anyway.
-- podqos' fast path listens on either version, for hard thresholds. It sets its levels anew after every look, stops the
-  growth of a victim before it is terminated (``HoldPod``), and looks again at once when the victim is gone.
+- podqos' fast path listens on either version, for hard thresholds. Page cache does not blind it: where usage alone does
+  not tell, memory is looked at as often as the fastest growth needs. It stops the growth of a victim before it is
+  terminated (``HoldPod``), and looks again at once when the victim is gone.
 
 Source: Kubernetes v1.36 pkg/kubelet/eviction/memory_threshold_notifier_others.go, threshold_notifier_linux.go
 (NewCgroupNotifier), eviction_manager.go (Start, synchronize).
@@ -20,7 +21,7 @@ from podqos.agent.commands import MemoryLevel, WatchMemory
 from podqos.agent.state import AgentConfig, MemoryNotification
 from podqos.eviction.commands import EvictPod, Reclaiming
 from podqos.eviction.conditions import Observations, thresholds_met
-from podqos.eviction.manager import ManagerState
+from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS, ManagerState
 from podqos.eviction.signals import Signal
 from podqos.eviction.thresholds import Threshold
 from podqos.model.kubelet_config import KubeletConfiguration
@@ -29,6 +30,11 @@ from podqos.qos.cgroup_settings import CgroupVersion
 MEMORY_SIGNALS = (Signal.MEMORY, Signal.ALLOCATABLE_MEMORY)
 REFRESH_SECONDS = 10
 """The least time between two settings of a kubelet's levels (notifierRefreshInterval)."""
+FASTEST_BYTES_PER_SECOND = 8 << 30
+"""No growth is expected to be faster; one core clears memory at about seven GiB a second."""
+LEAST_LOOK_SECONDS = 0.002
+IDLE_LOOK_SECONDS = 0.01
+"""The least while nothing changes, or of a shortage that the agent knows of: it may end, and begin again."""
 
 
 def memory_notification(
@@ -53,6 +59,13 @@ def is_for_memory_now(eviction: EvictPod) -> bool:
     return isinstance(because, Reclaiming) and because.threshold.signal in MEMORY_SIGNALS and because.threshold.is_hard
 
 
+def look_again_seconds(beyond_bytes: int) -> float:
+    """Return when to look at memory again, with so much available beyond the threshold: before it can be gone."""
+    if beyond_bytes < 0:
+        return IDLE_LOOK_SECONDS
+    return max(LEAST_LOOK_SECONDS, min(beyond_bytes / FASTEST_BYTES_PER_SECOND, MONITORING_INTERVAL_SECONDS))
+
+
 def kubelet_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
     """Return what a kubelet listens for: every memory threshold. Levels already crossed are not notified."""
     return WatchMemory(tuple(_levels(_of_memory(_thresholds(config, manager)), manager.last_signals)))
@@ -72,7 +85,7 @@ def fast_path_levels(config: AgentConfig, manager: ManagerState) -> WatchMemory:
             highest[level.signal] = MemoryLevel(
                 level.signal, level.below_bytes, tell_if_below=level.signal not in known
             )
-    return WatchMemory(tuple(highest.values()))
+    return WatchMemory(tuple(highest.values()), through_cache=True)
 
 
 def _thresholds(config: AgentConfig, manager: ManagerState) -> Iterable[Threshold]:

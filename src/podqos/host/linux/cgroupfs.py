@@ -63,10 +63,12 @@ class Unwritten(Struct, frozen=True, gc=False):
 class KernelSignal:
     """A descriptor on which the kernel signals events of a cgroup."""
 
-    def __init__(self, descriptor: int, events: int) -> None:
+    def __init__(self, descriptor: int, events: int, undo: Callable[[], object] = lambda: None) -> None:
         self.descriptor = descriptor
         self.events = events
         """What to wait for, in epoll's terms."""
+        self._undo = undo
+        """What else it takes to stop listening."""
 
     def take(self) -> None:
         """Consume the signal, so that only a new event signals again."""
@@ -79,6 +81,7 @@ class KernelSignal:
     def close(self) -> None:
         """Stop listening."""
         os.close(self.descriptor)
+        self._undo()
 
 
 class Cgroups(ABC):
@@ -235,12 +238,20 @@ class Cgroups(ABC):
 
     def memory(self, path: str) -> CgroupMemory | None:
         """Return its memory; cheap enough to be called a hundred times in a millisecond or two."""
-        folder = self._folder(path)
-        read = self._gauges.read(path, (folder / self._USAGE, folder / "memory.stat"))
+        read = self._gauges.read(path, self._memory_files(path))
         if read is None:
             return None
         usage, stat = read
         return CgroupMemory(int(usage), number_after(stat, self._INACTIVE_FILE), number_after(stat, self._ANON))
+
+    def usage(self, path: str) -> int | None:
+        """Return its usage alone, at a tenth of the cost."""
+        read = self._gauges.read(path, self._memory_files(path), most=1)
+        return None if read is None else int(read[0])
+
+    def _memory_files(self, path: str) -> tuple[Path, Path]:
+        folder = self._folder(path)
+        return folder / self._USAGE, folder / "memory.stat"
 
     def memory_limit(self, path: str) -> int | None:
         """Return its limit in bytes; None without one, which version 1 shows as a huge number."""
@@ -377,8 +388,8 @@ class Gauges:
     def __init__(self) -> None:
         self._open: dict[str, tuple[int, ...]] = {}
 
-    def read(self, path: str, files: Sequence[Path]) -> list[bytes] | None:
-        """Return the contents of the files; None if the cgroup is gone."""
+    def read(self, path: str, files: Sequence[Path], most: int | None = None) -> list[bytes] | None:
+        """Return the contents of the files, or the first of them; None if the cgroup is gone."""
         descriptors = self._open.get(path)
         if descriptors is None:
             opened: list[int] = []
@@ -395,7 +406,7 @@ class Gauges:
                 finally:
                     self.forget(path)
         try:
-            return [os.pread(descriptor, _FIGURES_BYTES, 0) for descriptor in descriptors]
+            return [os.pread(descriptor, _FIGURES_BYTES, 0) for descriptor in descriptors[:most]]
         except OSError:
             self.forget(path)
             return None

@@ -84,7 +84,8 @@ class CgroupsV2(Cgroups):
         """Set ``memory.high`` to current usage, and watch ``memory.events``."""
         self._check(path)
         usage = read_number(self._folder(path) / self._USAGE)
-        return None if usage is None else self.watch_memory(path, usage)
+        events = None if usage is None else self._set_high(path, usage)
+        return None if events is None else KernelSignal(events, select.EPOLLPRI)
 
     def release(self, path: str) -> bool:
         """Remove ``memory.high``, which no plan sets for a whole pod."""
@@ -94,7 +95,17 @@ class CgroupsV2(Cgroups):
         return not self._write(path, [("memory.high", "max")])
 
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
-        """Set ``memory.high``; the descriptor has an exceptional condition whenever it was exceeded."""
+        """Set ``memory.high``, until the signal is closed."""
+        events = self._set_high(path, level_bytes)
+        if events is None:
+            return None
+        return KernelSignal(events, select.EPOLLPRI, lambda: self._write(path, [("memory.high", "max")]))
+
+    def _set_high(self, path: str, level_bytes: int) -> int | None:
+        """Return a descriptor that has an exceptional condition whenever ``memory.high`` was exceeded.
+
+        The file is always readable: that means nothing.
+        """
         self._check(path)
         events = -1
         try:
@@ -106,8 +117,7 @@ class CgroupsV2(Cgroups):
             if events >= 0:
                 os.close(events)
             return None
-        # The file is always readable; only the exceptional condition means something.
-        return KernelSignal(events, select.EPOLLPRI)
+        return events
 
     def _enable(self, folder: Path) -> None:
         """Enable the controllers one level down; a failure shows when their files are written."""

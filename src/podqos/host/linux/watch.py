@@ -1,61 +1,104 @@
-"""The fast signal: the kernel signals when memory crosses a level that the agent has set.
+"""The fast signal: notices at once that less memory is available than the agent wants.
 
-The kernel counts usage; the agent uses available memory, which excludes inactive page cache. The level is therefore
-current usage plus what is available beyond the threshold. It is recomputed whenever the agent asks, so that changes of
-the page cache do not shift it for long.
+The kernel signals when a cgroup's usage crosses a level. Usage counts page cache, available memory does not count the
+inactive part of it: on a node whose memory is full of cache usage stays at the limit, whatever grows. Two ways out:
+
+- *through the cache*, for the fast path: the level is what may be used without any inactive cache; before usage gets
+  there, memory cannot be short. From there on the figures themselves are read, as often as the fastest growth needs
+  (``agent.memory.look_again_seconds``), until usage is below the level again. The level of a confined node never
+  changes: setting one blocks the node for tens of milliseconds on cgroup v1, which waits for all processors.
+- *as a kubelet does*: usage plus what is available beyond the threshold, by the figures of the moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from podqos.agent.commands import MemoryLevel
-from podqos.eviction.observation import SignalObservation
+from msgspec import Struct
+
+from podqos.agent.commands import MemoryLevel, WatchMemory
+from podqos.agent.memory import IDLE_LOOK_SECONDS, LEAST_LOOK_SECONDS, look_again_seconds
 from podqos.eviction.signals import Signal
-from podqos.host.linux.cgroupfs import Cgroups, KernelSignal
-from podqos.host.linux.loop import Loop
+from podqos.host.linux.cgroupfs import CgroupMemory, Cgroups, KernelSignal
+from podqos.host.linux.loop import Loop, Timer
 
-# A level may be too high by this fraction of the threshold: setting another takes the kernel tens of milliseconds (it
-# waits for all processors), during which the node is blocked.
+# A level may be too high by this fraction of the threshold. Rather too high: too low, the agent would be woken and find
+# the threshold not met.
 _TOLERANCE = 64
+_LITTLE_CACHE = 8
 
 _Key = tuple[str, int]
 """A cgroup and the threshold."""
+
+
+class MemorySeen(Struct, frozen=True, gc=False):
+    """The memory that a signal is about."""
+
+    available_bytes: int
+    usage_bytes: int
+    """What the kernel counts as used of its cgroup."""
+    cache_bytes: int
+    """How much of that is inactive page cache."""
+    full_bytes: int
+    """The usage at which nothing is available, without such cache."""
+    is_all: bool = True
+    """Whether only what its cgroup holds affects the signal; otherwise no level of usage is enough."""
+
+
+class Look(NamedTuple):
+    """All figures of one moment."""
+
+    signals: Mapping[Signal, MemorySeen]
+    below: Sequence[CgroupMemory | None]
+    """Cgroups further down that hold much; they change first (``host.node.figures``)."""
 
 
 class MemoryWatch:
     """Listens to the kernel on behalf of the eviction loop."""
 
     def __init__(
-        self, cgroups: Cgroups, loop: Loop, paths: Mapping[Signal, str], on_crossing: Callable[[], None]
+        self,
+        cgroups: Cgroups,
+        loop: Loop,
+        paths: Mapping[Signal, str],
+        look: Callable[[], Look],
+        on_crossing: Callable[[], None],
     ) -> None:
         self._cgroups, self._loop, self._on_crossing = cgroups, loop, on_crossing
         self._paths = paths
         """The cgroup whose usage belongs to each signal."""
+        self._take_look = look
+        self._asked = WatchMemory()
+        self._known: set[MemoryLevel] = set()
+        """Levels that are crossed, as the agent knows."""
+        self._timer: Timer | None = None
+        self._last = Look({}, ())
+        self._has_told = False
+        """Whether the agent is about to look, and to ask anew."""
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
 
-    def watch(self, levels: Sequence[MemoryLevel], seen: Mapping[Signal, SignalObservation]) -> bool:
-        """Watch these levels and no others, by current figures; False if the kernel has no such signal.
+    def watch(self, asked: WatchMemory) -> bool:
+        """Watch these levels and no others; False if the kernel has no such signal.
 
-        The kernel does not signal levels that were crossed before: memory that crosses its level in between is reported
-        here, and memory that was already beyond it where requested.
+        Memory that crosses its level meanwhile is reported, and memory that was already beyond it where requested.
         """
         works = True
+        self._asked = asked
+        self._known.clear()
+        self._has_told = False
         set_now: set[_Key] = set()
-        for level in levels:
-            path, observation = self._paths[level.signal], seen.get(level.signal)
-            memory = self._cgroups.memory(path)
-            if observation is None or memory is None:
-                continue
-            key = path, level.below_bytes
+        for level, seen in self._seen(self._take_look()) if asked.levels else ():
+            key = self._paths[level.signal], level.below_bytes
             set_now.add(key)
-            level_bytes = memory.usage_bytes + observation.available - level.below_bytes
-            works &= self._set(key, level_bytes, level.below_bytes // _TOLERANCE)
-            if memory.usage_bytes <= level_bytes or level.tell_if_below:
-                self._tell_if_above(path, level_bytes)
+            full_bytes = seen.full_bytes if asked.through_cache else seen.usage_bytes + seen.available_bytes
+            works &= self._set(key, full_bytes - level.below_bytes, level.below_bytes // _TOLERANCE)
+            if seen.available_bytes < level.below_bytes and not level.tell_if_below:
+                self._known.add(level)
         for key in self._signals.keys() - set_now:
             self._disarm(key)
+        self._look()
         return works
 
     @property
@@ -66,19 +109,54 @@ class MemoryWatch:
             found[path] = min(level, found.get(path, level))
         return found
 
-    def _tell_if_above(self, path: str, level_bytes: int) -> None:
-        now = self._cgroups.memory(path)
-        if now is not None and now.usage_bytes > level_bytes:
-            self._loop.call_after(0, self._on_crossing)
-
     def close(self) -> None:
         """Stop watching."""
+        self._stop_looking()
         for key in list(self._signals):
             self._disarm(key)
 
+    def _seen(self, look: Look) -> list[tuple[MemoryLevel, MemorySeen]]:
+        return [(level, look.signals[level.signal]) for level in self._asked.levels if level.signal in look.signals]
+
+    def _look(self) -> None:
+        """Tell if memory is short; otherwise look again in time where the kernel might not signal."""
+        self._stop_looking()
+        if not self._asked.levels:
+            return
+        look, waits = self._take_look(), []
+        for level, seen in self._seen(look):
+            beyond_bytes = seen.available_bytes - level.below_bytes
+            if beyond_bytes >= 0:
+                self._known.discard(level)
+            elif level not in self._known:
+                self._has_told = True
+                self._loop.call_after(0, self._on_crossing)
+                break
+            if self._asked.through_cache and self._is_hidden(level, seen):
+                waits.append(look_again_seconds(beyond_bytes))
+        if waits and not self._has_told:
+            self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look)
+        self._last = look
+
+    def _is_hidden(self, level: MemoryLevel, seen: MemorySeen) -> bool:
+        """Whether the kernel's signal is not enough: usage is where page cache decides how much is available."""
+        armed = self._levels.get((self._paths[level.signal], level.below_bytes))
+        return armed is None or not seen.is_all or seen.usage_bytes > armed - level.below_bytes // _TOLERANCE
+
+    def _patience(self, look: Look, seconds: float) -> float:
+        """Return when to look again: later if nothing changes, soon if these figures do not yet show a change below."""
+        if look == self._last:
+            return max(seconds, IDLE_LOOK_SECONDS)
+        cached, before = ([seen.cache_bytes for seen in each.signals.values()] for each in (look, self._last))
+        return LEAST_LOOK_SECONDS if cached == before and look.below != self._last.below else seconds
+
+    def _stop_looking(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
     def _set(self, key: _Key, level_bytes: int, tolerance_bytes: int) -> bool:
-        # Rather too high: too low, the agent would be woken and find the threshold not met.
-        level = max(0, level_bytes + tolerance_bytes // 2)
+        level = max(0, level_bytes + tolerance_bytes // 8)
         before = self._levels.get(key)
         if before is not None and level_bytes <= before <= level_bytes + tolerance_bytes:
             return True
@@ -99,6 +177,15 @@ class MemoryWatch:
 
     def _crossed(self, key: _Key, signal: KernelSignal) -> None:
         signal.take()
-        # The kernel signals this level again only after usage was below it: it has to be set again in any case.
-        self._levels.pop(key, None)
-        self._on_crossing()
+        if not self._asked.through_cache:
+            # The kernel signals this level again only after usage was below it: it has to be set again in any case.
+            self._levels.pop(key, None)
+            self._on_crossing()
+        elif self._has_told or self._timer is not None:
+            return
+        elif all(seen.cache_bytes < level.below_bytes // _LITTLE_CACHE for level, seen in self._seen(self._last)):
+            # Then it is short, and there is no time to lose; should the cache have come since, the agent asks again.
+            self._has_told = True
+            self._on_crossing()
+        else:
+            self._look()

@@ -44,7 +44,6 @@ from podqos.agent.events import (
 )
 from podqos.errors import HostError
 from podqos.eviction.commands import CleanUpNode, EvictPod
-from podqos.eviction.observation import observe
 from podqos.eviction.signals import CleanUp, NodeCondition, Signal
 from podqos.host.linux.cgroupfs import Cgroups, Unwritten
 from podqos.host.linux.disk import advance, removing
@@ -152,6 +151,7 @@ class HostWorld:
             cgroups,
             loop,
             {Signal.MEMORY: cgroups.own, Signal.ALLOCATABLE_MEMORY: figures.kubepods},
+            lambda: figures.look(self.pods.values()),
             self._memory_crossed,
         )
         self.noticed: float | None = None
@@ -237,9 +237,10 @@ class HostWorld:
                 self._reject(pod, reason, message)
             case SetCondition(condition, holds):
                 self.conditions[condition] = holds
-            case WatchMemory(levels):
-                if not self.memory_watch.watch(levels, observe(self.figures.quick(())).signals):
-                    self._note("the kernel cannot signal memory thresholds: pressure is detected within ten seconds")
+            case WatchMemory():
+                if not self.memory_watch.watch(command):
+                    instead = "looked for often" if command.through_cache else "detected within ten seconds"
+                    self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:
                 raise AssertionError(command)
         return ()
@@ -489,12 +490,12 @@ class HostWorld:
 
     def kill(self, pod: HostPod) -> None:
         """Kill what is left of a pod."""
-        self._release(pod)
         for run in pod.running:
             self.runtime.kill(run.id)
         reaction = self._reacting.get(pod.uid)
         if reaction is not None and reaction.killed is None:
             reaction.killed = time.monotonic()
+        self._release(pod)
 
     def _release(self, pod: HostPod) -> None:
         if pod.held is not None:

@@ -217,7 +217,7 @@ class SimNode:
         world, state = self.world, self.driver.state
         if not is_idle(state) or state.manager.thresholds is None or self.alarms.are_raised:
             return False
-        return not (world.memory_watch.is_on and world.memory.reclaimable)
+        return not (world.memory_watch.is_shifted_by_cache and world.memory.reclaimable)
 
     def _plan_wake(self) -> None:
         """Plan the next time at which the agent has something to do."""

@@ -65,17 +65,18 @@ class NodeResources:
 
     def memory_signals(self) -> dict[Signal, SignalObservation]:
         """Return what of memory is available now, to the byte."""
-        return left_of(self._memory_gauges(), self.owner.now_us)
+        return left_of(self.memory_gauges(), self.owner.now_us)
 
     def signals(self) -> Gauges:
         """Return everything that an eviction threshold can be about."""
-        found = self._memory_gauges() | {Signal.PID: (self.pids.gauge, self.pids.limit)}
+        found = self.memory_gauges() | {Signal.PID: (self.pids.gauge, self.pids.limit)}
         for name, filesystem in self.disks.filesystems.items():
             for unit, what in ((BYTES, "available"), (INODES, "inodesFree")):
                 found[Signal(f"{name}.{what}")] = filesystem[unit].gauge, filesystem[unit].limit
         return found
 
-    def _memory_gauges(self) -> Gauges:
+    def memory_gauges(self) -> Gauges:
+        """Return what a threshold of memory is about."""
         found = {Signal.MEMORY: (self.working_set, self.memory.machine.total_bytes)}
         limit_bytes = self.pods_limit_bytes
         if limit_bytes is not None:

@@ -14,7 +14,6 @@ from podqos.agent.commands import (
     ContainerPlan,
     CreateCgroup,
     HoldPod,
-    MemoryLevel,
     RejectPod,
     RemoveCgroup,
     SetCondition,
@@ -37,7 +36,7 @@ from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Mark
 from podqos.sim.node.local_limits import local_limits
 from podqos.sim.node.memory_group import MemoryGroup
-from podqos.sim.node.memory_watch import MemoryWatch
+from podqos.sim.node.memory_watch import MemoryWatch, Source
 from podqos.sim.node.oom_kill import next_kill
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
@@ -83,8 +82,8 @@ class NodeWorld(NodeResources):
                 return self._stop(pod, grace)
             case HoldPod(pod):
                 self._hold(self.pods[pod.metadata.uid])
-            case WatchMemory(levels):
-                self._watch_memory(levels)
+            case WatchMemory():
+                self._watch_memory(command)
             case RemoveCgroup(uid, path):
                 return self._remove(uid, path)
             case CleanUpNode(what):
@@ -230,9 +229,9 @@ class NodeWorld(NodeResources):
             else:
                 lose_process(container, now_us)
 
-    def _watch_memory(self, levels: Sequence[MemoryLevel]) -> None:
+    def _watch_memory(self, asked: WatchMemory) -> None:
         usage, kubepods = {Signal.MEMORY: self.memory.usage}, self.kubepods
         if kubepods is not None and kubepods.gauge is not None:
             usage[Signal.ALLOCATABLE_MEMORY] = kubepods.gauge
-        sources = {signal: (usage[signal], seen.available) for signal, seen in self.memory_signals().items()}
-        self.memory_watch.watch(levels, sources, self.owner.now_us)
+        sources = {signal: Source(usage[signal], *of_signal) for signal, of_signal in self.memory_gauges().items()}
+        self.memory_watch.watch(asked, sources, self.owner.now_us)
