@@ -329,7 +329,8 @@ class Chaos:
         minutes = (time.monotonic() - self._began) / 60
         figures = ", ".join(f"{name} {value:g}" for name, value in sample.items())
         print(
-            f"{minutes:5.1f} min: {figures}; {sum(self.done.values())} faults, {len(self.problems)} problems",
+            f"{minutes:5.1f} min: {figures}, journal {len(self._journal) / 1e6:.2f} MB; "
+            f"{sum(self.done.values())} faults, {len(self.problems)} problems",
             flush=True,
         )
         for name, value in sample.items():
