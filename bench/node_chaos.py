@@ -33,7 +33,8 @@ HEALTHY = 8
 MOST_HOSTILE = 12
 ROUND_SECONDS = 25.0
 QUIET_SECONDS = 40.0
-STATE_MIB = 8
+STATE_MIB, STATE_MIB_PER_MINUTE = 8, 2
+"""The size of the disk: the journal, which grows with time, is not to fill it for good."""
 MOST_GROWTH_MB = 6.0
 MOST_MORE_DESCRIPTORS = 4
 LEAK = "kept = []\nwhile True: kept.append(bytearray(b'x') * (1 << 20))"
@@ -53,7 +54,7 @@ GARBAGE = (
 class ChaosNode(RealNode):
     """A node whose state is on a small disk of its own, where the machine allows that."""
 
-    def __init__(self) -> None:
+    def __init__(self, minutes: float) -> None:
         super().__init__(
             "384Mi",
             evictionHard={"memory.available": "48Mi"},
@@ -62,7 +63,8 @@ class ChaosNode(RealNode):
             featureGates={"KubeletCrashLoopBackOffMax": True},
         )
         self.state.mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={STATE_MIB}m", "podqos-chaos", str(self.state)]
+        size = STATE_MIB + int(minutes * STATE_MIB_PER_MINUTE)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}m", "podqos-chaos", str(self.state)]
         self.has_disk = subprocess.run(mount, check=False, capture_output=True).returncode == 0
         self.token = f"1000.{os.getpid()}"
         """What the commands of healthy pods end with, before their number."""
@@ -91,7 +93,7 @@ class ChaosNode(RealNode):
         elif self.has_disk:
             with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
                 while True:
-                    file.write(bytes(4096))
+                    file.write(bytes(1 << 16))
 
     def ask(self, path: str) -> None:
         """Have the agent look at every pod, so that it has open what it keeps open for each."""
@@ -327,7 +329,8 @@ class Chaos:
         minutes = (time.monotonic() - self._began) / 60
         figures = ", ".join(f"{name} {value:g}" for name, value in sample.items())
         print(
-            f"{minutes:5.1f} min: {figures}; {sum(self.done.values())} faults, {len(self.problems)} problems",
+            f"{minutes:5.1f} min: {figures}, journal {len(self._journal) / 1e6:.2f} MB; "
+            f"{sum(self.done.values())} faults, {len(self.problems)} problems",
             flush=True,
         )
         for name, value in sample.items():
@@ -365,7 +368,7 @@ def main() -> None:
     print(f"seed {arguments.seed}", flush=True)
     # Whatever ends it, it takes its node along.
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
-    node = ChaosNode()
+    node = ChaosNode(arguments.minutes)
     chaos = Chaos(node, random.Random(arguments.seed))
     if not node.has_disk:
         print("no tmpfs can be mounted here: the disk does not fill up")
