@@ -214,7 +214,7 @@ def test_every_command_reads_a_snippet_that_is_spelt_right(command, tmp_path, na
     options = {
         "place": ["--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi"],
         "rank": ["--usage", str(tmp_path / "usage.csv"), "--node-memory", "8Gi"],
-        "check": ["--fail-on", "never"],
+        "check": ["--fail-on", "never", "-v"],
     }
 
     code, out, err = command(name, _as_printed(_spelt_right(fragment)), *options.get(name, []))

@@ -321,7 +321,8 @@ def test_check_finds_and_mends_what_is_wrong_with_a_node_config(podqos):
     together = RESERVED + HARD.partition("\n")[2] + SOFT.partition("\n")[2]
     code, out, _ = podqos("check", "node.yaml", node=together)
     assert code == 1
-    assert "13:5    warning  PQ402 soft-after-hard: NodeConfig node.yaml" in out
+    assert "warning PQ402 soft-after-hard: A soft threshold is not above the hard one" in out
+    assert "node.yaml:13:5: NodeConfig node.yaml: the soft threshold of memory.available, 500Mi" in out
     assert "kubeletArguments.eviction-soft[0]: memory.available<1000Mi (was memory.available<500Mi)" in out
     assert podqos("check", "--fix", "--only", "PQ402", "node.yaml")[0] == 0
     assert podqos("check", "--fix", "node.yaml")[0] == 0
@@ -482,8 +483,9 @@ def test_a_malformed_node_config_is_one_message_with_its_file(podqos, command, n
     # What keeps a kubelet from starting is what check is there to find.
     told = out if command == "check" and "signal" in out else err
     assert code == (1 if told is out else 2)
-    (line,) = [line for line in told.splitlines() if message in line]
-    assert "node.yaml" in (told if told is out else line)
+    lines = [line for line in told.splitlines() if message in line]
+    assert len(lines) == (2 if told is out else 1), "the verdict and the finding"
+    assert "node.yaml" in lines[0]
 
 
 def test_blanks_in_thresholds_do_not_matter(podqos):

@@ -69,7 +69,7 @@ class MemoryWatch:
         self._paths = paths
         """The cgroup whose usage belongs to each signal."""
         self._take_look = look
-        self._asked = WatchMemory()
+        self.asked = WatchMemory()
         self._known: set[MemoryLevel] = set()
         """Levels that are crossed, as the agent knows."""
         self._timer: Timer | None = None
@@ -85,7 +85,7 @@ class MemoryWatch:
         Memory that crosses its level meanwhile is reported, and memory that was already beyond it where requested.
         """
         works = True
-        self._asked = asked
+        self.asked = asked
         self._known.clear()
         self._has_told = False
         set_now: set[_Key] = set()
@@ -116,12 +116,12 @@ class MemoryWatch:
             self._disarm(key)
 
     def _seen(self, look: Look) -> list[tuple[MemoryLevel, MemorySeen]]:
-        return [(level, look.signals[level.signal]) for level in self._asked.levels if level.signal in look.signals]
+        return [(level, look.signals[level.signal]) for level in self.asked.levels if level.signal in look.signals]
 
     def _look(self) -> None:
         """Tell if memory is short; otherwise look again in time where the kernel might not signal."""
         self._stop_looking()
-        if not self._asked.levels:
+        if not self.asked.levels:
             return
         look, waits = self._take_look(), []
         for level, seen in self._seen(look):
@@ -132,7 +132,7 @@ class MemoryWatch:
                 self._has_told = True
                 self._loop.call_after(0, self._on_crossing)
                 break
-            if self._asked.through_cache and self._is_hidden(level, seen):
+            if self.asked.through_cache and self._is_hidden(level, seen):
                 waits.append(look_again_seconds(beyond_bytes))
         if waits and not self._has_told:
             self._timer = self._loop.call_after(self._patience(look, min(waits)), self._look)
@@ -177,7 +177,7 @@ class MemoryWatch:
 
     def _crossed(self, key: _Key, signal: KernelSignal) -> None:
         signal.take()
-        if not self._asked.through_cache:
+        if not self.asked.through_cache:
             # The kernel signals this level again only after usage was below it: it has to be set again in any case.
             self._levels.pop(key, None)
             self._on_crossing()

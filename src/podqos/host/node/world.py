@@ -165,6 +165,8 @@ class HostWorld:
         self._note = note
         self._logs = logs or LogPolicy()
         self._allow_privileged = allow_privileged
+        self._is_blind = False
+        """Whether the last figures could not be read."""
         self.prober = Prober(loop, self, note)
         loop.watch(runtime.fileno(), self._hear)
         loop.call_every(_DISK_ROUND_SECONDS, self._measure_disks)
@@ -176,11 +178,13 @@ class HostWorld:
         there = [pod for pod in self.pods.values() if not pod.is_stopping or pod.running]
         self.is_hurried |= is_urgent
         read = self.figures.quick if is_urgent else self.figures.full
+        self._is_blind = False
         for pods in (there, ()):
             try:
                 return read(pods)
             except Exception as error:  # noqa: BLE001 - without an answer the agent would never look again
                 self._note(f"figures cannot be read: {_words(error)}")
+        self._is_blind = True
         return Summary()
 
     def carry_out(self, command: Command) -> Sequence[Event]:
@@ -238,7 +242,8 @@ class HostWorld:
             case SetCondition(condition, holds):
                 self.conditions[condition] = holds
             case WatchMemory():
-                if not self.memory_watch.watch(command):
+                # An agent that has no figures knows no levels: the last ones stay.
+                if not self.memory_watch.watch(self.memory_watch.asked if self._is_blind else command):
                     instead = "looked for often" if command.through_cache else "detected within ten seconds"
                     self._note(f"the kernel cannot signal memory thresholds: pressure is {instead}")
             case _:
