@@ -501,6 +501,17 @@ def test_a_node_that_ends_gives_pods_their_grace_and_leaves_nothing_behind(stage
     assert stage.records() == []
 
 
+def test_a_node_that_ends_starts_no_pod_of_the_directory_that_it_was_reading(stage, monkeypatch):
+    monkeypatch.setattr("podqos.host.node.node._SLICE_SECONDS", 0)
+    stage.put(*(pod_document(f"p{number}", "serve") for number in range(20)))
+    stage.until(lambda: stage.node.world.pods)
+    assert len(stage.node.world.pods) < 20
+    stage.node.stop()
+    stage.until(lambda: not stage.node.world.pods)
+    stage.node.loop.run_for(0.1)
+    assert not stage.node.world.pods
+
+
 def test_a_node_that_ends_gives_back_what_it_claimed_for_itself(stage, priority):
     (folder,) = stage.cgroups.root.glob("*-agent")
     score = stage.node.procfs.root / "self" / "oom_score_adj"

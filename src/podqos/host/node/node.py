@@ -189,6 +189,7 @@ class Node:
         if self._stops == 1:
             self._say("stopping pods; interrupt again to kill them at once")
             self.is_ending = True
+            self._reconciling = None
             for uid in [uid for uid, record in self.driver.state.pods.items() if record.is_active]:
                 self.deliver(PodDeleted(uid))
             self._stop_when_empty()

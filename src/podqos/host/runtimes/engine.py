@@ -178,6 +178,7 @@ class EngineRuntime:
     def __init__(self, make_engine: Callable[[Note], Engine], cgroups: Cgroups, note: Note) -> None:
         self._heard: deque[Heard | str] = deque()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._ending = threading.Lock()
         # Notes of the engine are delivered on the node's thread.
         self._engine = engine = make_engine(self._tell)
         self.name = engine.name
@@ -298,8 +299,9 @@ class EngineRuntime:
             self._forget_pidfd(descriptor)
         self._poll.close()
         # A command inside a container may still report its end.
-        event, self._event = self._event, -1
-        os.close(event)
+        with self._ending:
+            os.close(self._event)
+            self._event = -1
 
     # ---- signals -------------------------------------------------------------------------------------------------
 
@@ -402,8 +404,9 @@ class EngineRuntime:
 
     def _tell(self, what: Heard | str) -> None:
         self._heard.append(what)
-        with contextlib.suppress(OSError):
-            os.eventfd_write(self._event, 1)
+        with self._ending:
+            if self._event >= 0:
+                os.eventfd_write(self._event, 1)
 
     def _ask(self, question: Callable[[], Result]) -> Result:
         """Run a call on the engine's thread and wait for its result."""
