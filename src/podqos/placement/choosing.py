@@ -31,16 +31,15 @@ class OneByOne:
 
     def choose(self, view: PodView) -> NodeState | None:
         """Return the node to take, or nothing if no node will do."""
+        return next(iter(self.best(view)), None)
+
+    def best(self, view: PodView) -> list[NodeState]:
+        """Return the nodes with the highest score, by name; the real scheduler picks one of them at random."""
         filters = Filters(view, self._cluster)
-        demand = view.shape.demand
-        best, best_score = None, -1
-        for state in self._cluster.states:
-            if filters.first_reasons(state):
-                continue
-            points = score(demand, state)
-            if points > best_score:
-                best, best_score = state, points
-        return best
+        feasible = [state for state in self._cluster.states if not filters.first_reasons(state)]
+        points = [score(view.shape.demand, state) for state in feasible]
+        highest = max(points, default=0)
+        return [state for state, each in zip(feasible, points, strict=True) if each == highest]
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:
         """Learn nothing: every choice looks at the whole cluster anew."""

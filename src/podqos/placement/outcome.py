@@ -88,14 +88,9 @@ class Placement:
 
     def refusal(self, view: PodView) -> Refusal:
         """Return why a pending pod finds no place among the pods as they lie now."""
-        filters = Filters(view, self.cluster)
-        nodes = []
-        for state in self.cluster.states:
-            answers = tuple(filter(None, filters.answers(state)))
-            nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
         failure = Preemption(self.cluster, self._budgets).candidate(view)
         assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
-        return Refusal(view.key, tuple(nodes), failure)
+        return refusal(view, self.cluster, failure)
 
     def alike(self) -> list[list[PodView]]:
         """Return the pending pods in groups with one and the same refusal: pods of one workload."""
@@ -103,3 +98,13 @@ class Placement:
         for view in self.pending:
             groups.setdefault(view.likeness, []).append(view)
         return list(groups.values())
+
+
+def refusal(view: PodView, cluster: Cluster, failure: PreemptionFailure) -> Refusal:
+    """Return why a pod that fits nowhere, and for which preemption fails, waits."""
+    filters = Filters(view, cluster)
+    nodes = []
+    for state in cluster.states:
+        answers = tuple(filter(None, filters.answers(state)))
+        nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
+    return Refusal(view.key, tuple(nodes), failure)

