@@ -25,8 +25,12 @@ class Service(Struct, frozen=True, gc=False):
 
     def sends_traffic_to(self, namespace: str, labels: Mapping[str, str]) -> bool:
         """Whether pods of a namespace with these labels get traffic. Without a selector none do."""
+        return self.spec.cluster_ip != "None" and self.selects(namespace, labels)
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether pods of a namespace with these labels belong to the service. Without a selector none do."""
         selector = self.spec.selector
-        if not selector or self.spec.cluster_ip == "None":
+        if not selector:
             return False
         if (self.metadata.namespace or "default") != (namespace or "default"):
             return False

@@ -10,7 +10,7 @@ from typing import Protocol
 from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import PodView
-from podqos.placement.score import score
+from podqos.placement.score import totals
 
 
 class Chooser(Protocol):
@@ -37,8 +37,10 @@ class OneByOne:
         """Return the nodes with the highest score, by name; the real scheduler picks one of them at random."""
         filters = Filters(view, self._cluster)
         feasible = [state for state in self._cluster.states if not filters.first_reasons(state)]
-        points = [score(view.shape.demand, state) for state in feasible]
-        highest = max(points, default=0)
+        if len(feasible) <= 1:
+            return feasible
+        points = totals(view, feasible, self._cluster)
+        highest = max(points)
         return [state for state, each in zip(feasible, points, strict=True) if each == highest]
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:

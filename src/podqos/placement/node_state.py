@@ -22,6 +22,8 @@ class NodeState:
     __slots__ = (
         "allocatable",
         "allowed_pods",
+        "attracting",
+        "images",
         "labels",
         "name",
         "node",
@@ -47,6 +49,9 @@ class NodeState:
         self.pods: dict[str, PodView] = {}
         self.shunning: dict[str, PodView] = {}
         """Those with a required anti-affinity, which may keep any other pod away."""
+        self.attracting: dict[str, PodView] = {}
+        """Those with a preference about, or an affinity to, other pods, which may draw any of them here."""
+        self.images: frozenset[str] = frozenset(name for image in node.status.images for name in image.names)
         self.requested: Amounts = {}
         self.scored_cpu_milli = 0
         self.scored_memory_bytes = 0
@@ -59,12 +64,15 @@ class NodeState:
         self.pods[view.key] = view
         if view.anti_affinity:
             self.shunning[view.key] = view
+        if view.attraction:
+            self.attracting[view.key] = view
         self._count(view, 1)
 
     def remove(self, view: PodView) -> None:
         """Take a pod off the node."""
         del self.pods[view.key]
         self.shunning.pop(view.key, None)
+        self.attracting.pop(view.key, None)
         self._count(view, -1)
 
     def _count(self, view: PodView, sign: int) -> None:

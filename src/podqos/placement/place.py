@@ -22,6 +22,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.service import Service
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import Chooser, best_chooser
 from podqos.placement.filters import Cluster
@@ -54,6 +55,8 @@ class Surroundings(Struct, frozen=True):
     """Labels of namespaces by name, for terms that select by them."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     profile: Profile = LATEST
+    services: tuple[Service, ...] = ()
+    """The pods that one selects should lie evenly."""
 
 
 def place(
@@ -72,9 +75,11 @@ def place(
     """
     profile = surroundings.profile
     cluster = Cluster(
-        (NodeState(node, profile) for node in surroundings.nodes), Namespaces(surroundings.namespaces), profile
+        (NodeState(node, profile) for node in surroundings.nodes),
+        Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
+        profile,
     )
-    views = Views(profile)
+    views = Views(profile, surroundings.services)
     every = [views.of(pod) for pod in pods]
     _check_names(cluster, every)
     run = _Run(cluster, Budgets(surroundings.budgets, every), bare)
