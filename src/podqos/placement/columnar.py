@@ -25,7 +25,7 @@ from podqos.placement.pod_affinity import asks_for, meets_all, speaks_of
 from podqos.placement.pod_index import Crowd, Group
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import Plugin
-from podqos.placement.score import MAX_NODE_SCORE, WEIGHTS
+from podqos.placement.score import MAX_NODE_SCORE, WEIGHTS, Choice
 from podqos.placement.topology_spread import HONOR, counts, domain_weight
 
 Indices: TypeAlias = NDArray[np.intp]
@@ -47,7 +47,7 @@ class Columnar:
             for view in state.pods.values():
                 self._count_neighbour(index, view, 1)
 
-    def choose(self, view: PodView) -> NodeState | None:
+    def choose(self, view: PodView) -> Choice | None:
         """Return the node to take, or nothing if no node will do."""
         if not self._states:
             return None
@@ -57,7 +57,7 @@ class Columnar:
         if self._has_preferences(view):
             return self._best_preferred(view, points)
         best = int(points.argmax())
-        return self._states[best] if points[best] >= 0 else None
+        return Choice(self._states[best]) if points[best] >= 0 else None
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:
         """Learn that a pod has come to (1) or left (-1) a node."""
@@ -88,7 +88,7 @@ class Columnar:
             or self._crowd.drawing(view)
         )
 
-    def _best_preferred(self, view: PodView, points: Floats) -> NodeState | None:
+    def _best_preferred(self, view: PodView, points: Floats) -> Choice | None:
         """Return the first of the best nodes; points are given among the nodes that would do, as ``score`` does."""
         feasible = np.flatnonzero(points >= 0)
         if not feasible.size:
@@ -96,7 +96,7 @@ class Columnar:
         total = points[feasible]
         for plugin, column in self._columns(view, feasible):
             total += WEIGHTS[plugin] * column
-        return self._states[int(feasible[total.argmax()])]
+        return Choice(self._states[int(feasible[total.argmax()])])
 
     def _columns(self, view: PodView, feasible: Indices) -> Iterator[tuple[Plugin, Floats]]:
         """Yield the points of the nodes that would do, plugin by plugin."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import chain
 
@@ -13,6 +13,7 @@ from podqos.placement.filters import Cluster, Filters
 from podqos.placement.pod_view import Likeness, PodView
 from podqos.placement.preemption import Preemption, PreemptionFailure
 from podqos.placement.reasons import Reasons
+from podqos.placement.score import NodeScore
 
 
 class Status(StrEnum):
@@ -76,6 +77,8 @@ class Placement:
         outcomes: Iterable[Outcome],
         displacements: Iterable[Displacement],
         pending: Iterable[PodView],
+        *,
+        scores: Mapping[str, tuple[NodeScore, ...]],
     ) -> None:
         self.cluster = cluster
         self.outcomes = tuple(outcomes)
@@ -84,6 +87,8 @@ class Placement:
         """In the order in which they happened."""
         self.pending = tuple(pending)
         """Those that found no place, in the order in which they were given."""
+        self.scores = scores
+        """Of all nodes that would have done when a pod was placed, by its key; empty for large clusters."""
         self._budgets = budgets
 
     def refusal(self, view: PodView) -> Refusal:

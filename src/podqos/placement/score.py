@@ -51,6 +51,14 @@ class NodeScore(Struct, frozen=True, gc=False):
     """Weighted, by plugin; those that have nothing to say about the pod are left out."""
 
 
+class Choice(Struct, frozen=True, gc=False):
+    """The node that a pod gets."""
+
+    state: NodeState
+    scores: tuple[NodeScore, ...] = ()
+    """Of every node that would do; empty unless asked for."""
+
+
 def node_scores(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> list[NodeScore]:
     """Return the scores of nodes that would do, in their order."""
     columns = _columns(view, feasible, cluster)
