@@ -21,7 +21,7 @@ from podqos.placement.image_locality import image_points
 from podqos.placement.node_affinity import matches, preference
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import Shape
-from podqos.placement.score import MAX_NODE_SCORE, balance, is_balanced, resource_points
+from podqos.placement.score import MAX_NODE_SCORE, balance, improvement, is_balanced, least_allocated
 from podqos.placement.taints import (
     PREFER_NO_SCHEDULE,
     UNSCHEDULABLE,
@@ -38,6 +38,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 LARGEST_AMOUNT = 2**46
 
 IMPOSSIBLE = -1.0
+# The three halves of the highest score between which the points for a changed balance lie.
+_HALVES = 3 * MAX_NODE_SCORE // 2
 
 # A ranking with more changes than this to catch up with is made anew, which costs about as much.
 _CATCH_UP = 32
@@ -75,9 +77,11 @@ class Room:
             lambda state: (state.cpu_milli - state.scored_cpu_milli, state.memory_bytes - state.scored_memory_bytes),
         )
         """What is left for comparing nodes, times a hundred."""
-        self._balance = _column(map(balance, states))
+        self._twice_the_capacity = 2 * self._capacity
+        self._imbalance = _column(_HALVES - balance(state) for state in states)
         self._odd = [index for index, state in enumerate(states) if _is_odd(state)]
         self._rows = np.empty_like(self._capacity)
+        self._taken = np.empty((2, 1))
         self._row = np.empty(len(states))
         self._changed: list[int] = []
         self._rankings: dict[object, _Ranking] = {}
@@ -93,7 +97,7 @@ class Room:
         self._used[1, index] += change * demand.requested.get(MEMORY, 0)
         self._free_percent[0, index] -= change * MAX_NODE_SCORE * demand.scored_cpu_milli
         self._free_percent[1, index] -= change * MAX_NODE_SCORE * demand.scored_memory_bytes
-        self._balance[index] = balance(self._states[index])
+        self._imbalance[index] = _HALVES - balance(self._states[index])
         self._changed.append(index)
 
     def points(self, shape: Shape, allowed: Mask) -> Floats:
@@ -115,8 +119,15 @@ class Room:
 
     def _points_of(self, shape: Shape, index: int) -> float:
         state = self._states[index]
-        demand = shape.demand
-        return IMPOSSIBLE if insufficient(demand, state) else resource_points(demand, state, self._profile)
+        demand, profile = shape.demand, self._profile
+        if insufficient(demand, state):
+            return IMPOSSIBLE
+        points = least_allocated(demand, state)
+        if is_balanced(demand, profile):
+            balance_with = balance(state, demand.requested)
+            without = _HALVES - int(self._imbalance[index])
+            points += improvement(balance_with, without) if profile.balance_compares else balance_with
+        return points
 
     def _all_points(self, shape: Shape, allowed: Mask) -> Floats:
         impossible = ~allowed
@@ -134,8 +145,9 @@ class Room:
 
     def _least_allocated(self, shape: Shape) -> Floats:
         rows = self._rows
-        taken = np.array(((shape.demand.asking_cpu_milli,), (shape.demand.asking_memory_bytes,)), dtype=np.float64)
-        np.subtract(self._free_percent, MAX_NODE_SCORE * taken, out=rows)
+        self._taken[0, 0] = MAX_NODE_SCORE * shape.demand.asking_cpu_milli
+        self._taken[1, 0] = MAX_NODE_SCORE * shape.demand.asking_memory_bytes
+        np.subtract(self._free_percent, self._taken, out=rows)
         rows /= self._capacity
         np.floor(rows, out=rows)
         np.maximum(rows, 0.0, out=rows)
@@ -146,22 +158,20 @@ class Room:
     def _balanced_allocation(self, shape: Shape) -> Floats:
         rows, row = self._rows, self._row
         requested = shape.demand.requested
-        taken = np.array(((requested.get(CPU, 0),), (requested.get(MEMORY, 0),)), dtype=np.float64)
-        np.add(self._used, taken, out=rows)
-        rows /= self._capacity
+        self._taken[0, 0] = requested.get(CPU, 0)
+        self._taken[1, 0] = requested.get(MEMORY, 0)
+        np.add(self._used, self._taken, out=rows)
+        rows /= self._twice_the_capacity
         np.subtract(rows[0], rows[1], out=row)
-        row *= 0.5
         np.abs(row, out=row)
         np.subtract(1.0, row, out=row)
         row *= MAX_NODE_SCORE
         np.floor(row, out=row)
         if self._profile.balance_compares:
-            half = MAX_NODE_SCORE / 2
-            row -= self._balance
-            row += half
+            # As ``improvement``: half of this, rounded down.
+            row += self._imbalance
             row *= 0.5
             np.floor(row, out=row)
-            row += half
         return row
 
 

@@ -23,8 +23,10 @@ class NodeState:
         "allocatable",
         "allowed_pods",
         "attracting",
+        "cpu_milli",
         "images",
         "labels",
+        "memory_bytes",
         "name",
         "node",
         "pods",
@@ -44,6 +46,8 @@ class NodeState:
         self.labels: Mapping[str, str] = node.labels
         self.taints: tuple[Taint, ...] = taints_of(node, profile)
         self.allocatable: Amounts = counted(node.status.allocatable)
+        self.cpu_milli: int = self.allocatable.get(CPU, 0)
+        self.memory_bytes: int = self.allocatable.get(MEMORY, 0)
         allowed = node.status.allocatable.get(PODS)
         self.allowed_pods: int = allowed.value if allowed is not None else 0
         self.pods: dict[str, PodView] = {}
@@ -83,13 +87,3 @@ class NodeState:
             requested[name] = requested.get(name, 0) + sign * amount
         self.scored_cpu_milli += sign * demand.scored_cpu_milli
         self.scored_memory_bytes += sign * demand.scored_memory_bytes
-
-    @property
-    def cpu_milli(self) -> int:
-        """What there is of cpu."""
-        return self.allocatable.get(CPU, 0)
-
-    @property
-    def memory_bytes(self) -> int:
-        """What there is of memory."""
-        return self.allocatable.get(MEMORY, 0)

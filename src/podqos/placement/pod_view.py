@@ -130,24 +130,32 @@ class PodView:
         self.namespace: str = pod.metadata.namespace or "default"
         self.labels: Mapping[str, str] = pod.metadata.labels if labels is None else labels
         self.priority: int = pod.spec.priority or 0
-        self.affinity = tuple(_with_label_keys(term, self.labels) for term in shape.affinity)
-        self.anti_affinity = tuple(_with_label_keys(term, self.labels) for term in shape.anti_affinity)
-        self.spread = tuple(_spread_selector(constraint, self.labels) for constraint in shape.spread)
-        self.preferred: tuple[WeightedTerm, ...] = tuple(
-            (weight, _with_label_keys(term, self.labels)) for weight, term in shape.preferred
-        )
-        self.attraction: tuple[WeightedTerm, ...] = (
-            *self.preferred,
-            *((_WEIGHT_OF_REQUIRED, term) for term in self.affinity),
-        )
+        self.affinity: tuple[PodAffinityTerm, ...] = ()
+        self.anti_affinity: tuple[PodAffinityTerm, ...] = ()
+        self.preferred: tuple[WeightedTerm, ...] = ()
+        self.attraction: tuple[WeightedTerm, ...] = ()
         """What the pod, once it is somewhere, does to where others go."""
+        if shape.spec.affinity is not None:
+            self._read_affinity(shape)
+        self.spread: tuple[LabelSelector | None, ...] = ()
         self.soft_spread = defaults
         """How evenly its like should lie; each constraint with the pods that it counts."""
         if shape.spec.topology_spread_constraints:
-            self.soft_spread = tuple(
-                replace(constraint, label_selector=_spread_selector(constraint, self.labels))
-                for constraint in shape.soft_spread
-            )
+            self._read_spread(shape)
+
+    def _read_affinity(self, shape: Shape) -> None:
+        labels = self.labels
+        self.affinity = tuple(_with_label_keys(term, labels) for term in shape.affinity)
+        self.anti_affinity = tuple(_with_label_keys(term, labels) for term in shape.anti_affinity)
+        self.preferred = tuple((weight, _with_label_keys(term, labels)) for weight, term in shape.preferred)
+        self.attraction = (*self.preferred, *((_WEIGHT_OF_REQUIRED, term) for term in self.affinity))
+
+    def _read_spread(self, shape: Shape) -> None:
+        self.spread = tuple(_spread_selector(constraint, self.labels) for constraint in shape.spread)
+        self.soft_spread = tuple(
+            replace(constraint, label_selector=_spread_selector(constraint, self.labels))
+            for constraint in shape.soft_spread
+        )
 
     @property
     def likeness(self) -> Likeness:

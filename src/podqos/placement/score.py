@@ -30,6 +30,7 @@ from podqos.placement.taints import disliked
 from podqos.placement.topology_spread import crowdedness
 
 MAX_NODE_SCORE = 100
+_NOTHING: Mapping[str, int] = {}
 
 WEIGHTS: Mapping[Plugin, int] = {
     Plugin.TAINT_TOLERATION: 3,
@@ -106,23 +107,12 @@ def _columns(view: PodView, feasible: Sequence[NodeState], cluster: Cluster) -> 
     return columns
 
 
-def resource_points(demand: Demand, state: NodeState, profile: Profile) -> int:
-    """Return what the node alone decides: the sum of LeastAllocated and BalancedAllocation."""
-    balanced = balanced_allocation(demand, state, profile) if is_balanced(demand, profile) else 0
-    return least_allocated(demand, state) + balanced
-
-
 def least_allocated(demand: Demand, state: NodeState) -> int:
     """Return the mean of what would be left of cpu and memory, in percent."""
-    scores = [
-        _free_percent(capacity, used)
-        for capacity, used in (
-            (state.cpu_milli, state.scored_cpu_milli + demand.asking_cpu_milli),
-            (state.memory_bytes, state.scored_memory_bytes + demand.asking_memory_bytes),
-        )
-        if capacity
-    ]
-    return sum(scores) // len(scores) if scores else 0
+    cpu, memory = state.cpu_milli, state.memory_bytes
+    free_cpu = _free_percent(cpu, state.scored_cpu_milli + demand.asking_cpu_milli) if cpu else 0
+    free_memory = _free_percent(memory, state.scored_memory_bytes + demand.asking_memory_bytes) if memory else 0
+    return (free_cpu + free_memory) // 2 if cpu and memory else free_cpu + free_memory
 
 
 def is_balanced(demand: Demand, profile: Profile) -> bool:
@@ -136,31 +126,25 @@ def balanced_allocation(demand: Demand, state: NodeState, profile: Profile = LAT
 
     Since 1.36 50 to 100 points by how the balance changes, 75 if it does not; before, the balance itself.
     """
-    balance_with = _balance(state, demand.requested)
-    if not profile.balance_compares:
-        return balance_with
-    return improvement(balance_with, balance(state))
+    balance_with = balance(state, demand.requested)
+    return improvement(balance_with, balance(state)) if profile.balance_compares else balance_with
 
 
-def balance(state: NodeState) -> int:
-    """Return 100 less half the difference between the used parts of cpu and memory in percent, without the pod."""
-    return _balance(state, {})
+def balance(state: NodeState, more: Mapping[str, int] = _NOTHING) -> int:
+    """Return 100 less half the difference between the used parts of cpu and memory in percent, with ``more`` used."""
+    cpu, memory = state.cpu_milli, state.memory_bytes
+    if not cpu or not memory:
+        return MAX_NODE_SCORE
+    requested = state.requested
+    used_cpu = min(1.0, (requested.get(CPU, 0) + more.get(CPU, 0)) / cpu)
+    used_memory = min(1.0, (requested.get(MEMORY, 0) + more.get(MEMORY, 0)) / memory)
+    return int((1 - abs((used_cpu - used_memory) / 2)) * MAX_NODE_SCORE)
 
 
 def improvement(balance_with: int, balance_without: int) -> int:
     """Return the points for a node of which the pod changes the balance so."""
     half = MAX_NODE_SCORE // 2
     return half + (half + balance_with - balance_without) // 2
-
-
-def _balance(state: NodeState, more: Mapping[str, int]) -> int:
-    fractions = [
-        min(1.0, (state.requested.get(name, 0) + more.get(name, 0)) / capacity)
-        for name, capacity in ((CPU, state.cpu_milli), (MEMORY, state.memory_bytes))
-        if capacity
-    ]
-    deviation = abs((fractions[0] - fractions[1]) / 2) if len(fractions) == 2 else 0.0
-    return int((1 - deviation) * MAX_NODE_SCORE)
 
 
 def normalised(scores: Sequence[int]) -> list[int]:
