@@ -29,6 +29,7 @@ from podqos.placement.score import MAX_NODE_SCORE, WEIGHTS, Choice
 from podqos.placement.topology_spread import HONOR, counts, domain_weight
 
 Indices: TypeAlias = NDArray[np.intp]
+Chosen: TypeAlias = Indices | slice
 
 
 class Columnar:
@@ -90,15 +91,17 @@ class Columnar:
 
     def _best_preferred(self, view: PodView, points: Floats) -> Choice | None:
         """Return the first of the best nodes; points are given among the nodes that would do, as ``score`` does."""
-        feasible = np.flatnonzero(points >= 0)
-        if not feasible.size:
+        indices = np.flatnonzero(points >= 0)
+        if not indices.size:
             return None
-        total = points[feasible]
+        # Mostly every node would do: then nothing has to be picked out of the columns.
+        feasible = indices if indices.size < points.size else slice(None)
+        total = points[indices]
         for plugin, column in self._columns(view, feasible):
             total += WEIGHTS[plugin] * column
-        return Choice(self._states[int(feasible[total.argmax()])])
+        return Choice(self._states[int(indices[total.argmax()])])
 
-    def _columns(self, view: PodView, feasible: Indices) -> Iterator[tuple[Plugin, Floats]]:
+    def _columns(self, view: PodView, feasible: Chosen) -> Iterator[tuple[Plugin, Floats]]:
         """Yield the points of the nodes that would do, plugin by plugin."""
         shape, nodes = view.shape, self._nodes
         if nodes.some_are_disliked:
@@ -112,39 +115,55 @@ class Columnar:
         if nodes.some_have_images:
             yield Plugin.IMAGE_LOCALITY, nodes.with_images(shape)[feasible]
 
-    def _roomier(self, view: PodView, feasible: Indices) -> Floats:
-        included = np.ones(len(feasible), dtype=np.bool_)
-        if not view.is_spread_by_default:
-            for constraint in view.soft_spread:
-                included &= self._topology(constraint.topology_key).labelled[feasible]
-        if not included.any():
-            return np.zeros(len(feasible))
-        crowded = np.zeros(len(feasible))
+    def _roomier(self, view: PodView, feasible: Chosen) -> Floats:
+        crowded = np.zeros(len(self._states))[feasible]
+        included = self._included(view, feasible)
+        if included is not None and not included.any():
+            return crowded
         for constraint in view.soft_spread:
             topology = self._topology(constraint.topology_key)
             per_node = self._alike(view, constraint.label_selector).per_node
             if constraint.topology_key == LABEL_HOSTNAME:
-                near, domains = per_node[feasible], np.count_nonzero(included)
+                near = per_node[feasible]
+                domains = len(near) if included is None else int(np.count_nonzero(included))
             else:
                 sums = topology.sums(per_node, self._taking_part(view, constraint, view.soft_spread))[0]
-                near, domains = topology.near(sums, feasible), topology.number(feasible[included])
-            near = near * domain_weight(int(domains)) + (constraint.max_skew - 1)
-            crowded += np.where(topology.labelled[feasible], near, 0.0)
-        np.floor(crowded + 0.5, out=crowded)
-        lowest, highest = crowded[included].min(), crowded[included].max()
-        if not highest:
-            return np.where(included, float(MAX_NODE_SCORE), 0.0)
-        return np.where(included, np.floor(MAX_NODE_SCORE * (highest + lowest - crowded) / highest), 0.0)
+                near = topology.near(sums, feasible)
+                domains = topology.number(topology.domain[feasible], included)
+            near = near * domain_weight(domains)
+            near += constraint.max_skew - 1
+            if not topology.is_complete:
+                near *= topology.labelled[feasible]
+            crowded += near
+        crowded += 0.5
+        np.floor(crowded, out=crowded)
+        counted = crowded if included is None else crowded[included]
+        lowest, highest = counted.min(), counted.max()
+        if highest:
+            np.subtract(highest + lowest, crowded, out=crowded)
+            crowded *= MAX_NODE_SCORE
+            crowded /= highest
+            np.floor(crowded, out=crowded)
+        else:
+            crowded += MAX_NODE_SCORE
+        return crowded if included is None else crowded * included
 
-    def _drawn(self, view: PodView, feasible: Indices) -> Floats:
-        weights = np.zeros(len(feasible))
+    def _included(self, view: PodView, feasible: Chosen) -> Mask | None:
+        """Return which of the nodes have every label that pods are spread over; None if all have, or need not."""
+        topologies = [self._topology(constraint.topology_key) for constraint in view.soft_spread]
+        if view.is_spread_by_default or all(topology.is_complete for topology in topologies):
+            return None
+        return np.logical_and.reduce([topology.labelled[feasible] for topology in topologies])
+
+    def _drawn(self, view: PodView, feasible: Chosen) -> Floats:
+        weights = np.zeros(len(self._states))[feasible]
         own = ((weight, term.topology_key, self._meant(term, view)) for weight, term in view.preferred)
         others = ((group.weight, group.topology_key, group) for group in self._crowd.drawing(view))
         for weight, key, group in chain(own, others):
             weights += weight * self._topology(key).pods_near(group.per_node)[feasible]
         lowest, highest = weights.min(), weights.max()
         if lowest == highest:
-            return np.zeros(len(feasible))
+            return np.zeros(len(weights))
         return np.floor(MAX_NODE_SCORE * ((weights - lowest) / (highest - lowest)))
 
     # ---- filters -----------------------------------------------------------------------------------------------------
@@ -193,16 +212,17 @@ class Columnar:
         view: PodView,
         constraint: TopologySpreadConstraint,
         constraints: tuple[TopologySpreadConstraint, ...],
-    ) -> Mask:
-        mask = np.ones(len(self._states), dtype=np.bool_)
+    ) -> Mask | None:
+        """Return the nodes that take part; None if all do."""
+        masks = []
         if not view.is_spread_by_default:
-            for other in constraints:
-                mask &= self._topology(other.topology_key).labelled
-        if constraint.node_affinity_policy == HONOR:
-            mask &= self._nodes.matching(view.shape)
+            topologies = (self._topology(other.topology_key) for other in constraints)
+            masks += [topology.labelled for topology in topologies if not topology.is_complete]
+        if constraint.node_affinity_policy == HONOR and not view.shape.goes_by_labels_anywhere:
+            masks.append(self._nodes.matching(view.shape))
         if constraint.node_taints_policy == HONOR:
-            mask &= self._nodes.tolerated(view.shape)
-        return mask
+            masks.append(self._nodes.tolerated(view.shape))
+        return np.logical_and.reduce(masks) if masks else None
 
     def _near_others(self, view: PodView) -> Mask:
         per_node = self._crowd.meant(
@@ -249,6 +269,7 @@ class _Topology:
         self.domain = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), dtype=np.intp)
         """The number of each node's value; 0 stands for none."""
         self.labelled: Mask = self.domain > 0
+        self.is_complete = bool(self.labelled.all())
         self._size = len(numbers)
         self._unnamed = numbers.get("", 0)
         """The number of the empty value."""
@@ -264,22 +285,24 @@ class _Topology:
         near: Floats = sums[self.domain]
         return near
 
-    def near(self, sums: Floats, nodes: Indices) -> Floats:
+    def near(self, sums: Floats, nodes: Chosen) -> Floats:
         """Return the sums of the domains of some nodes; the empty value is that of nodes without one, too."""
         if self._unnamed:
             sums[self._unnamed] += sums[0]
         near: Floats = sums[self.domain[nodes]]
         return near
 
-    def number(self, nodes: Indices) -> int:
+    def number(self, domain: Indices, included: Mask | None) -> int:
         """Return how many domains some nodes are of."""
-        present = np.bincount(self.domain[nodes], minlength=self._size) > 0
+        present = np.bincount(domain if included is None else domain[included], minlength=self._size) > 0
         return int(np.count_nonzero(present)) - int(self._unnamed and present[0] and present[self._unnamed])
 
-    def sums(self, per_node: Floats, taking_part: Mask) -> tuple[Floats, Mask]:
+    def sums(self, per_node: Floats, taking_part: Mask | None) -> tuple[Floats, Mask]:
         """Return the number of pods per domain over some of the nodes, and which domains have any such node."""
-        domain = self.domain[taking_part]
-        sums: Floats = np.bincount(domain, weights=per_node[taking_part], minlength=self._size).astype(np.float64)
+        domain = self.domain
+        if taking_part is not None:
+            domain, per_node = domain[taking_part], per_node[taking_part]
+        sums: Floats = np.bincount(domain, weights=per_node, minlength=self._size).astype(np.float64)
         present: Mask = np.bincount(domain, minlength=self._size) > 0
         return sums, present
 

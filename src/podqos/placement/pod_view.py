@@ -19,7 +19,7 @@ from podqos.placement.default_spread import default_constraints
 from podqos.placement.demand import Demand, demand_of
 from podqos.placement.host_ports import HostPort, host_ports
 from podqos.placement.image_locality import images_of
-from podqos.placement.node_affinity import named_nodes
+from podqos.placement.node_affinity import named_nodes, required_terms
 from podqos.qos.classes import classify
 
 DO_NOT_SCHEDULE = "DoNotSchedule"
@@ -96,6 +96,11 @@ class Shape:
             spec.preemption_policy,
         )
         """Equal for pods that ask for the same in every respect."""
+
+    @property
+    def goes_by_labels_anywhere(self) -> bool:
+        """Whether no node is ruled out by its labels or name."""
+        return not self.spec.node_selector and required_terms(self.spec) is None
 
 
 class PodView:
