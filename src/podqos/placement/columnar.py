@@ -153,7 +153,8 @@ class Columnar:
         topologies = [self._topology(constraint.topology_key) for constraint in view.soft_spread]
         if view.is_spread_by_default or all(topology.is_complete for topology in topologies):
             return None
-        return np.logical_and.reduce([topology.labelled[feasible] for topology in topologies])
+        included: Mask = np.logical_and.reduce([topology.labelled[feasible] for topology in topologies])
+        return included
 
     def _drawn(self, view: PodView, feasible: Chosen) -> Floats:
         weights = np.zeros(len(self._states))[feasible]
@@ -164,7 +165,8 @@ class Columnar:
         lowest, highest = weights.min(), weights.max()
         if lowest == highest:
             return np.zeros(len(weights))
-        return np.floor(MAX_NODE_SCORE * ((weights - lowest) / (highest - lowest)))
+        stretched: Floats = np.floor(MAX_NODE_SCORE * ((weights - lowest) / (highest - lowest)))
+        return stretched
 
     # ---- filters -----------------------------------------------------------------------------------------------------
 
@@ -280,7 +282,7 @@ class _Topology:
 
     def pods_near(self, per_node: Floats) -> Floats:
         """Return how many of the pods are in the domain of each node; none where the node has no value."""
-        sums = np.bincount(self.domain, weights=per_node, minlength=self._size)
+        sums: Floats = np.bincount(self.domain, weights=per_node, minlength=self._size).astype(np.float64)
         sums[0] = 0.0
         near: Floats = sums[self.domain]
         return near
