@@ -48,7 +48,7 @@ def demand_of(pod: Pod, profile: Profile = LATEST) -> Demand:
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
     asking = _scored_requests(pod, _UNSTATED, profile)
     assumed = _assumed(pod, requests, profile)
-    scored = asking if assumed == _UNSTATED else _scored_requests(pod, assumed, profile) if assumed else requests
+    scored = asking if assumed is _UNSTATED else _scored_requests(pod, assumed, profile) if assumed else requests
     amounts = (
         each for found in (scored, asking) for each in (found.get(CPU, ZERO).milli_value, found.get(MEMORY, ZERO).value)
     )
