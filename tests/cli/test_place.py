@@ -64,7 +64,10 @@ def test_the_table_tells_how_full_the_nodes_are_and_where_everything_lies(place)
 
 @pytest.mark.parametrize(
     ("options", "assumed"),
-    [((), ["kubelet settings", "cluster policies"]), (("--kubelet-config", "kubelet.yaml"), ["cluster policies"])],
+    [
+        ((), ["kubelet settings", "cluster policies", "choice among equally good nodes"]),
+        (("--kubelet-config", "kubelet.yaml"), ["cluster policies", "choice among equally good nodes"]),
+    ],
     ids=["nothing stated", "the kubelet's settings stated"],
 )
 def test_what_was_not_stated_is_an_assumption(place, tmp_path, monkeypatch, options, assumed):
@@ -72,6 +75,61 @@ def test_what_was_not_stated_is_an_assumption(place, tmp_path, monkeypatch, opti
     (tmp_path / "kubelet.yaml").write_text("apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n")
     whole = json.loads(place(deployment("web", "1"), options=[*NODES, *options, "-o", "json"])[1])
     assert [each["what"] for each in whole["assumptions"]] == assumed
+
+
+def test_json_shows_the_score_of_every_node_by_plugin_and_which_are_equally_good(place):
+    """The second of two replicas goes where the first is not, and nothing is left to chance."""
+    whole = json.loads(place(deployment("web", "1", 2), options=[*NODES, "-o", "json"])[1])
+    first, second = whole["pods"]
+    assert first["equallyGood"] == ["node-1", "node-2"]
+    assert [(each["node"], each["total"]) for each in first["scores"]] == [("node-1", 354), ("node-2", 354)]
+    assert (second["node"], second["equallyGood"]) == ("node-2", [])
+    crowded, free = second["scores"]
+    assert crowded["points"]["PodTopologySpread"] < free["points"]["PodTopologySpread"] == 200
+    assert all(sum(each["points"].values()) == each["total"] for each in (crowded, free))
+
+
+def test_verbose_text_shows_scores_and_that_the_scheduler_picks_at_random(place):
+    out = place(deployment("web", "1"), options=[*NODES, "-v"])[1]
+    assert "node-1: 354 (NodeResourcesFit 86, NodeResourcesBalancedAllocation 68, PodTopologySpread 200)" in out
+    assert "2 nodes equally good; the real scheduler picks among these at random" in out
+    assert "Scores" not in place(deployment("web", "1"))[1]
+
+
+def test_older_versions_score_the_balance_with_the_pod(place):
+    options = [*NODES, "-o", "json", "--kubernetes-version", "1.35"]
+    (pod,) = json.loads(place(deployment("web", "1"), options=options)[1])["pods"]
+    assert pod["scores"][0]["points"]["NodeResourcesBalancedAllocation"] == 87
+
+
+def test_pods_that_a_service_selects_are_spread(place):
+    """A bare pod goes to the other node, although that one is fuller."""
+    there = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "there", "namespace": "production", "labels": {"app": "db"}},
+        "spec": {"nodeName": "node-1", "containers": [{"name": "c", "image": "i"}]},
+    }
+    other = {**there, "metadata": {"name": "other", "namespace": "production"}}
+    other["spec"] = {
+        "nodeName": "node-2",
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+    }
+    waiting = {**there, "metadata": {**there["metadata"], "name": "waiting"}}
+    waiting["spec"] = {"containers": [{"name": "c", "image": "i"}]}
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "db", "namespace": "production"},
+        "spec": {"selector": {"app": "db"}, "ports": [{"port": 1}]},
+    }
+
+    def where(*objects) -> str:
+        pods = json.loads(place(*objects, options=[*NODES, "-o", "json"])[1])["pods"]
+        return next(each["node"] for each in pods if each["name"] == "waiting")
+
+    assert where(there, other, waiting) == "node-1"
+    assert where(there, other, waiting, service) == "node-2"
 
 
 def test_pods_that_wait_are_told_with_the_schedulers_words_and_the_numbers_of_every_node(place):

@@ -10,8 +10,17 @@ from podqos.model.disruption import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
-from podqos.model.node import LABEL_HOSTNAME, Node, NodeCondition, NodeSpec, NodeStatus, Taint
-from podqos.model.pod import Container, ObjectMeta, Pod, PodSpec, PodStatus, Toleration
+from podqos.model.node import (
+    LABEL_HOSTNAME,
+    LABEL_ZONE,
+    ContainerImage,
+    Node,
+    NodeCondition,
+    NodeSpec,
+    NodeStatus,
+    Taint,
+)
+from podqos.model.pod import Container, ObjectMeta, OwnerReference, Pod, PodSpec, PodStatus, Toleration
 from podqos.model.quantity import Quantity
 from podqos.model.resources import ResourceRequirements
 from podqos.model.scheduling import (
@@ -23,12 +32,16 @@ from podqos.model.scheduling import (
     NodeSelectorTerm,
     PodAffinity,
     PodAffinityTerm,
+    PreferredNodes,
+    PreferredPods,
     TopologySpreadConstraint,
 )
 from podqos.model.selector import LabelSelector, LabelSelectorRequirement
+from podqos.model.service import Service, ServiceSpec
 from podqos.placement.place import Surroundings
 
-ZONE = "topology.kubernetes.io/zone"
+ZONE = LABEL_ZONE
+REPLICA_SET = OwnerReference("apps/v1", "ReplicaSet", "rs", controller=True)
 
 
 def amounts(**resources: str) -> dict[str, Quantity]:
@@ -46,6 +59,7 @@ def node(
     taints: tuple[Taint, ...] = (),
     unschedulable: bool = False,
     conditions: dict[str, str] | None = None,
+    images: dict[str, int] | None = None,
     **more: str,
 ) -> Node:
     """Return a node; labels have the hostname, as the kubelet sets it."""
@@ -57,6 +71,7 @@ def node(
             capacity=allocatable,
             allocatable=allocatable,
             conditions=tuple(NodeCondition(kind, status) for kind, status in (conditions or {}).items()),
+            images=tuple(ContainerImage((name,), size) for name, size in (images or {}).items()),
         ),
     )
 
@@ -75,15 +90,22 @@ def pod(
     ports: tuple[ContainerPort, ...] = (),
     phase: str = "",
     leaving: str = "",
+    image: str = "",
+    owners: tuple[OwnerReference, ...] = (),
     **spec: object,
 ) -> Pod:
     """Return a pod of one container; ``on`` binds it to a node, ``leaving`` is when it was told to go."""
     requests = {key: text for key, text in (("cpu", cpu), ("memory", memory)) if text is not None}
     container = Container(
-        name="c", resources=ResourceRequirements(amounts(**requests), amounts(**(limits or {}))), ports=ports
+        name="c",
+        image=image,
+        resources=ResourceRequirements(amounts(**requests), amounts(**(limits or {}))),
+        ports=ports,
     )
     return Pod(
-        ObjectMeta(name=name, namespace=namespace, labels=labels or {}, deletion_timestamp=leaving),
+        ObjectMeta(
+            name=name, namespace=namespace, labels=labels or {}, deletion_timestamp=leaving, owner_references=owners
+        ),
         PodSpec(containers=(container,), priority=priority, node_name=on, **spec),
         PodStatus(start_time=started, phase=phase),
     )
@@ -102,6 +124,14 @@ def away(*terms: PodAffinityTerm) -> Affinity:
     return Affinity(pod_anti_affinity=PodAffinity(terms))
 
 
+def rather_near(weight: int, *terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_affinity=PodAffinity(preferred=tuple(PreferredPods(weight, each) for each in terms)))
+
+
+def rather_away(weight: int, *terms: PodAffinityTerm) -> Affinity:
+    return Affinity(pod_anti_affinity=PodAffinity(preferred=tuple(PreferredPods(weight, each) for each in terms)))
+
+
 def on_nodes(*terms: NodeSelectorTerm) -> Affinity:
     return Affinity(node_affinity=NodeAffinity(NodeSelector(terms)))
 
@@ -110,11 +140,13 @@ def expression(key: str, operator: str, *values: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key, operator, values),))
 
 
-def spread(max_skew: int, app: str = "web", key: str = ZONE, **more: object) -> TopologySpreadConstraint:
+def spread(
+    max_skew: int, app: str = "web", key: str = ZONE, *, when: str = "DoNotSchedule", **more: object
+) -> TopologySpreadConstraint:
     return TopologySpreadConstraint(
         max_skew=max_skew,
         topology_key=key,
-        when_unsatisfiable="DoNotSchedule",
+        when_unsatisfiable=when,
         label_selector=LabelSelector({"app": app}),
         **more,
     )
@@ -127,6 +159,10 @@ def budget(app: str, allowed: int | None = None, **spec: object) -> PodDisruptio
         PodDisruptionBudgetSpec(selector=LabelSelector({"app": app}), **spec),
         None if allowed is None else PodDisruptionBudgetStatus(allowed),
     )
+
+
+def service(app: str) -> Service:
+    return Service(ObjectMeta(name=app, namespace="default"), ServiceSpec({"app": app}))
 
 
 # Generators. Few names and values, so that rules meet often.
@@ -143,7 +179,7 @@ _TAINTS = (
 def nodes(draw: st.DrawFn, name: str) -> Node:
     labels = {}
     if draw(st.integers(0, 5)):
-        labels[ZONE] = draw(st.sampled_from(_ZONES))
+        labels[ZONE] = draw(st.sampled_from((*_ZONES, "")))
     if draw(st.booleans()):
         labels["disk"] = draw(st.sampled_from(("ssd", "hdd", "7")))
     return node(
@@ -155,6 +191,7 @@ def nodes(draw: st.DrawFn, name: str) -> Node:
         taints=tuple(draw(st.lists(st.sampled_from(_TAINTS), max_size=2, unique=True))),
         unschedulable=draw(st.integers(0, 9)) == 0,
         conditions=draw(st.sampled_from(({}, {}, {"MemoryPressure": "True"}, {"Ready": "Unknown"}))),
+        images=draw(st.sampled_from(({}, {}, {"app:1": 400 * 2**20}, {"app:1": 10, "db:latest": 3 * 2**30}))),
         **draw(st.sampled_from(({}, {"ephemeral_storage": "10Gi"}))),
     )
 
@@ -176,11 +213,26 @@ def _terms() -> st.SearchStrategy[tuple[PodAffinityTerm, ...]]:
         topology_key=st.sampled_from((ZONE, LABEL_HOSTNAME, "disk")),
         label_selector=_selectors(),
         namespaces=st.sampled_from(((), (), ("default",), ("other",))),
-        namespace_selector=st.sampled_from((None, None, LabelSelector(), LabelSelector({"team": "x"}))),
+        namespace_selector=st.sampled_from(
+            (
+                None,
+                None,
+                LabelSelector(),
+                LabelSelector({"team": "x"}),
+                LabelSelector(match_expressions=(LabelSelectorRequirement("team", "NotIn", ("x",)),)),
+            )
+        ),
         match_label_keys=st.sampled_from(((), ("version",))),
         mismatch_label_keys=st.sampled_from(((), ("version",))),
     )
     return st.lists(single, max_size=2).map(tuple)
+
+
+def _neighbours() -> st.SearchStrategy[PodAffinity | None]:
+    preferred = st.tuples(st.sampled_from((1, 7, 100)), _terms()).map(
+        lambda drawn: tuple(PreferredPods(drawn[0], each) for each in drawn[1])
+    )
+    return st.none() | st.builds(PodAffinity, _terms(), preferred)
 
 
 def _constraints() -> st.SearchStrategy[tuple[TopologySpreadConstraint, ...]]:
@@ -204,6 +256,13 @@ def _node_affinities() -> st.SearchStrategy[NodeAffinity | None]:
             None,
             None,
             NodeAffinity(NodeSelector((expression(ZONE, "In", "a", "b"),))),
+            NodeAffinity(
+                preferred=(
+                    PreferredNodes(10, expression(ZONE, "In", "a")),
+                    PreferredNodes(3, expression("disk", "Exists")),
+                    PreferredNodes(50),
+                )
+            ),
             NodeAffinity(NodeSelector((expression("disk", "Gt", "5"), expression("disk", "DoesNotExist")))),
             NodeAffinity(
                 NodeSelector(
@@ -221,8 +280,8 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
     if draw(st.integers(0, 2)) == 0:
         spec["affinity"] = Affinity(
             draw(_node_affinities()),
-            draw(st.none() | _terms().map(PodAffinity)),
-            draw(st.none() | _terms().map(PodAffinity)),
+            draw(_neighbours()),
+            draw(_neighbours()),
         )
     if draw(st.integers(0, 3)) == 0:
         spec["topology_spread_constraints"] = draw(_constraints())
@@ -252,6 +311,8 @@ def constrained_pods(draw: st.DrawFn, name: str, node_names: tuple[str, ...]) ->
         node_selector=draw(st.sampled_from(({}, {}, {"disk": "ssd"}))),
         preemption_policy=draw(st.sampled_from(("", "", "Never"))),
         host_network=draw(st.integers(0, 9)) == 0,
+        image=draw(st.sampled_from(("", "app:1", "db"))),
+        owners=draw(st.sampled_from(((), (), (REPLICA_SET,), (OwnerReference("apps/v1", "DaemonSet", "d", True),)))),
         **spec,
     )
 
@@ -264,6 +325,7 @@ def clusters(draw: st.DrawFn) -> tuple[tuple[Pod, ...], Surroundings]:
         tuple(draw(nodes(name)) for name in names),
         {"other": {"team": "x"}},
         draw(st.sampled_from(((), (budget("web", min_available="50%"), budget("db", 1))))),
+        services=draw(st.sampled_from(((), (service("db"),)))),
     )
     pods: list[Pod] = []
     for index in range(draw(st.integers(0, 7))):

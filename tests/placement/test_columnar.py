@@ -8,7 +8,19 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from placement.clusters import ZONE, away, clusters, near, node, pod, spread, term
+from placement.clusters import (
+    REPLICA_SET,
+    ZONE,
+    away,
+    clusters,
+    near,
+    node,
+    pod,
+    rather_away,
+    rather_near,
+    spread,
+    term,
+)
 from podqos.model.node import LABEL_HOSTNAME, Taint
 from podqos.model.profile import LATEST, profile_for
 from podqos.placement.choosing import OneByOne, best_chooser
@@ -43,8 +55,15 @@ def test_it_does_so_where_conditions_are_not_taints(cluster):
     assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 11))))
 
 
+@given(clusters())
+@settings(max_examples=50, deadline=None)
+def test_it_does_so_where_the_balance_with_the_pod_counts(cluster):
+    pods, surroundings = cluster
+    assert_both_agree(pods, replace(surroundings, profile=profile_for((1, 32))))
+
+
 def larger_cluster(seed: int):
-    """Make 30 nodes and 400 pods of a dozen workloads in any order: more than fit, of several priorities."""
+    """Make 30 nodes and 500 pods of twenty workloads in any order: more than fit, of several priorities."""
     chance = random.Random(seed)  # noqa: S311 - the same cluster every time
     nodes = tuple(
         node(
@@ -52,7 +71,9 @@ def larger_cluster(seed: int):
             chance.choice(("4", "8", "16")),
             f"{chance.randint(8_000_000, 32_000_000)}Ki",
             labels={ZONE: f"z{index % 3}"},
-            taints=(Taint("dedicated", "gpu", "NoSchedule"),) if index % 7 == 0 else (),
+            taints=(Taint("dedicated", "gpu", "PreferNoSchedule" if index % 2 else "NoSchedule"),)
+            if index % 7 == 0
+            else (),
         )
         for index in range(30)
     )
@@ -63,6 +84,10 @@ def larger_cluster(seed: int):
         {"affinity": away(term("w3", LABEL_HOSTNAME))},
         {"affinity": near(term("w0"))},
         {"affinity": away(term("w1", ZONE))},
+        {"affinity": rather_near(10, term("w7"))},
+        {"affinity": rather_away(10, term("w0", LABEL_HOSTNAME))},
+        {"topology_spread_constraints": (spread(1, "w8", when="ScheduleAnyway"),)},
+        {"owners": (REPLICA_SET,)},
     ]
     templates = [
         pod(
@@ -71,11 +96,11 @@ def larger_cluster(seed: int):
             f"{chance.randint(64, 4096)}Mi",
             labels={"app": f"w{index}"},
             priority=chance.choice((None, 10, 1000)),
-            **constraints[index % 6],
+            **constraints[index % 10],
         )
-        for index in range(12)
+        for index in range(20)
     ]
-    chosen = [chance.choice(templates) for _ in range(400)]
+    chosen = [chance.choice(templates) for _ in range(500)]
     return [
         replace(template, metadata=replace(template.metadata, name=f"p{index}"))
         for index, template in enumerate(chosen)

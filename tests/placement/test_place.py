@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from placement.clusters import clusters, node, pod
+from placement.clusters import clusters, near, node, pod, term
 from podqos.errors import InvalidManifest
+from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import PodSchedulingGate
 from podqos.placement.choosing import OneByOne
 from podqos.placement.outcome import Outcome, Status
@@ -155,3 +156,32 @@ def test_the_order_in_which_nodes_are_listed_does_not_matter(cluster):
 
 def test_an_outcome_is_a_plain_value():
     assert place([pod("p")], Surroundings((node("n"),))).outcomes == (Outcome("default/p", Status.PLACED, "n"),)
+
+
+@pytest.mark.usefixtures("each_chooser")
+def test_a_pending_pod_is_tried_as_soon_as_another_has_left_and_before_later_arrivals():
+    """``large`` displaces ``small`` and leaves room, which ``waiting`` takes before ``late`` comes."""
+    pods = [
+        pod("small", "4", priority=0),
+        pod("waiting", "1", priority=0, preemption_policy="Never"),
+        pod("large", "3", priority=10),
+        pod("late", "1", priority=0),
+    ]
+    placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL, bare={"default/small"})
+    assert [outcome.status for outcome in placement.outcomes] == [
+        Status.DISPLACED,
+        Status.PLACED,
+        Status.PLACED,
+        Status.PENDING,
+    ]
+
+
+@pytest.mark.usefixtures("each_chooser")
+def test_a_pod_that_must_be_near_another_is_tried_as_soon_as_that_one_has_come():
+    pods = [
+        pod("follower", "1", affinity=near(term("web", LABEL_HOSTNAME))),
+        pod("web", "3", labels={"app": "web"}),
+        pod("late", "1"),
+    ]
+    placement = place(pods, Surroundings((node("n"),)), order=QueueOrder.ARRIVAL)
+    assert [outcome.status for outcome in placement.outcomes] == [Status.PLACED, Status.PLACED, Status.PENDING]

@@ -2,14 +2,34 @@ from __future__ import annotations
 
 import pytest
 
-from placement.clusters import amounts, node, pod
-from podqos.model.pod import Container, Pod, PodSpec
+from placement.clusters import (
+    REPLICA_SET,
+    ZONE,
+    amounts,
+    expression,
+    near,
+    node,
+    pod,
+    rather_away,
+    rather_near,
+    service,
+    spread,
+    term,
+)
+from podqos.model.node import LABEL_HOSTNAME, Taint
+from podqos.model.pod import Container, ImageVolume, OwnerReference, Pod, PodSpec, Toleration, Volume
+from podqos.model.profile import LATEST, profile_for
 from podqos.model.resources import ResourceRequirements
+from podqos.model.scheduling import Affinity, NodeAffinity, PreferredNodes
+from podqos.model.selector import LabelSelector, LabelSelectorRequirement
 from podqos.placement.demand import demand_of
+from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
 from podqos.placement.place import Surroundings, place
-from podqos.placement.pod_view import PodView, Shape
-from podqos.placement.score import balanced_allocation, least_allocated
+from podqos.placement.pod_affinity import Namespaces
+from podqos.placement.pod_view import PodView, Shape, Views
+from podqos.placement.reasons import Plugin
+from podqos.placement.score import balanced_allocation, is_balanced, least_allocated, node_scores
 
 
 def state(*pods, **properties) -> NodeState:
@@ -29,9 +49,21 @@ def test_every_share_is_rounded_down_and_so_is_the_mean():
     assert least_allocated(demand_of(pod("p", "1", "1Gi")), state(cpu="3")) == (66 + 87) // 2
 
 
-def test_balanced_allocation_loses_half_the_difference():
-    assert balanced_allocation(demand_of(pod("p", "1", "6Gi")), state()) == 75
-    assert balanced_allocation(demand_of(pod("p", "1", "2Gi")), state()) == 100
+def test_balanced_allocation_compares_the_node_with_and_without_the_pod():
+    """A quarter of the cpu and three quarters of the memory: the balance falls from 100 to 75."""
+    assert balanced_allocation(demand_of(pod("p", "1", "6Gi")), state()) == 50 + (50 - 25) // 2
+    assert balanced_allocation(demand_of(pod("p", "1", "2Gi")), state()) == 75
+    assert balanced_allocation(demand_of(pod("p", "1", "6Gi")), state(pod("q", "2"))) == 50 + (50 + 25) // 2
+
+
+def test_before_1_36_the_balance_with_the_pod_counted():
+    before = profile_for((1, 35))
+    assert balanced_allocation(demand_of(pod("p", "1", "6Gi")), state(), before) == 75
+    assert balanced_allocation(demand_of(pod("p", "1", "2Gi")), state(), before) == 100
+
+
+def test_before_1_33_pods_without_requests_were_scored_by_the_balance_too():
+    assert [is_balanced(demand_of(pod("p")), profile_for(version)) for version in ((1, 32), (1, 33))] == [True, False]
 
 
 def test_pods_on_the_node_count():
@@ -43,7 +75,7 @@ def test_containers_without_requests_count_for_something_when_nodes_are_compared
     """100m and 200Mi each; otherwise BestEffort pods would pile up on one node."""
     demand = demand_of(pod("p"))
     assert (demand.requested, demand.scored_cpu_milli, demand.scored_memory_bytes) == ({}, 100, 200 * 2**20)
-    assert balanced_allocation(demand, state()) == 0
+    assert not is_balanced(demand, LATEST)
     nodes = tuple(node(f"n{index}") for index in range(3))
     placement = place([pod(f"p{index}") for index in range(6)], Surroundings(nodes))
     assert [outcome.node for outcome in placement.outcomes] == ["n0", "n1", "n2"] * 2
@@ -79,5 +111,123 @@ def test_the_emptier_node_is_taken_and_the_first_by_name_among_equals():
 
 def test_a_node_without_any_memory_is_scored_by_its_cpu():
     assert least_allocated(demand_of(pod("p", "1")), state(memory="0")) == 75
-    assert balanced_allocation(demand_of(pod("p", "1")), state(memory="0")) == 100
+    assert balanced_allocation(demand_of(pod("p", "1")), state(memory="0")) == 75
     assert least_allocated(demand_of(pod("p")), state(cpu="0", memory="0")) == 0
+
+
+def test_a_pod_that_looks_for_a_node_counts_something_even_where_only_another_container_states_it():
+    """Upstream reckons pods that are there, and the one that is not yet, in two different ways."""
+    containers = (Container("a"), Container("b", resources=ResourceRequirements(amounts(cpu="300m"))))
+    demand = demand_of(Pod(spec=PodSpec(containers=containers, resources=ResourceRequirements(amounts(memory="1Gi")))))
+    assert (demand.scored_cpu_milli, demand.asking_cpu_milli) == (300, 400)
+    assert (demand.scored_memory_bytes, demand.asking_memory_bytes) == (2**30, 2**30)
+
+
+def points(plugin, waiting, nodes, *there, services=(), profile=LATEST) -> dict[str, int]:
+    """Return what a plugin gives each node; pods that are there say where by their nodeName."""
+    views = Views(profile, services)
+    states = {each.name: NodeState(each, profile) for each in nodes}
+    for each in there:
+        states[each.spec.node_name].add(views.of(each))
+    namespaces = Namespaces(selectors_leak=profile.namespace_selectors_leak)
+    cluster = Cluster(states.values(), namespaces, profile)
+    scores = node_scores(views.of(waiting), cluster.states, cluster)
+    return {each.node: each.points[plugin] for each in scores if plugin in each.points}
+
+
+def test_a_node_with_fewer_untolerated_prefer_no_schedule_taints_gets_more():
+    slow, old = Taint("slow", "", "PreferNoSchedule"), Taint("old", "", "PreferNoSchedule")
+    nodes = (node("a", taints=(slow, old)), node("b", taints=(slow,)), node("c"))
+    assert points(Plugin.TAINT_TOLERATION, pod("p"), nodes) == {"a": 0, "b": 150, "c": 300}
+    tolerant = pod("p", tolerations=(Toleration("slow", "Exists"),))
+    assert points(Plugin.TAINT_TOLERATION, tolerant, nodes) == {"a": 0, "b": 300, "c": 300}
+
+
+def test_preferred_node_affinity_adds_weights_and_a_term_without_conditions_none():
+    preferred = (
+        PreferredNodes(30, expression("disk", "In", "ssd")),
+        PreferredNodes(10, expression(ZONE, "Exists")),
+        PreferredNodes(100),
+    )
+    nodes = (node("a", labels={"disk": "ssd", ZONE: "z"}), node("b", labels={ZONE: "z"}), node("c"))
+    wishing = pod("p", affinity=Affinity(NodeAffinity(preferred=preferred)))
+    assert points(Plugin.NODE_AFFINITY, wishing, nodes) == {"a": 200, "b": 50, "c": 0}
+
+
+ZONES = (node("a", labels={ZONE: "1"}), node("b", labels={ZONE: "1"}), node("c", labels={ZONE: "2"}))
+
+
+def test_preferred_pod_affinity_draws_to_the_topology_of_what_is_there_and_anti_affinity_away():
+    web = pod("w", labels={"app": "web"}, on="a")
+    near_web, away = rather_near(5, term("web")), rather_away(5, term("web", LABEL_HOSTNAME))
+    assert points(Plugin.INTER_POD_AFFINITY, pod("p", affinity=near_web), ZONES, web) == {"a": 200, "b": 200, "c": 0}
+    assert points(Plugin.INTER_POD_AFFINITY, pod("p", affinity=away), ZONES, web) == {"a": 0, "b": 200, "c": 200}
+
+
+def test_pods_that_are_there_draw_by_their_preferences_and_by_what_they_require():
+    web = pod("p", labels={"app": "web"})
+    wishing = pod("w", affinity=rather_near(5, term("web")), on="a")
+    requiring = pod("r", affinity=near(term("web", LABEL_HOSTNAME)), on="c")
+    assert points(Plugin.INTER_POD_AFFINITY, web, (*ZONES, node("d")), wishing, requiring) == {
+        "a": 200,
+        "b": 200,
+        "c": 40,
+        "d": 0,
+    }
+    assert points(Plugin.INTER_POD_AFFINITY, web, ZONES) == {}
+
+
+def test_schedule_anyway_prefers_the_less_crowded_and_ignores_nodes_without_the_label():
+    there = [pod(f"w{index}", labels={"app": "web"}, on="a") for index in range(2)]
+    waiting = pod("p", labels={"app": "web"}, topology_spread_constraints=(spread(1, when="ScheduleAnyway"),))
+    nodes = (*ZONES, node("d"))
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, waiting, nodes, *there) == {"a": 0, "b": 0, "c": 200, "d": 0}
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, waiting, nodes) == {"a": 200, "b": 200, "c": 200, "d": 0}
+
+
+def test_pods_of_a_replica_set_or_a_service_are_spread_by_default_and_others_are_not():
+    there = pod("w", labels={"app": "web"}, on="a")
+    bare = pod("p", labels={"app": "web"})
+    owned = pod("p", labels={"app": "web"}, owners=(REPLICA_SET,))
+    job = pod("p", labels={"app": "web"}, owners=(OwnerReference("batch/v1", "Job", "j", controller=True),))
+    expected = {"a": 132, "b": 176, "c": 200}
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, owned, ZONES, there) == expected
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, bare, ZONES, there, services=(service("web"),)) == expected
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, bare, ZONES, there) == {}
+    assert points(Plugin.POD_TOPOLOGY_SPREAD, job, ZONES, there) == {}
+
+
+def test_pods_of_another_template_do_not_count_by_default():
+    other = pod("w", labels={"app": "web", "pod-template-hash": "5d9"}, on="a")
+    owned = pod("p", labels={"app": "web"}, owners=(REPLICA_SET,))
+    assert len(set(points(Plugin.POD_TOPOLOGY_SPREAD, owned, ZONES, other).values())) == 1
+
+
+def test_large_images_that_are_there_count_the_more_the_more_nodes_have_them():
+    gib = {"registry.example.com/app:latest": 1000 * 2**20}
+    nodes = (node("a", images=gib), node("b", images=gib), node("c"), node("d"))
+    assert points(Plugin.IMAGE_LOCALITY, pod("p", image="registry.example.com/app"), nodes) == {
+        "a": 48,
+        "b": 48,
+        "c": 0,
+        "d": 0,
+    }
+
+
+@pytest.mark.parametrize(("version", "expected"), [((1, 35), 0), ((1, 36), 100)])
+def test_mounted_images_count_since_1_36(version, expected):
+    nodes = (node("a", images={"model:1": 1000 * 2**20}),)
+    mounting = pod("p", volumes=(Volume("m", image=ImageVolume("model:1")),))
+    assert points(Plugin.IMAGE_LOCALITY, mounting, nodes, profile=profile_for(version)) == {"a": expected}
+
+
+@pytest.mark.parametrize(("version", "expected"), [((1, 33), {}), ((1, 34), {"a": 200, "b": 200, "c": 0})])
+def test_since_1_34_a_namespace_selector_that_only_excludes_means_every_namespace(version, expected):
+    """As upstream: the selector of the pod's own term is asked about no labels at all."""
+    excluding = LabelSelector(
+        match_expressions=(LabelSelectorRequirement("kubernetes.io/metadata.name", "NotIn", ("x",)),)
+    )
+    profile = profile_for(version)
+    waiting = pod("p", affinity=rather_near(5, term("web", namespace_selector=excluding)))
+    there = pod("w", labels={"app": "web"}, namespace="x", on="a")
+    assert points(Plugin.INTER_POD_AFFINITY, waiting, ZONES, there, profile=profile) == expected

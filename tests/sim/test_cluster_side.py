@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from eviction.nodes import pod
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.node import Taint
 from podqos.model.profile import profile_for
 from podqos.model.time_units import SECOND_US
 from podqos.sim.run import simulate
@@ -36,6 +37,27 @@ def test_pods_are_spread_evenly_or_placed_by_the_scheduler():
     started = [(entry.node, entry.pod) for entry in done.entries if entry.kind == "Started"]
     assert [name for name, key in started if "even" in key] == ["n-0", "n-0", "n-1", "n-1"]
     assert sorted(where(done).values()) == ["n-0", "n-0", "n-1", "n-1"]
+
+
+def test_the_scheduler_keeps_replicas_apart_though_one_node_has_less_left():
+    """By room alone, all three would lie on the empty node."""
+    made = pod("web", "memory=10Mi")
+    labelled = replace(made, metadata=replace(made.metadata, labels={"app": "web"}))
+    other = placed(pod("other", "memory=500Mi"), using(1), nodes=("n-0",))
+    done = cluster(other, placed(labelled, using(1), replicas=3, arrives_us=SECOND_US))
+    assert where(done) == {"web-0": "n-1", "web-1": "n-0", "web-2": "n-1"}
+    bare = cluster(other, placed(labelled, using(1), replicas=3, arrives_us=SECOND_US, kind="Job"))
+    assert set(where(bare).values()) == {"n-1"}
+
+
+def test_the_scheduler_prefers_nodes_without_a_taint_that_says_rather_not():
+    groups = (
+        NodeGroup(node("a", taints=(Taint("slow", "", "PreferNoSchedule"),))),
+        NodeGroup(node("b")),
+    )
+    works = (placed(pod("big", "memory=900Mi"), using(1), nodes=("b",)), placed(pod("p", "memory=10Mi"), using(1)))
+    done = simulate(scenario(*works, nodes=groups), check=True)
+    assert where(done) == {"p-0": "b"}
 
 
 def test_a_pod_that_fits_nowhere_waits_until_somebody_leaves():

@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from podqos.errors import InvalidConfiguration, InvalidManifest, InvalidOption
 from podqos.library.inputs.admitting import admitted_pod
-from podqos.library.inputs.assumptions import KUBELET_SETTINGS, cluster_assumptions, without_policies
+from podqos.library.inputs.assumptions import (
+    FIRST_BY_NAME,
+    KUBELET_SETTINGS,
+    cluster_assumptions,
+    without_policies,
+)
 from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
@@ -24,8 +29,10 @@ from podqos.model.pod import ObjectMeta, Pod, Workload
 from podqos.model.policy import Namespace
 from podqos.model.profile import LATEST, Profile
 from podqos.model.resources import ResourceList
+from podqos.model.service import Service
 from podqos.placement import place as scheduler
 from podqos.placement.allocatable import SoftCoverage, node_allocatable
+from podqos.placement.outcome import Status
 from podqos.placement.overcommit import DEFAULT_BUDGETS
 from podqos.placement.place import QueueOrder, Surroundings
 from podqos.placement.workloads import POD, pods_of
@@ -86,6 +93,7 @@ class Placing:
             {namespace.metadata.name: namespace.metadata.labels for namespace in self._objects.of(Namespace)},
             self._objects.of(PodDisruptionBudget),
             options.profile,
+            self._objects.of(Service),
         )
         with _no_search_for_cycles():
             placement = scheduler.place(
@@ -99,6 +107,8 @@ class Placing:
                 config=self._config,
                 assumptions=(*self._assumptions, *without_policies(self._objects), *cluster_assumptions(self._objects)),
             )
+        if _may_tie(whole):
+            whole = replace(whole, assumptions=(*whole.assumptions, FIRST_BY_NAME))
         return self._about(whole) if self._neighbours else whole
 
     def _about(self, whole: PlacementReport) -> PlacementReport:
@@ -239,6 +249,13 @@ def _kubelet(objects: Objects, options: PlaceOptions) -> KubeletConfiguration | 
     if len(given) > 1:
         raise InvalidConfiguration(f"{len(given)} kubelet configurations were given", fix="give one, for all nodes")
     return given[0] if given else None
+
+
+def _may_tie(whole: PlacementReport) -> bool:
+    """Whether a pod had several equally good nodes, which is not looked at in large clusters."""
+    if any(pod.scores for pod in whole.pods):
+        return any(pod.equally_good for pod in whole.pods)
+    return len(whole.nodes) > 1 and any(pod.status is Status.PLACED for pod in whole.pods)
 
 
 def _coverage(nodes: Iterable[Node], config: KubeletConfiguration | None) -> tuple[SoftCoverage, ...]:

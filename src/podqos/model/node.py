@@ -11,6 +11,7 @@ from podqos.model.resources import ResourceList
 PODS = "pods"
 
 LABEL_HOSTNAME = "kubernetes.io/hostname"
+LABEL_ZONE = "topology.kubernetes.io/zone"
 TAINT_UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 TAINT_NOT_READY = "node.kubernetes.io/not-ready"
 TAINT_UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -44,6 +45,13 @@ class NodeSpec(Struct, frozen=True, gc=False):
     unschedulable: bool = False
 
 
+class ContainerImage(Struct, frozen=True, gc=False, rename="camel"):
+    """An image that a node has, under all its names."""
+
+    names: tuple[str, ...] = ()
+    size_bytes: int = 0
+
+
 class NodeStatus(Struct, frozen=True, gc=False):
     """What a node has."""
 
@@ -51,6 +59,7 @@ class NodeStatus(Struct, frozen=True, gc=False):
     allocatable: ResourceList = {}
     """What of the capacity pods may request; see ``placement.allocatable``."""
     conditions: tuple[NodeCondition, ...] = ()
+    images: tuple[ContainerImage, ...] = ()
 
 
 class Node(Struct, frozen=True, gc=False):

@@ -36,6 +36,15 @@ class ManagedFields(Struct, frozen=True, gc=False):
     manager: str = ""
 
 
+class OwnerReference(Struct, frozen=True, gc=False, rename="camel"):
+    """An object that another belongs to; the one that is its controller made it."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    controller: bool = False
+
+
 class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     """Who an object is."""
 
@@ -49,6 +58,7 @@ class ObjectMeta(Struct, frozen=True, gc=False, rename="camel"):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     deletion_timestamp: str = ""
+    owner_references: tuple[OwnerReference, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -151,6 +161,12 @@ class EmptyDir(Struct, frozen=True, gc=False, rename="camel"):
     size_limit: Quantity | None = None
 
 
+class ImageVolume(Struct, frozen=True, gc=False):
+    """An image that is mounted as a volume."""
+
+    reference: str = ""
+
+
 class Volume(Struct, frozen=True, gc=False, rename="camel"):
     """A volume. Only sources on the node's own disk are distinguished."""
 
@@ -159,6 +175,7 @@ class Volume(Struct, frozen=True, gc=False, rename="camel"):
     host_path: Present | None = None
     git_repo: Present | None = None
     config_map: Present | None = None
+    image: ImageVolume | None = None
 
     @property
     def is_local(self) -> bool:

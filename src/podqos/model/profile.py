@@ -60,6 +60,14 @@ class Profile(Struct, frozen=True):
     """Since 1.11 BestEffort pods that tolerate the taint are admitted under MemoryPressure."""
     conditions_become_taints: bool
     """Since 1.12 memory pressure keeps every pod without the toleration away at scheduling."""
+    namespace_selectors_leak: bool
+    """Since 1.34 a pod's own affinity terms whose namespace selector only excludes mean pods of every namespace."""
+    balance_ignores_best_effort: bool
+    """Since 1.33 pods without requests are not scored by how they balance a node."""
+    balance_compares: bool
+    """Since 1.36 a node is scored by how much the pod improves its balance, not by the balance with the pod."""
+    image_volumes_count: bool
+    """Since 1.36 images that a pod mounts count towards image locality."""
     daemon_set_backoff: bool
     """Since 1.12 the DaemonSet controller waits longer each time before it replaces a failed pod of a node."""
     disk_pressure_admits_only_critical: bool
@@ -101,6 +109,10 @@ def profile_for(version: tuple[int, int]) -> Profile:
         pid_ranking="priority-and-count" if since(19) else "priority" if since(14) else "none",
         memory_pressure_toleration=since(11),
         conditions_become_taints=since(12),
+        namespace_selectors_leak=since(34),
+        balance_ignores_best_effort=since(33),
+        balance_compares=since(36),
+        image_volumes_count=since(36),
         daemon_set_backoff=since(12),
         disk_pressure_admits_only_critical=since(17),
         eviction_message_amounts=since(26),

@@ -1,7 +1,6 @@
 """What a pod asks of the place where it runs: affinity, spreading, ports (core/v1).
 
-Preferences change which of several good nodes is taken, never whether one is: only admission looks at them, and podqos
-states its own choice among good nodes (``placement.score``).
+Preferences change which of several good nodes is taken (``placement.score``), never whether one is.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ from typing import Protocol
 from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import PodView
-from podqos.placement.score import score
+from podqos.placement.score import Choice, node_scores, totals
 
 
 class Chooser(Protocol):
     """Finds the best node for one pod after the other."""
 
-    def choose(self, view: PodView) -> NodeState | None:
+    def choose(self, view: PodView) -> Choice | None:
         """Return the node to take, or nothing if no node will do."""
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:
@@ -26,34 +26,49 @@ class Chooser(Protocol):
 class OneByOne:
     """Asks every filter about every node and takes the best score, first by name among equals."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, explains: bool = False) -> None:
+        """With ``explains`` the scores are part of every choice."""
         self._cluster = cluster
+        self._explains = explains
 
-    def choose(self, view: PodView) -> NodeState | None:
+    def choose(self, view: PodView) -> Choice | None:
         """Return the node to take, or nothing if no node will do."""
-        filters = Filters(view, self._cluster)
-        demand = view.shape.demand
-        best, best_score = None, -1
-        for state in self._cluster.states:
-            if filters.first_reasons(state):
-                continue
-            points = score(demand, state)
-            if points > best_score:
-                best, best_score = state, points
-        return best
+        feasible = self._feasible(view)
+        if not feasible:
+            return None
+        if self._explains:
+            scores = tuple(node_scores(view, feasible, self._cluster))
+            highest = max(range(len(scores)), key=lambda index: scores[index].total)
+            return Choice(feasible[highest], scores)
+        return Choice(self._best(view, feasible)[0])
+
+    def best(self, view: PodView) -> list[NodeState]:
+        """Return the nodes with the highest score, by name; the real scheduler picks one of them at random."""
+        return self._best(view, self._feasible(view))
 
     def count(self, state: NodeState, view: PodView, change: int) -> None:
         """Learn nothing: every choice looks at the whole cluster anew."""
 
+    def _feasible(self, view: PodView) -> list[NodeState]:
+        filters = Filters(view, self._cluster)
+        return [state for state in self._cluster.states if not filters.first_reasons(state)]
 
-# From this many questions (pods × nodes) on, setting up columns pays.
+    def _best(self, view: PodView, feasible: list[NodeState]) -> list[NodeState]:
+        if len(feasible) <= 1:
+            return feasible
+        points = totals(view, feasible, self._cluster)
+        highest = max(points)
+        return [state for state, each in zip(feasible, points, strict=True) if each == highest]
+
+
+# From this many questions (pods × nodes) on, setting up columns pays, and scores are too many to read.
 _MANY = 20_000
 
 
 def best_chooser(pods: int, cluster: Cluster) -> Chooser:
     """Return the quicker of the two for this many pods; without numpy there is only one."""
     if pods * len(cluster.states) < _MANY:
-        return OneByOne(cluster)
+        return OneByOne(cluster, explains=True)
     try:
         from podqos.placement.columnar import Columnar
         from podqos.placement.columns import is_exact

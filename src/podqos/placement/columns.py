@@ -1,13 +1,14 @@
 """Nodes as columns: one array per property, for judging all nodes at once. Needs numpy (``podqos[fleet]``).
 
-The rules are those of ``fit``, ``score``, ``taints`` and ``node_affinity``; ``columnar`` puts them together. Whole
-numbers are kept as 64-bit floats, which is exact up to 2^53: dividing floats is several times faster than dividing
-integers, and a rounded quotient never crosses a whole number while no amount exceeds ``LARGEST_AMOUNT``.
+The rules are those of ``fit``, ``score``, ``taints``, ``node_affinity`` and ``image_locality``; ``columnar`` puts them
+together. Whole numbers are kept as 64-bit floats, which is exact up to 2^53: dividing floats is several times faster
+than dividing integers, and a rounded quotient never crosses a whole number while no amount exceeds ``LARGEST_AMOUNT``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,11 +17,19 @@ from numpy.typing import NDArray
 from podqos.model.resources import CPU, MEMORY
 from podqos.placement.filters import Cluster
 from podqos.placement.fit import insufficient
-from podqos.placement.node_affinity import matches
+from podqos.placement.image_locality import image_points
+from podqos.placement.node_affinity import matches, preference
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_view import Shape
-from podqos.placement.score import MAX_NODE_SCORE, score
-from podqos.placement.taints import UNSCHEDULABLE, first_untolerated, is_tolerated, refusing_condition
+from podqos.placement.score import MAX_NODE_SCORE, balance, improvement, is_balanced, least_allocated
+from podqos.placement.taints import (
+    PREFER_NO_SCHEDULE,
+    UNSCHEDULABLE,
+    disliked,
+    first_untolerated,
+    is_tolerated,
+    refusing_condition,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -29,6 +38,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 LARGEST_AMOUNT = 2**46
 
 IMPOSSIBLE = -1.0
+# The three halves of the highest score between which the points for a changed balance lie.
+_HALVES = 3 * MAX_NODE_SCORE // 2
 
 # A ranking with more changes than this to catch up with is made anew, which costs about as much.
 _CATCH_UP = 32
@@ -46,10 +57,12 @@ def is_exact(cluster: Cluster) -> bool:
 
 
 class Room:
-    """What is left on every node, and how good it is for a pod: -1 where the pod cannot go."""
+    """What is left on every node, and how good that is for a pod: -1 where the pod cannot go."""
 
-    def __init__(self, states: list[NodeState]) -> None:
+    def __init__(self, cluster: Cluster) -> None:
+        states = cluster.states
         self._states = states
+        self._profile = cluster.profile
         self._free_pods = _column(state.allowed_pods - len(state.pods) for state in states)
         names = sorted({CPU, MEMORY}.union(*(state.allocatable for state in states)))
         self._free = {
@@ -64,14 +77,17 @@ class Room:
             lambda state: (state.cpu_milli - state.scored_cpu_milli, state.memory_bytes - state.scored_memory_bytes),
         )
         """What is left for comparing nodes, times a hundred."""
+        self._twice_the_capacity = 2 * self._capacity
+        self._imbalance = _column(_HALVES - balance(state) for state in states)
         self._odd = [index for index, state in enumerate(states) if _is_odd(state)]
         self._rows = np.empty_like(self._capacity)
+        self._taken = np.empty((2, 1))
         self._row = np.empty(len(states))
         self._changed: list[int] = []
         self._rankings: dict[object, _Ranking] = {}
 
     def count(self, index: int, shape: Shape, change: int) -> None:
-        """Reckon with a pod that has come to (1) or left (-1) a node."""
+        """Reckon with a pod that has come to (1) or left (-1) a node, which knows of it already."""
         demand = shape.demand
         for name, amount in demand.requested.items():
             if name in self._free:
@@ -81,6 +97,7 @@ class Room:
         self._used[1, index] += change * demand.requested.get(MEMORY, 0)
         self._free_percent[0, index] -= change * MAX_NODE_SCORE * demand.scored_cpu_milli
         self._free_percent[1, index] -= change * MAX_NODE_SCORE * demand.scored_memory_bytes
+        self._imbalance[index] = _HALVES - balance(self._states[index])
         self._changed.append(index)
 
     def points(self, shape: Shape, allowed: Mask) -> Floats:
@@ -102,7 +119,15 @@ class Room:
 
     def _points_of(self, shape: Shape, index: int) -> float:
         state = self._states[index]
-        return IMPOSSIBLE if insufficient(shape.demand, state) else score(shape.demand, state)
+        demand, profile = shape.demand, self._profile
+        if insufficient(demand, state):
+            return IMPOSSIBLE
+        points = least_allocated(demand, state)
+        if is_balanced(demand, profile):
+            balance_with = balance(state, demand.requested)
+            without = _HALVES - int(self._imbalance[index])
+            points += improvement(balance_with, without) if profile.balance_compares else balance_with
+        return points
 
     def _all_points(self, shape: Shape, allowed: Mask) -> Floats:
         impossible = ~allowed
@@ -111,7 +136,7 @@ class Room:
             if amount > 0:
                 impossible |= self._free[name] < amount if name in self._free else True
         points = self._least_allocated(shape)
-        if shape.demand.requested.get(CPU) or shape.demand.requested.get(MEMORY):
+        if is_balanced(shape.demand, self._profile):
             points += self._balanced_allocation(shape)
         np.copyto(points, IMPOSSIBLE, where=impossible)
         for index in self._odd:
@@ -120,8 +145,9 @@ class Room:
 
     def _least_allocated(self, shape: Shape) -> Floats:
         rows = self._rows
-        taken = np.array(((shape.demand.scored_cpu_milli,), (shape.demand.scored_memory_bytes,)), dtype=np.float64)
-        np.subtract(self._free_percent, MAX_NODE_SCORE * taken, out=rows)
+        self._taken[0, 0] = MAX_NODE_SCORE * shape.demand.asking_cpu_milli
+        self._taken[1, 0] = MAX_NODE_SCORE * shape.demand.asking_memory_bytes
+        np.subtract(self._free_percent, self._taken, out=rows)
         rows /= self._capacity
         np.floor(rows, out=rows)
         np.maximum(rows, 0.0, out=rows)
@@ -132,15 +158,21 @@ class Room:
     def _balanced_allocation(self, shape: Shape) -> Floats:
         rows, row = self._rows, self._row
         requested = shape.demand.requested
-        taken = np.array(((requested.get(CPU, 0),), (requested.get(MEMORY, 0),)), dtype=np.float64)
-        np.add(self._used, taken, out=rows)
-        rows /= self._capacity
+        self._taken[0, 0] = requested.get(CPU, 0)
+        self._taken[1, 0] = requested.get(MEMORY, 0)
+        np.add(self._used, self._taken, out=rows)
+        rows /= self._twice_the_capacity
         np.subtract(rows[0], rows[1], out=row)
-        row *= 0.5
         np.abs(row, out=row)
         np.subtract(1.0, row, out=row)
         row *= MAX_NODE_SCORE
-        return np.floor(row, out=row)
+        np.floor(row, out=row)
+        if self._profile.balance_compares:
+            # As ``improvement``: half of this, rounded down.
+            row += self._imbalance
+            row *= 0.5
+            np.floor(row, out=row)
+        return row
 
 
 def _is_odd(state: NodeState) -> bool:
@@ -168,6 +200,8 @@ class NodeMasks:
     """Which nodes would take a pod if they were empty, and for which of their own properties."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._columns: dict[object, Floats] = {}
         self._states = cluster.states
         self._index = {state.name: index for index, state in enumerate(cluster.states)}
         self._profile = cluster.profile
@@ -201,6 +235,46 @@ class NodeMasks:
         if key not in self._masks:
             self._masks[key] = _mask(first_untolerated(state.taints, tolerations) is None for state in self._states)
         return self._masks[key]
+
+    @cached_property
+    def some_are_disliked(self) -> bool:
+        """Whether any node has a PreferNoSchedule taint."""
+        return any(taint.effect == PREFER_NO_SCHEDULE for state in self._states for taint in state.taints)
+
+    @cached_property
+    def some_have_images(self) -> bool:
+        """Whether any node says which images it has."""
+        return any(state.images for state in self._states)
+
+    def disliked(self, shape: Shape) -> Floats:
+        """Return the number of PreferNoSchedule taints that the pod does not tolerate."""
+        tolerations = shape.spec.tolerations
+        return self._kept(
+            ("disliked", tolerations), lambda: _column(disliked(state.taints, tolerations) for state in self._states)
+        )
+
+    def preferred(self, shape: Shape) -> Floats:
+        """Return the weight of the node affinity that the pod prefers."""
+        terms = shape.preferred_nodes
+        return self._kept(
+            ("preferred", terms), lambda: _column(preference(terms, state.node) for state in self._states)
+        )
+
+    def with_images(self, shape: Shape) -> Floats:
+        """Return the points for images that are there."""
+        containers = len(shape.spec.containers) + len(shape.spec.init_containers)
+        known, nodes = self._cluster.image_states, len(self._states)
+        return self._kept(
+            ("images", shape.images, containers),
+            lambda: _column(
+                image_points(shape.images, containers, state.images, known, nodes) for state in self._states
+            ),
+        )
+
+    def _kept(self, key: object, made: Callable[[], Floats]) -> Floats:
+        if key not in self._columns:
+            self._columns[key] = made()
+        return self._columns[key]
 
     def _open(self, shape: Shape) -> Mask:
         """Return the nodes that are open to the pod: not cordoned, tainted or, before 1.12, under pressure."""

@@ -27,8 +27,7 @@ Amounts = dict[str, int]
 
 # What a container that requests nothing counts for when nodes are compared, never when they are checked
 # (pkg/scheduler/util/pod_resources.go).
-UNSTATED_CPU = Quantity.of_milli(100)
-UNSTATED_MEMORY = Quantity.of_units(200 * 2**20)
+_UNSTATED: ResourceList = {CPU: Quantity.of_milli(100), MEMORY: Quantity.of_units(200 * 2**20)}
 
 
 class Demand(Struct, frozen=True, gc=False):
@@ -38,15 +37,22 @@ class Demand(Struct, frozen=True, gc=False):
     """Effective requests; what the node must have left."""
     scored_cpu_milli: int
     scored_memory_bytes: int
-    """The same for comparing nodes, with something assumed for containers that state nothing."""
+    """The same for comparing nodes, of a pod that is on one: something is assumed for containers that state nothing."""
+    asking_cpu_milli: int
+    asking_memory_bytes: int
+    """The same of the pod that looks for a node: something is assumed even where another container states it."""
 
 
 def demand_of(pod: Pod, profile: Profile = LATEST) -> Demand:
     """Return what the scheduler counts of ``pod``, which is used as given (see ``admission.defaulting``)."""
     requests = pod_requests(pod, pod_level=profile.pod_level_resources)
+    asking = _scored_requests(pod, _UNSTATED, profile)
     assumed = _assumed(pod, requests, profile)
-    scored = _scored_requests(pod, assumed, profile) if assumed else requests
-    return Demand(counted(requests), scored.get(CPU, ZERO).milli_value, scored.get(MEMORY, ZERO).value)
+    scored = asking if assumed is _UNSTATED else _scored_requests(pod, assumed, profile) if assumed else requests
+    amounts = (
+        each for found in (scored, asking) for each in (found.get(CPU, ZERO).milli_value, found.get(MEMORY, ZERO).value)
+    )
+    return Demand(counted(requests), *amounts)
 
 
 def counted(resources: ResourceList) -> Amounts:
@@ -65,11 +71,10 @@ def is_scalar(name: str) -> bool:
 
 def _assumed(pod: Pod, requests: ResourceList, profile: Profile) -> ResourceList:
     """Return what is assumed for containers that state nothing; pod-level requests speak for all of them."""
-    assumed = {CPU: UNSTATED_CPU, MEMORY: UNSTATED_MEMORY}
     own = pod.spec.resources
     if profile.pod_level_resources and own is not None and any(map(is_pod_level, own.requests)):
-        return {name: amount for name, amount in assumed.items() if name not in requests}
-    return assumed
+        return {name: amount for name, amount in _UNSTATED.items() if name not in requests}
+    return _UNSTATED
 
 
 def _scored_requests(pod: Pod, assumed: ResourceList, profile: Profile) -> ResourceList:

@@ -7,15 +7,18 @@ that one. ``answers`` continues and returns all obstacles.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 from podqos.model.profile import LATEST, Profile
 from podqos.placement.fit import insufficient
 from podqos.placement.host_ports import first_taken
+from podqos.placement.image_locality import ImageStates, image_states
 from podqos.placement.node_affinity import mismatch
 from podqos.placement.node_state import NodeState
 from podqos.placement.pod_affinity import Namespaces, Neighbours
 from podqos.placement.pod_view import PodView
 from podqos.placement.reasons import (
+    NamesConflict,
     NotNamed,
     PortTaken,
     Reason,
@@ -37,6 +40,11 @@ class Cluster:
         self.states = sorted(states, key=lambda state: state.name)
         self.namespaces = namespaces or Namespaces()
         self.profile = profile
+
+    @cached_property
+    def image_states(self) -> ImageStates:
+        """What is known of the images that any node has."""
+        return image_states(state.node for state in self.states)
 
 
 class Filters:
@@ -61,7 +69,7 @@ class Filters:
         """Yield what each filter has against the node, in the scheduler's order; nothing from those that have not."""
         for reason in static_reasons(self._view, state, self._profile):
             yield (reason,)
-            if isinstance(reason, NotNamed):
+            if isinstance(reason, NotNamed | NamesConflict):
                 return  # The scheduler does not look at such a node any further.
         yield from self._answers_by_pods(state)
 
@@ -90,7 +98,7 @@ def static_reasons(view: PodView, state: NodeState, profile: Profile) -> Iterato
     shape = view.shape
     tolerations = shape.spec.tolerations
     if shape.named_nodes is not None and state.name not in shape.named_nodes:
-        yield NotNamed()
+        yield NotNamed() if shape.named_nodes else NamesConflict()
     if state.node.spec.unschedulable and not is_tolerated(UNSCHEDULABLE, tolerations):
         yield Unschedulable()
     taint = first_untolerated(state.taints, tolerations)

@@ -1,4 +1,4 @@
-"""Which nodes a pod may run on by their labels and names: ``nodeSelector`` and required node affinity.
+"""Which nodes a pod may run on, and which it prefers, by their labels and names: ``nodeSelector`` and node affinity.
 
 Source: Kubernetes v1.36 staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go and
 pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go (PreFilter, for nodes listed by name).
@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from podqos.model.node import Node
 from podqos.model.pod import PodSpec
-from podqos.model.scheduling import FIELD_NAME, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from podqos.model.scheduling import (
+    FIELD_NAME,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PreferredNodes,
+)
 from podqos.placement.reasons import AffinityMismatch, Reasons, SelectorMismatch
 
 
@@ -63,6 +69,16 @@ def named_nodes(spec: PodSpec) -> frozenset[str] | None:
             return None
         names |= frozenset.intersection(*listed)
     return frozenset(names)
+
+
+def preference(preferred: tuple[PreferredNodes, ...], node: Node) -> int:
+    """Return the sum of the weights of the preferred terms that the node meets."""
+    return sum(
+        each.weight
+        for each in preferred
+        if (each.preference.match_expressions or each.preference.match_fields)
+        and _first_failing(each.preference, node) is None
+    )
 
 
 def _first_failing(term: NodeSelectorTerm, node: Node) -> NodeSelectorRequirement | None:

@@ -22,7 +22,11 @@ class NodeState:
     __slots__ = (
         "allocatable",
         "allowed_pods",
+        "attracting",
+        "cpu_milli",
+        "images",
         "labels",
+        "memory_bytes",
         "name",
         "node",
         "pods",
@@ -42,11 +46,16 @@ class NodeState:
         self.labels: Mapping[str, str] = node.labels
         self.taints: tuple[Taint, ...] = taints_of(node, profile)
         self.allocatable: Amounts = counted(node.status.allocatable)
+        self.cpu_milli: int = self.allocatable.get(CPU, 0)
+        self.memory_bytes: int = self.allocatable.get(MEMORY, 0)
         allowed = node.status.allocatable.get(PODS)
         self.allowed_pods: int = allowed.value if allowed is not None else 0
         self.pods: dict[str, PodView] = {}
         self.shunning: dict[str, PodView] = {}
         """Those with a required anti-affinity, which may keep any other pod away."""
+        self.attracting: dict[str, PodView] = {}
+        """Those with a preference about, or an affinity to, other pods, which may draw any of them here."""
+        self.images: frozenset[str] = frozenset(name for image in node.status.images for name in image.names)
         self.requested: Amounts = {}
         self.scored_cpu_milli = 0
         self.scored_memory_bytes = 0
@@ -59,12 +68,15 @@ class NodeState:
         self.pods[view.key] = view
         if view.anti_affinity:
             self.shunning[view.key] = view
+        if view.attraction:
+            self.attracting[view.key] = view
         self._count(view, 1)
 
     def remove(self, view: PodView) -> None:
         """Take a pod off the node."""
         del self.pods[view.key]
         self.shunning.pop(view.key, None)
+        self.attracting.pop(view.key, None)
         self._count(view, -1)
 
     def _count(self, view: PodView, sign: int) -> None:
@@ -75,13 +87,3 @@ class NodeState:
             requested[name] = requested.get(name, 0) + sign * amount
         self.scored_cpu_milli += sign * demand.scored_cpu_milli
         self.scored_memory_bytes += sign * demand.scored_memory_bytes
-
-    @property
-    def cpu_milli(self) -> int:
-        """What there is of cpu."""
-        return self.allocatable.get(CPU, 0)
-
-    @property
-    def memory_bytes(self) -> int:
-        """What there is of memory."""
-        return self.allocatable.get(MEMORY, 0)

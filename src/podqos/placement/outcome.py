@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from itertools import chain
 
@@ -13,6 +13,7 @@ from podqos.placement.filters import Cluster, Filters
 from podqos.placement.pod_view import Likeness, PodView
 from podqos.placement.preemption import Preemption, PreemptionFailure
 from podqos.placement.reasons import Reasons
+from podqos.placement.score import NodeScore
 
 
 class Status(StrEnum):
@@ -76,6 +77,8 @@ class Placement:
         outcomes: Iterable[Outcome],
         displacements: Iterable[Displacement],
         pending: Iterable[PodView],
+        *,
+        scores: Mapping[str, tuple[NodeScore, ...]],
     ) -> None:
         self.cluster = cluster
         self.outcomes = tuple(outcomes)
@@ -84,18 +87,15 @@ class Placement:
         """In the order in which they happened."""
         self.pending = tuple(pending)
         """Those that found no place, in the order in which they were given."""
+        self.scores = scores
+        """Of all nodes that would have done when a pod was placed, by its key; empty for large clusters."""
         self._budgets = budgets
 
     def refusal(self, view: PodView) -> Refusal:
         """Return why a pending pod finds no place among the pods as they lie now."""
-        filters = Filters(view, self.cluster)
-        nodes = []
-        for state in self.cluster.states:
-            answers = tuple(filter(None, filters.answers(state)))
-            nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
         failure = Preemption(self.cluster, self._budgets).candidate(view)
         assert isinstance(failure, PreemptionFailure), f"{view.key} could still preempt a pod"
-        return Refusal(view.key, tuple(nodes), failure)
+        return refusal(view, self.cluster, failure)
 
     def alike(self) -> list[list[PodView]]:
         """Return the pending pods in groups with one and the same refusal: pods of one workload."""
@@ -103,3 +103,13 @@ class Placement:
         for view in self.pending:
             groups.setdefault(view.likeness, []).append(view)
         return list(groups.values())
+
+
+def refusal(view: PodView, cluster: Cluster, failure: PreemptionFailure) -> Refusal:
+    """Return why a pod that fits nowhere, and for which preemption fails, waits."""
+    filters = Filters(view, cluster)
+    nodes = []
+    for state in cluster.states:
+        answers = tuple(filter(None, filters.answers(state)))
+        nodes.append(NodeRefusal(state.name, answers[0], tuple(chain.from_iterable(answers))))
+    return Refusal(view.key, tuple(nodes), failure)

@@ -2,7 +2,7 @@
 
 Pods are taken from a queue as the scheduler takes them: the higher priority first, then the earlier. A pod that fits
 nowhere may displace others (``preemption``); those whose controller replaces them join the queue again. A pod
-without a place is tried again whenever something has changed that could help.
+without a place is tried again as soon as something has changed that could help.
 
 There is no time here: a preempted pod leaves at once, and the preempting one takes its place.
 """
@@ -22,14 +22,17 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.pod import Pod
 from podqos.model.profile import LATEST, Profile
+from podqos.model.service import Service
 from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import Chooser, best_chooser
 from podqos.placement.filters import Cluster
 from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
-from podqos.placement.pod_affinity import Namespaces
+from podqos.placement.pod_affinity import Namespaces, meets_all
 from podqos.placement.pod_view import Likeness, PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
+from podqos.placement.score import NodeScore
+from podqos.placement.topology_spread import counts
 
 _FINISHED_PHASES = ("Succeeded", "Failed")
 _PROGRESS_EVERY = 256
@@ -54,6 +57,8 @@ class Surroundings(Struct, frozen=True):
     """Labels of namespaces by name, for terms that select by them."""
     budgets: tuple[PodDisruptionBudget, ...] = ()
     profile: Profile = LATEST
+    services: tuple[Service, ...] = ()
+    """The pods that one selects should lie evenly."""
 
 
 def place(
@@ -72,9 +77,11 @@ def place(
     """
     profile = surroundings.profile
     cluster = Cluster(
-        (NodeState(node, profile) for node in surroundings.nodes), Namespaces(surroundings.namespaces), profile
+        (NodeState(node, profile) for node in surroundings.nodes),
+        Namespaces(surroundings.namespaces, selectors_leak=profile.namespace_selectors_leak),
+        profile,
     )
-    views = Views(profile)
+    views = Views(profile, surroundings.services)
     every = [views.of(pod) for pod in pods]
     _check_names(cluster, every)
     run = _Run(cluster, Budgets(surroundings.budgets, every), bare)
@@ -108,7 +115,11 @@ class _Run:
         self._displacements: list[Displacement] = []
         self._arrivals = 0
         self._departures = 0
-        self._refused: dict[str, _Try] = {}
+        self._scores: dict[str, tuple[NodeScore, ...]] = {}
+        self._refused: dict[Likeness, dict[str, _Try]] = {}
+        """Those that found no place, by workload: where the first does not fit, the others do not either."""
+        self._dependent: dict[Likeness, None] = {}
+        """The workloads among them that may fit once a pod comes."""
         self._hopeless: dict[Likeness, int] = {}
 
     def receive(self, view: PodView) -> bool:
@@ -131,12 +142,12 @@ class _Run:
         """Try to place every pod, and again those for which something has changed."""
         done = 0
         while queue:
-            queue.extend(self._take_turn(queue.pop()))
+            queue.extend(self._take_turn(queue.pop()), again=True)
             done += 1
             if progress is not None and done % _PROGRESS_EVERY == 0:
                 progress(done)
             if not queue:
-                queue.extend(tried.view for tried in tuple(self._refused.values()) if self._may_help(tried))
+                queue.extend(self._all_that_may_fit(), again=True)
 
     def result(self, every: list[PodView]) -> Placement:
         """Return the result for every pod."""
@@ -145,26 +156,65 @@ class _Run:
             for view in every
         )
         pending = (view for view in every if self._status[view.key] is Status.PENDING)
-        return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending)
+        return Placement(self._cluster, self._budgets, outcomes, self._displacements, pending, scores=self._scores)
 
     def _take_turn(self, view: PodView) -> list[PodView]:
-        """Find a node for the pod, if need be by displacing others; return those that come back."""
-        self._refused.pop(view.key, None)
+        """Find a node for the pod, if need be by displacing others; return those whose turn it is again."""
         if self._hopeless.get(view.likeness) != self._departures:
-            state = self.chooser.choose(view)
-            if state is not None:
-                self._bind(view, state)
-                return []
+            choice = self.chooser.choose(view)
+            if choice is not None:
+                self._bind(view, choice.state)
+                if choice.scores:
+                    self._scores[view.key] = choice.scores
+                return self._awakened(view, others=False)
             candidate = self._candidate(view)
             if candidate is not None:
                 returning = self._displace(candidate, view)
                 self._bind(view, candidate.state)
-                return returning
+                return [*returning, *self._awakened(view, others=True)]
         if not view.depends_on_pods:
             # More pods never make room: until one leaves, pods like this one need not be tried again.
             self._hopeless[view.likeness] = self._departures
-        self._refused[view.key] = _Try(view, self._arrivals, self._departures)
+        tried = _Try(view, self._arrivals, self._departures)
+        self._refused.setdefault(view.likeness, {})[view.key] = tried
+        if view.depends_on_pods:
+            self._dependent[view.likeness] = None
         return []
+
+    def _awakened(self, arrived: PodView, *, others: bool) -> list[PodView]:
+        """Return the first pending pod of each workload that may fit now: a pod came, perhaps ``others`` left."""
+        if not self._refused:
+            return []
+        likenesses = tuple(self._refused) if others else dict.fromkeys((arrived.likeness, *self._dependent))
+        awakened = []
+        for likeness in likenesses:
+            tried = next(iter(self._refused.get(likeness, {}).values()), None)
+            if tried is None or not self._may_help(tried):
+                continue
+            if others or likeness == arrived.likeness or self._is_awaited(arrived, tried.view):
+                self._take_back(tried.view)
+                awakened.append(tried.view)
+        return awakened
+
+    def _all_that_may_fit(self) -> list[PodView]:
+        tried = [each for group in self._refused.values() for each in group.values() if self._may_help(each)]
+        for each in tried:
+            self._take_back(each.view)
+        return [each.view for each in tried]
+
+    def _take_back(self, view: PodView) -> None:
+        """Let a refused pod have another turn."""
+        group = self._refused[view.likeness]
+        del group[view.key]
+        if not group:
+            del self._refused[view.likeness]
+            self._dependent.pop(view.likeness, None)
+
+    def _is_awaited(self, arrived: PodView, by: PodView) -> bool:
+        """Whether a pod is one that another must be near to or that changes how evenly its like lie."""
+        return meets_all(by, arrived, self._cluster.namespaces) or any(
+            counts(selector, by.namespace, arrived) for selector in by.spread
+        )
 
     def _candidate(self, view: PodView) -> Candidate | None:
         if not any(priority < view.priority for priority in self._priorities):
@@ -198,6 +248,7 @@ class _Run:
     def _leave(self, view: PodView, state: NodeState) -> None:
         state.remove(view)
         del self._where[view.key]
+        self._scores.pop(view.key, None)
         self.chooser.count(state, view, -1)
         self._budgets.count(view, -1)
         self._priorities[view.priority] -= 1
@@ -222,10 +273,10 @@ class _Queue:
     def __bool__(self) -> bool:
         return bool(self._heap)
 
-    def extend(self, views: Iterable[PodView]) -> None:
-        """Let pods wait, each behind those that are before it."""
+    def extend(self, views: Iterable[PodView], *, again: bool = False) -> None:
+        """Let pods wait, each behind those that are before it; those that come ``again`` before later arrivals."""
         for view in views:
-            rank = -view.priority if self._by_priority else 0
+            rank = -view.priority if self._by_priority else -again
             heapq.heappush(self._heap, (rank, next(self._numbers), view))
 
     def pop(self) -> PodView:

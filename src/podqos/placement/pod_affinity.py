@@ -1,14 +1,16 @@
-"""Required pod affinity and anti-affinity: which pods must, and which must not, share a part of the topology.
+"""Pod affinity and anti-affinity: which pods must, should or must not share a part of the topology.
 
-Anti-affinity works both ways: a pod keeps away from those its own terms name, and from those whose terms name it.
+Anti-affinity works both ways: a pod keeps away from those its own terms name, and from those whose terms name it. So
+do preferences.
 
-Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go.
+Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/{filtering,scoring}.go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from podqos.model.profile import LATEST
 from podqos.model.scheduling import PodAffinityTerm
 from podqos.model.selector import selects
 from podqos.placement.node_state import NodeState
@@ -25,8 +27,14 @@ Domain = tuple[str, str]
 class Namespaces:
     """The labels of namespaces, for terms that select by them."""
 
-    def __init__(self, labels: Mapping[str, Mapping[str, str]] | None = None) -> None:
+    def __init__(
+        self,
+        labels: Mapping[str, Mapping[str, str]] | None = None,
+        *,
+        selectors_leak: bool = LATEST.namespace_selectors_leak,
+    ) -> None:
         self._labels = labels or {}
+        self.selectors_leak = selectors_leak
 
     def labels_of(self, name: str) -> dict[str, str]:
         """Return the labels of a namespace; one that is not known has only its name."""
@@ -44,9 +52,45 @@ def speaks_of(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces:
     return other.namespace == owner.namespace
 
 
+def asks_for(term: PodAffinityTerm, owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
+    """Whether a term of the pod ``owner``, which looks for a node, means the pod ``other``.
+
+    Since 1.34 the scheduler also asks the namespace selector of such a term about a namespace without labels, which
+    one that only excludes (``NotIn``, ``DoesNotExist``) takes for one of its own.
+    """
+    if namespaces.selectors_leak and selects(term.namespace_selector, {}):
+        return selects(term.label_selector, other.labels)
+    return speaks_of(term, owner, other, namespaces)
+
+
 def meets_all(owner: PodView, other: PodView, namespaces: Namespaces) -> bool:
     """Whether ``other`` is a pod that ``owner`` must be near to: every affinity term means it."""
-    return bool(owner.affinity) and all(speaks_of(term, owner, other, namespaces) for term in owner.affinity)
+    return bool(owner.affinity) and all(asks_for(term, owner, other, namespaces) for term in owner.affinity)
+
+
+def attraction(
+    view: PodView, feasible: Sequence[NodeState], cluster: Iterable[NodeState], namespaces: Namespaces
+) -> list[int] | None:
+    """Return the weight of all preferences that draw the pod to each of the nodes; None if there are none.
+
+    Its own preferred terms count, and so do those of the pods that are there, and their required affinity.
+    """
+    weights: dict[Domain, int] = {}
+    for state in cluster:
+        for other in (state.pods if view.preferred else state.attracting).values():
+            for weight, term in view.preferred:
+                if asks_for(term, view, other, namespaces):
+                    _add(weights, term, state, weight)
+            for weight, term in other.attraction:
+                if speaks_of(term, other, view, namespaces):
+                    _add(weights, term, state, weight)
+    if not weights:
+        return None
+    keys = {key for key, _ in weights}
+    return [
+        sum(weights.get((key, state.labels.get(key, "")), 0) for key in keys if key in state.labels)
+        for state in feasible
+    ]
 
 
 class Neighbours:
@@ -78,7 +122,7 @@ class Neighbours:
             if speaks_of(term, other, view, namespaces):
                 _add(self._shunning, term, state, change)
         for term in view.anti_affinity:
-            if speaks_of(term, view, other, namespaces):
+            if asks_for(term, view, other, namespaces):
                 _add(self._away, term, state, change)
         if meets_all(view, other, namespaces):
             for term in view.affinity:

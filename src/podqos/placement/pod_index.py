@@ -25,10 +25,13 @@ Label = tuple[str, str]
 class Group:
     """Some pods, per node."""
 
-    def __init__(self, means: Means, selector: LabelSelector | None, nodes: int, topology_key: str = "") -> None:
+    def __init__(
+        self, means: Means, selector: LabelSelector | None, nodes: int, topology_key: str = "", weight: int = 0
+    ) -> None:
         self.means = means
         self.label = _telling_label(selector)
         self.topology_key = topology_key
+        self.weight = weight
         self.per_node: Floats = np.zeros(nodes)
 
 
@@ -40,6 +43,11 @@ class _Kind:
         self.per_node: Counter[int] = Counter()
         self.meant_by: list[Group] = []
         self.kept_away_by: list[Group] = []
+        self.drawn_by: list[Group] = []
+
+    def know(self, owners: Group) -> None:
+        """Learn of pods that have a term which means this kind."""
+        (self.drawn_by if owners.weight else self.kept_away_by).append(owners)
 
 
 class Crowd:
@@ -70,18 +78,22 @@ class Crowd:
                     group.per_node[index] += number
         return group
 
-    def owners(self, key: object, term: PodAffinityTerm, means: Means) -> Group:
-        """Return the pods that have an anti-affinity term; the caller keeps their number."""
+    def owners(self, key: object, term: PodAffinityTerm, means: Means, weight: int = 0) -> Group:
+        """Return the pods that have a term: of a weight, or an anti-affinity; the caller keeps their number."""
         group = self._owners.get(key)
         if group is None:
-            group = self._owners.add(key, Group(means, term.label_selector, self._nodes, term.topology_key))
+            group = self._owners.add(key, Group(means, term.label_selector, self._nodes, term.topology_key, weight))
             for kind in self._kinds_meant(group):
-                kind.kept_away_by.append(group)
+                kind.know(group)
         return group
 
     def keeping_away(self, view: PodView) -> list[Group]:
         """Return the groups of pods that must not be near this one."""
         return self._kind(view).kept_away_by if self._owners else []
+
+    def drawing(self, view: PodView) -> list[Group]:
+        """Return the groups of pods that would, or by their weight would not, have this one near."""
+        return self._kind(view).drawn_by if self._owners else []
 
     def _kind(self, view: PodView) -> _Kind:
         key = (view.namespace, msgspec.json.encode(view.labels), view.is_terminating)
@@ -91,7 +103,8 @@ class Crowd:
             for label in view.labels.items():
                 self._kinds_by_label.setdefault(label, []).append(kind)
             kind.meant_by.extend(self._meant.meaning(view))
-            kind.kept_away_by.extend(self._owners.meaning(view))
+            for group in self._owners.meaning(view):
+                kind.know(group)
         return kind
 
     def _kinds_meant(self, group: Group) -> Iterable[_Kind]:

@@ -17,7 +17,7 @@ from podqos.model.scheduling import NodeSelectorRequirement
 
 
 class Plugin(StrEnum):
-    """The scheduler's filters, in the order in which it asks them (pkg/scheduler/apis/config/v1/default_plugins.go)."""
+    """The scheduler's rules, in the order in which it asks them (pkg/scheduler/apis/config/v1/default_plugins.go)."""
 
     NODE_UNSCHEDULABLE = "NodeUnschedulable"
     TAINT_TOLERATION = "TaintToleration"
@@ -26,6 +26,8 @@ class Plugin(StrEnum):
     NODE_RESOURCES_FIT = "NodeResourcesFit"
     POD_TOPOLOGY_SPREAD = "PodTopologySpread"
     INTER_POD_AFFINITY = "InterPodAffinity"
+    NODE_RESOURCES_BALANCED_ALLOCATION = "NodeResourcesBalancedAllocation"
+    IMAGE_LOCALITY = "ImageLocality"
 
 
 class _Reason(Struct, frozen=True, gc=False, tag=True, tag_field="kind", rename="camel"):
@@ -59,6 +61,12 @@ class UnderPressure(_Reason, frozen=True, gc=False):
 
 class NotNamed(_Reason, frozen=True, gc=False):
     """The pod's node affinity lists nodes by name, and this is none of them."""
+
+    plugin = Plugin.NODE_AFFINITY
+
+
+class NamesConflict(_Reason, frozen=True, gc=False):
+    """Every term of the pod's node affinity asks for several names at once, which no node has."""
 
     plugin = Plugin.NODE_AFFINITY
 
@@ -173,6 +181,7 @@ Reason = (
     | UntoleratedTaint
     | UnderPressure
     | NotNamed
+    | NamesConflict
     | SelectorMismatch
     | AffinityMismatch
     | PortTaken

@@ -29,6 +29,7 @@ from podqos.model.profile import Profile
 
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
 
 UNSCHEDULABLE = Taint(key=TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
@@ -56,6 +57,11 @@ def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ..
         if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not is_tolerated(taint, tolerations):
             return taint
     return None
+
+
+def disliked(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> int:
+    """Return the number of PreferNoSchedule taints that are not tolerated."""
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not is_tolerated(taint, tolerations) for taint in taints)
 
 
 def taints_of(node: Node, profile: Profile) -> tuple[Taint, ...]:

@@ -1,16 +1,19 @@
-"""Topology spread constraints that forbid (``DoNotSchedule``): how evenly pods of a kind must lie over a node label.
+"""Topology spread constraints: how evenly pods of a kind must or should lie over a node label.
 
 For every constraint the pods it counts are added up per value of its topology key, over the nodes that take part. A
-node is good if its sum, with the new pod, exceeds the smallest sum by at most ``maxSkew``.
+node is good if its sum, with the new pod, exceeds the smallest sum by at most ``maxSkew``. With ``ScheduleAnyway`` the
+nodes with the smaller sums are preferred; labels with few values count for less.
 
-Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering}.go; KEP-895, KEP-3022
-(minDomains), KEP-3094 (inclusion policies), KEP-3243 (matchLabelKeys).
+Source: Kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/{common,filtering,scoring}.go; KEP-895,
+KEP-3022 (minDomains), KEP-3094 (inclusion policies), KEP-3243 (matchLabelKeys).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 
+from podqos.model.node import LABEL_HOSTNAME
 from podqos.model.scheduling import TopologySpreadConstraint
 from podqos.model.selector import LabelSelector, selects
 from podqos.placement.node_affinity import matches
@@ -51,7 +54,8 @@ class Spread:
     def count(self, state: NodeState, other: PodView, change: int) -> None:
         """Reckon with a pod that comes to (1) or leaves (-1) a node."""
         for index in self._counting(state):
-            if counts(self._selectors[index], self._view.namespace, other):
+            # Unlike above, even pods on their way out and those that an empty selector means: as upstream.
+            if other.namespace == self._view.namespace and selects(self._selectors[index], other.labels):
                 self._sums[index][state.labels[self._constraints[index].topology_key]] += change
 
     def _counting(self, state: NodeState) -> Iterable[int]:
@@ -60,6 +64,50 @@ class Spread:
             for index, constraint in enumerate(self._constraints):
                 if takes_part(constraint, self._view, state):
                     yield index
+
+
+def crowdedness(view: PodView, feasible: Sequence[NodeState], cluster: Iterable[NodeState]) -> list[int | None] | None:
+    """Return how many of the pod's like are near each of the nodes, weighted over all constraints.
+
+    None without any constraint; None for a node that lacks a label, unless the constraints are the scheduler's own.
+    """
+    constraints = view.soft_spread
+    if not constraints:
+        return None
+    included = [state for state in feasible if view.is_spread_by_default or has_all_keys(constraints, state)]
+    totals = dict.fromkeys((state.name for state in included), 0.0)
+    for constraint in constraints:
+        key, selector = constraint.topology_key, constraint.label_selector
+        sums = _sums(view, constraint, included, cluster) if key != LABEL_HOSTNAME else {}
+        weight = domain_weight(len(sums) if key != LABEL_HOSTNAME else len(included))
+        for state in included:
+            if key in state.labels:
+                own = key == LABEL_HOSTNAME
+                near = matching_pods(selector, view.namespace, state) if own else sums[state.labels[key]]
+                totals[state.name] += near * weight + (constraint.max_skew - 1)
+    return [math.floor(totals[state.name] + 0.5) if state.name in totals else None for state in feasible]
+
+
+def domain_weight(domains: int) -> float:
+    """Return what one pod counts for where a label has so many values: with more values, more."""
+    return math.log(domains + 2)
+
+
+def _sums(
+    view: PodView, constraint: TopologySpreadConstraint, included: list[NodeState], cluster: Iterable[NodeState]
+) -> dict[str, int]:
+    """Return the number of counted pods per value of the label; nodes without it are of one value together."""
+    key = constraint.topology_key
+    sums = {state.labels.get(key, ""): 0 for state in included}
+    for state in cluster:
+        value = state.labels.get(key, "")
+        if (
+            value in sums
+            and (view.is_spread_by_default or has_all_keys(view.soft_spread, state))
+            and takes_part(constraint, view, state)
+        ):
+            sums[value] += matching_pods(constraint.label_selector, view.namespace, state)
+    return sums
 
 
 def has_all_keys(constraints: tuple[TopologySpreadConstraint, ...], state: NodeState) -> bool:

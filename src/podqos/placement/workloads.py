@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from podqos.admission.tolerations import with_daemon_set_tolerations
 from podqos.errors import InvalidManifest
 from podqos.model.node import Node
-from podqos.model.pod import Pod, Workload
+from podqos.model.pod import OwnerReference, Pod, Workload
 from podqos.model.profile import LATEST, Profile
 from podqos.model.scheduling import (
     FIELD_NAME,
@@ -32,6 +32,17 @@ MOST_PODS = 1_000_000
 """Replicas of one workload: several times what the largest cluster runs. A typo comes further."""
 POD = "Pod"
 DAEMON_SET = "DaemonSet"
+# The controllers of pods whose like the scheduler spreads, by the workload that a manifest has.
+_REPLICA_SET = ("apps/v1", "ReplicaSet")
+_REPLICATION_CONTROLLER = ("v1", "ReplicationController")
+_SPREAD_OWNERS = {
+    "Deployment": _REPLICA_SET,
+    "ReplicaSet": _REPLICA_SET,
+    "Rollout": _REPLICA_SET,
+    "ReplicationController": _REPLICATION_CONTROLLER,
+    "DeploymentConfig": _REPLICATION_CONTROLLER,
+    "StatefulSet": ("apps/v1", "StatefulSet"),
+}
 # It only keeps a template for others.
 POD_TEMPLATE = "PodTemplate"
 
@@ -44,8 +55,16 @@ def pods_of(workload: Workload, nodes: Iterable[Node] = (), *, profile: Profile 
     elif workload.kind == DAEMON_SET:
         yield from _daemon_pods(pod, nodes, profile)
     elif workload.kind != POD_TEMPLATE:
+        base = pod.metadata.name or pod.metadata.generate_name
+        owners = made_by(workload.kind, base)
         for index in range(replicas_of(workload, MOST_PODS)):
-            yield _named(pod, f"{pod.metadata.name or pod.metadata.generate_name}-{index}")
+            yield _named(pod, f"{base}-{index}", owners)
+
+
+def made_by(kind: str, name: str) -> tuple[OwnerReference, ...]:
+    """Return what the pods of a workload say of their controller, if it is one that the scheduler spreads pods of."""
+    owner = _SPREAD_OWNERS.get(kind)
+    return () if owner is None else (OwnerReference(*owner, name, controller=True),)
 
 
 def replicas_of(workload: Workload, most: int) -> int:
@@ -76,5 +95,5 @@ def _pinned(pod: Pod, node_name: str) -> Affinity:
     return replace(pod.spec.affinity or Affinity(), node_affinity=NodeAffinity(selector))
 
 
-def _named(pod: Pod, name: str) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, name=name))
+def _named(pod: Pod, name: str, owners: tuple[OwnerReference, ...] = ()) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, name=name, owner_references=owners))

@@ -27,6 +27,7 @@ FAMILIES = (
     "resize",
     "allocatable",
     "scheduling_fit",
+    "scheduling",
     "thresholds",
     "eviction_rank",
     "eviction_manager",

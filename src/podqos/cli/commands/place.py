@@ -2,8 +2,8 @@
 
 Reads what kubectl prints and what it applies: workloads, Nodes, PriorityClasses, LimitRanges, RuntimeClasses,
 PodDisruptionBudgets, Namespaces, a KubeletConfiguration. New pods go through admission first (quotas are left to
-`podqos admit`); pods that have a node stay there. Feasibility is the scheduler's; among feasible nodes the one with the
-best LeastAllocated and BalancedAllocation score is chosen, and among equals the first by name.
+`podqos admit`); pods that have a node stay there. Feasibility and scores are the scheduler's; among nodes with the same
+score, of which it picks one at random, the first by name is chosen.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         about = f"how much the {resource} limits of a node may add up to, in times its allocatable"
         read = partial(positive_number, what="ratio", example="1.5")
         options.add_value_option(parser, f"--{resource}-budget", read, about, "RATIO", default=default)
+    parser.add_argument(
+        "-v", "--verbose", action="store_true", help="with -o table: also the scores of nodes, plugin by plugin"
+    )
     options.add_version_option(parser)
 
 
@@ -76,7 +79,13 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     _hint(len(placing.pods) * len(placing.nodes))
     whole = placing.place(_progress(len(placing.pods)))
-    emit(whole, arguments, text, csv_rows, lambda whole: pod_names(each.name for each in whole.pods))
+    emit(
+        whole,
+        arguments,
+        partial(text, verbose=arguments.verbose),
+        csv_rows,
+        lambda whole: pod_names(each.name for each in whole.pods),
+    )
     if errors:
         return 2
     over = any(o.exceeds_budget for node in whole.nodes for o in node.overcommit.values())

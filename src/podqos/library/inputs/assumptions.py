@@ -20,6 +20,11 @@ LEAST_NODE_BYTES = 1 << 20
 """With less, nothing is a node."""
 NODE_MEMORY = Assumption("node memory", "64Gi", "--node-memory")
 KUBELET_SETTINGS = Assumption("kubelet settings", "defaults", "--kubelet-config")
+FIRST_BY_NAME = Assumption(
+    "choice among equally good nodes",
+    "first by name",
+    "the real scheduler picks among these at random; -v shows the scores",
+)
 NO_POLICIES = Assumption("cluster policies", "none", "-f POLICIES")
 
 # What is taken of a class that pods name and that is not among the objects, and how to state it.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import astuple
-
 from podqos.model.node import PODS
 from podqos.model.quantity import Quantity
 from podqos.model.resources import EPHEMERAL_STORAGE, MEMORY, is_hugepages
@@ -26,16 +24,18 @@ _PLACES_SHOWN = 6
 _OVER_BUDGET_SHOWN = 5
 _PENDING_SHOWN = 12
 _REASONS_SHOWN = 8
+_SCORES_SHOWN = 5
 
 
-def text(whole: PlacementReport, style: Style) -> list[str]:
-    """Return the whole report as lines."""
+def text(whole: PlacementReport, style: Style, *, verbose: bool = False) -> list[str]:
+    """Return the whole report as lines; ``verbose`` also with the scores that decided."""
     lines = [_headline(whole), "", *_node_table(whole.nodes, style)]
     lines += ["", *_overcommit_table(whole.nodes, style), *_over_budget(whole.nodes, style)]
     lines += ["", *_workload_table(whole, style)]
     for title, part in (
         ("Pending", _pending_lines(whole.pending, style)),
         ("Displaced", [f"  {d.pod} was preempted on {d.node} by {d.by}" for d in whole.displaced]),
+        ("Scores", _score_lines(whole, style) if verbose else []),
         ("Soft thresholds", _soft_lines(whole, style)),
         ("Memory ceilings of the classes (qosReserved)", _ceiling_lines(whole.nodes, style)),
     ):
@@ -123,6 +123,27 @@ def _workload_table(whole: PlacementReport, style: Style) -> list[str]:
     )
 
 
+def _score_lines(whole: PlacementReport, style: Style) -> list[str]:
+    """Return, for the first placed pod of each workload, what every plugin gave the best nodes."""
+    firsts = {(pod.namespace, pod.workload): pod for pod in reversed(whole.pods) if pod.scores}
+    if not firsts:
+        return ["  too many pods and nodes, or none to choose"]
+    lines = []
+    for pod in list(firsts.values())[::-1][:_WORKLOADS_SHOWN]:
+        lines.append(f"  {pod.namespace}/{pod.name}")
+        best = sorted(pod.scores, key=lambda score: -score.total)
+        for score in best[:_SCORES_SHOWN]:
+            points = ", ".join(f"{plugin} {number}" for plugin, number in score.points.items())
+            lines += wrapped(f"{score.node}: {score.total} ({points})", style, "    ")
+        lines += [f"  {line}" for line in _more(len(best) - _SCORES_SHOWN, "node")]
+        if pod.equally_good:
+            told = (
+                f"{_number(len(pod.equally_good), 'node')} equally good; the real scheduler picks among these at random"
+            )
+            lines += wrapped(told, style, "    ")
+    return lines + _more(len(firsts) - _WORKLOADS_SHOWN, "workload")
+
+
 def _pending_lines(pending: Sequence[PendingReport], style: Style) -> list[str]:
     lines = []
     for group in pending[:_PENDING_SHOWN]:
@@ -181,6 +202,7 @@ _REASONS: Mapping[type[Reason], str] = {
     reasons.UnderPressure: "condition {0.condition}",
     reasons.Unschedulable: "cordoned",
     reasons.NotNamed: "not the node that it names",
+    reasons.NamesConflict: "its node affinity asks for several names at once",
     reasons.SelectorMismatch: "label {0.key} is {found}, not {0.wanted}",
     AffinityMismatch: "required node affinity: {failed}",
     reasons.PortTaken: "host port {0.port}/{0.protocol} is in use",
@@ -241,5 +263,13 @@ def csv_rows(whole: PlacementReport) -> Table:
     """Return headings, and a row per pod: its fields and why it waits."""
     messages = {key: group.message or "" for group in whole.pending for key in group.pods}
     return ("namespace", "pod", "workload", "status", "node", "message"), (
-        (*astuple(pod)[:-1], pod.node or "", messages.get(f"{pod.namespace}/{pod.name}", "")) for pod in whole.pods
+        (
+            pod.namespace,
+            pod.name,
+            pod.workload,
+            pod.status,
+            pod.node or "",
+            messages.get(f"{pod.namespace}/{pod.name}", ""),
+        )
+        for pod in whole.pods
     )

@@ -37,6 +37,7 @@ _TEXTS: Mapping[type[Reason], str] = {
     reasons.UntoleratedTaint: "node(s) had untolerated taint(s)",
     reasons.Unschedulable: "node(s) were unschedulable",
     reasons.NotNamed: "node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    reasons.NamesConflict: "pod affinity terms conflict",
     reasons.SelectorMismatch: "node(s) didn't match Pod's node affinity/selector",
     reasons.AffinityMismatch: "node(s) didn't match Pod's node affinity/selector",
     reasons.PortTaken: "node(s) didn't have free ports for the requested pod ports",
@@ -61,6 +62,9 @@ def refusal_message(refusal: Refusal) -> str:
     """Return the whole message of the FailedScheduling event."""
     if not refusal.nodes:
         return "no nodes available to schedule pods"
+    if any(isinstance(reason, reasons.NamesConflict) for reason in refusal.nodes[0].first):
+        # No node is looked at, and the dynamic resource allocation plug-in does not find its state afterwards.
+        return f"0/{len(refusal.nodes)} nodes are available: pod affinity terms conflict. not found"
     texts = (reason_text(reason) for node in refusal.nodes for reason in node.first)
     filtered = no_node_message(len(refusal.nodes), texts)
     # The first half is the dynamic resource allocation plug-in's, which is always asked and here never has claims.

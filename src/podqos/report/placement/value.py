@@ -23,6 +23,7 @@ from podqos.placement.node_state import NodeState
 from podqos.placement.outcome import Displacement, Outcome, Placement, Status
 from podqos.placement.overcommit import Overcommit, largest_shares, overcommit
 from podqos.placement.reasons import Reason
+from podqos.placement.score import NodeScore
 from podqos.placement.waiting import affinity_waits
 from podqos.report.placement.messages import refusal_message
 
@@ -63,7 +64,7 @@ class NodeReport(Struct, frozen=True, rename="camel"):
     """With ``qosReserved``: what the pods of a class may use together, by class."""
 
 
-class PodReport(Struct, frozen=True, gc=False):
+class PodReport(Struct, frozen=True, gc=False, rename="camel"):
     """Where one pod is placed."""
 
     namespace: str
@@ -72,6 +73,10 @@ class PodReport(Struct, frozen=True, gc=False):
     """``Deployment/web``; for a bare pod ``Pod/web``."""
     status: Status
     node: str | None
+    scores: tuple[NodeScore, ...] = ()
+    """Of every node that would have done when the pod was placed, by name; empty for bound pods and large clusters."""
+    equally_good: tuple[str, ...] = ()
+    """The nodes with the highest score, if several: podqos takes the first, the real scheduler picks at random."""
 
 
 class NodeReasons(Struct, frozen=True):
@@ -130,7 +135,7 @@ def report(
             _node(state, budgets, None if config is None else class_ceilings(state, config, profile))
             for state in placement.cluster.states
         ),
-        pods=tuple(_pod(outcome, workloads) for outcome in placement.outcomes),
+        pods=tuple(_pod(outcome, workloads, placement.scores.get(outcome.pod, ())) for outcome in placement.outcomes),
         pending=tuple(_pending(placement, workloads)),
         displaced=placement.displacements,
         soft_thresholds=tuple(each for each in coverage if not each.is_covered),
@@ -179,9 +184,13 @@ def _overcommit(ratio: Overcommit, state: NodeState) -> OvercommitReport:
     )
 
 
-def _pod(outcome: Outcome, workloads: Mapping[str, str]) -> PodReport:
+def _pod(outcome: Outcome, workloads: Mapping[str, str], scores: tuple[NodeScore, ...]) -> PodReport:
     namespace, _, name = outcome.pod.partition("/")
-    return PodReport(namespace, name, workloads.get(outcome.pod, f"Pod/{name}"), outcome.status, outcome.node)
+    workload = workloads.get(outcome.pod, f"Pod/{name}")
+    highest = max((each.total for each in scores), default=0)
+    best = tuple(each.node for each in scores if each.total == highest)
+    equally_good = best if len(best) > 1 else ()
+    return PodReport(namespace, name, workload, outcome.status, outcome.node, scores, equally_good)
 
 
 def _pending(placement: Placement, workloads: Mapping[str, str]) -> Iterator[PendingReport]:

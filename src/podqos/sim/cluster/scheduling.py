@@ -19,6 +19,7 @@ from podqos.placement.budgets import Budgets
 from podqos.placement.choosing import OneByOne
 from podqos.placement.filters import Cluster, Filters
 from podqos.placement.node_state import NodeState
+from podqos.placement.pod_affinity import Namespaces
 from podqos.placement.pod_view import PodView, Views
 from podqos.placement.preemption import Candidate, Preemption
 from podqos.placement.reasons import Insufficient, Reason, SelectorMismatch, UnderPressure, UntoleratedTaint
@@ -40,7 +41,8 @@ class Scheduler:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self._cluster = Cluster(self._states.values(), profile=self._profile)
+        leak = self._profile.namespace_selectors_leak
+        self._cluster = Cluster(self._states.values(), Namespaces(selectors_leak=leak), self._profile)
         self._chooser = OneByOne(self._cluster)
         self._preemption = Preemption(self._cluster, Budgets())
 
@@ -106,8 +108,9 @@ class Scheduler:
         """
         placed: list[tuple[Pod, str | None, tuple[Pod, ...]]] = []
         for view in sorted(self.waiting.values(), key=lambda view: -view.priority):
-            state = self._chooser.choose(view)
-            if state is not None:
+            choice = self._chooser.choose(view)
+            if choice is not None:
+                state = choice.state
                 del self.waiting[view.key]
                 state.add(view)
                 self._where[view.key] = view, state

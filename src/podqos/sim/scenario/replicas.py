@@ -11,7 +11,7 @@ from podqos.model.node import TAINT_UNREACHABLE, Node
 from podqos.model.pod import Pod, Toleration, Workload
 from podqos.model.profile import Profile
 from podqos.placement.taints import NO_EXECUTE
-from podqos.placement.workloads import DAEMON_SET, POD, pods_of
+from podqos.placement.workloads import DAEMON_SET, POD, made_by, pods_of
 from podqos.sim.scenario.scenario import ScenarioWorkload
 
 _DEFAULT_TOLERATION_SECONDS = 300
@@ -40,7 +40,7 @@ def is_there_first(workload: ScenarioWorkload) -> bool:
 
 def pod_of(workload: ScenarioWorkload, number: int) -> Pod:
     """Return one of the pods of a workload that is no DaemonSet."""
-    return named(workload.pod, name_of(workload, number))
+    return named(workload.pod, name_of(workload, number), owner_references=made_by(workload.kind, workload.name))
 
 
 def name_of(workload: ScenarioWorkload, number: int) -> str:
@@ -82,10 +82,11 @@ def replacement(pod: Pod, replica: Replica) -> Pod:
     return named(pod, f"{base}-r{replica.generation}")
 
 
-def named(pod: Pod, name: str) -> Pod:
+def named(pod: Pod, name: str, **metadata: object) -> Pod:
     """Return a pod under a name, with a uid of its own."""
     namespace = pod.metadata.namespace or "default"
-    return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=f"{namespace}_{name}"))
+    uid = f"{namespace}_{name}"
+    return replace(pod, metadata=replace(pod.metadata, name=name, namespace=namespace, uid=uid, **metadata))
 
 
 def unreachable_seconds(tolerations: tuple[Toleration, ...]) -> int | None:
