@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
+from conformance import test_scheduling as scheduling
 from conformance.compare import difference, vectors
 from documents.commands import ROOT, commands_of
 from podqos.cli.eval.admission import evaluate
@@ -37,7 +38,7 @@ def test_the_first_screen_has_an_answer_a_picture_the_installation_and_three_com
 
 
 def test_the_count_of_recorded_answers_is_that_of_the_files():
-    files = [*(ROOT / "tests/conformance").glob("*.jsonl.gz")]
+    files = [path for path in (ROOT / "tests/conformance").glob("*.jsonl.gz") if path.name != "scheduling.jsonl.gz"]
     lines = sum(len(gzip.decompress(path.read_bytes()).splitlines()) for path in files)
     assert _numbers(r"(\d+) answers in (\d+) families", TEXT) == [(lines, len(files))]
 
@@ -46,6 +47,22 @@ def test_the_count_of_answers_that_differ_is_that_of_the_fields_not_judged():
     about = [line for line in vectors("admission_wide") if line.get("about")]
     differing = [line for line in about if difference(line["expected"], evaluate(line["input"])) is not None]
     assert _numbers(r"all of them but (\d+)", TEXT) == [(len(differing),)]
+
+
+def test_the_count_of_decisions_of_the_scheduler_is_that_of_the_recording():
+    halfway = [
+        step
+        for line in vectors("scheduling")
+        for step in line["expected"]["steps"]
+        if step["outcome"] == "Preempts" and step.get("victims") == []
+    ]
+    clusters, every = len(vectors("scheduling")), len(scheduling.decisions())
+    lower = len(scheduling.RECORDED_IN_BETWEEN)
+    agreeing = every - len(halfway) - lower
+    assert _numbers(r"in (\d+) clusters of a running scheduler (\d+) of (\d+) decisions", TEXT) == [
+        (clusters, agreeing, every)
+    ]
+    assert _numbers(r"others (\d+) were recorded halfway and (\d+) went", TEXT) == [(len(halfway), lower)]
 
 
 def test_the_trials_on_a_real_kernel_are_those_that_were_measured():
