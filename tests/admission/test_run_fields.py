@@ -186,6 +186,11 @@ def test_a_namespace_is_a_dns_label(namespace):
     assert error.path == "metadata.namespace"
 
 
+_CONTEXT = (
+    '{"Capabilities":null,"Privileged":true,"SELinuxOptions":null,"WindowsOptions":null,"RunAsUser":null,'
+    '"RunAsGroup":null,"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,'
+    '"ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}'
+)
 _SUBDOMAIN = "a lowercase RFC 1123 subdomain must consist of"
 
 
@@ -263,14 +268,11 @@ def _one(field: str, value: object) -> dict:
         ),
         (
             {"securityContext": {"seccompProfile": {"type": "Unconfined", "localhostProfile": "a"}}},
-            '.localhostProfile: Invalid value: {"Type":"Unconfined","LocalhostProfile":"a"}: can only be set when seccomp',
+            '.localhostProfile: Invalid value: {"Type":"Unconfined","LocalhostProfile":"a"}: can only be set',
         ),
         (
             {"securityContext": {"privileged": True, "allowPrivilegeEscalation": False}},
-            '.securityContext: Invalid value: {"Capabilities":null,"Privileged":true,"SELinuxOptions":null,'
-            '"WindowsOptions":null,"RunAsUser":null,"RunAsGroup":null,"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,'
-            '"AllowPrivilegeEscalation":false,"ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}: '
-            "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
+            f".securityContext: Invalid value: {_CONTEXT}: cannot set `allowPrivilegeEscalation` to false",
         ),
     ],
 )
@@ -307,7 +309,7 @@ def test_the_rest_of_a_container_is_judged(container, expected):
         ({"image": {"reference": "i", "pullPolicy": "x"}}, '.image.pullPolicy: Unsupported value: "x"'),
         (
             {"projected": {"sources": [{"serviceAccountToken": {"path": "a", "expirationSeconds": 1}}]}},
-            ".projected.sources[0].serviceAccountToken.expirationSeconds: may not specify a duration less than 10 minutes",
+            ".projected.sources[0].serviceAccountToken.expirationSeconds: may not specify a duration less",
         ),
         (
             {"projected": {"sources": [{"secret": {"name": "s", "items": [{"key": "k", "path": "p"}] * 2}}]}},
@@ -365,7 +367,7 @@ def test_each_source_of_a_volume_has_what_it_needs(source, expected):
         ),
         (
             {"resourceClaims": [{"name": "a", "resourceClaimName": "x", "resourceClaimTemplateName": "y"}]},
-            '{"Name":"a","ResourceClaimName":"x","ResourceClaimTemplateName":"y"}: at most one of `resourceClaimName` or',
+            '{"Name":"a","ResourceClaimName":"x","ResourceClaimTemplateName":"y"}: at most one of `resource',
         ),
     ],
 )

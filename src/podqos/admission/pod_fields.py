@@ -8,7 +8,6 @@ staging/src/k8s.io/apimachinery/pkg/util/validation/ip.go.
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address, ip_address
 
 from podqos.admission.as_written import (
     Errors,
@@ -108,6 +107,8 @@ def dns_config_errors(spec: Fields) -> Errors:
 
 
 def _address_errors(value: Plain, path: str) -> Errors:
+    from ipaddress import IPv6Address, ip_address
+
     text = value if isinstance(value, str) else ""
     try:
         address = ip_address("" if "%" in text else text)
@@ -119,6 +120,8 @@ def _address_errors(value: Plain, path: str) -> Errors:
 
 
 def _wrong_address(text: str) -> str:
+    from ipaddress import ip_address
+
     try:
         ip_address(re.sub(r"\b0+(?=[0-9])", "", text) if "." in text and "%" not in text else "")
     except ValueError:

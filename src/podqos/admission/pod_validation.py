@@ -12,6 +12,8 @@ staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from msgspec import Struct
 
@@ -170,33 +172,32 @@ def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
     spec = pod.spec
     context = _Context(spec, claim_names(pod), written, {})
     yield from _volume_errors(context, pod.metadata.name)
-    yield from claim_errors(written, is_mirror=MIRROR_ANNOTATION in pod.metadata.annotations)
+    if written:
+        yield from claim_errors(written, is_mirror=MIRROR_ANNOTATION in pod.metadata.annotations)
     yield from _regular_container_errors(context)
     yield from _init_container_errors(context)
     yield from _ephemeral_container_errors(context)
     yield from pod_level_errors(pod)
-    yield from host_network_errors(written)
+    yield from _in(written, host_network_errors)
     if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
         yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
-    yield from dns_policy_errors(written)
+    yield from _in(written, dns_policy_errors)
     yield from label_errors(spec.node_selector, "spec.nodeSelector")
-    yield from pod_security_errors(written)
+    yield from _in(written, pod_security_errors)
     yield from affinity_errors(pod, is_stored=is_stored)
-    yield from dns_config_errors(written)
-    yield from readiness_gate_errors(written)
+    yield from _in(written, dns_config_errors, readiness_gate_errors)
     yield from gate_errors(spec.scheduling_gates)
     yield from spread_errors(pod, is_stored=is_stored)
-    yield from host_user_errors(written)
-    yield from host_name_override_errors(written)
+    yield from _in(written, host_user_errors, host_name_override_errors)
     yield from _subdomain_errors(spec.node_name, "spec.nodeName")
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _LARGEST_INT32:
         words = f"must be between 1 and {_LARGEST_INT32}, inclusive"
         yield invalid("spec.activeDeadlineSeconds", deadline, words)
-    yield from host_name_errors(written)
+    yield from _in(written, host_name_errors)
     for index, toleration in enumerate(spec.tolerations):
         yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
-    yield from host_alias_errors(written)
+    yield from _in(written, host_alias_errors)
     yield from _subdomain_errors(spec.priority_class_name, "spec.priorityClassName")
     if spec.runtime_class_name is not None:
         for complaint in subdomain_complaints(spec.runtime_class_name):
@@ -209,7 +210,12 @@ def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
         yield not_supported("spec.os", spec.os.name, _SYSTEMS)
     elif spec.os is not None:
         yield from system_errors(written, spec.os.name)
-    yield from file_key_errors(written)
+    yield from _in(written, file_key_errors)
+
+
+def _in(written: Fields, *checks: Callable[[Fields], Errors]) -> Iterable[FieldError]:
+    """Run checks of a specification as written, where it is given."""
+    return chain.from_iterable(check(written) for check in checks) if written else ()
 
 
 def _subdomain_errors(name: str, path: str) -> Errors:
@@ -249,7 +255,8 @@ def _one_volume_errors(volume: Volume, written: Fields, context: _Context, path:
     directory = volume.empty_dir
     if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
         yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
-    yield from volume_source_errors(written, path)
+    if written:
+        yield from volume_source_errors(written, path)
     if not volume.name:
         yield required(f"{path}.name")
     for complaint in label_complaints(volume.name) if volume.name else ():
@@ -272,7 +279,8 @@ def _regular_container_errors(context: _Context) -> Errors:
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         names.add(container.name)
-        yield from running_errors(written, path, context.written)
+        if written:
+            yield from running_errors(written, path, context.written)
         yield from _restart_errors(container, path)
     yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers", context.written)
 
@@ -289,7 +297,8 @@ def _init_container_errors(context: _Context) -> Errors:
         elif container.name:
             names.add(container.name)
         # Upstream names the first, whichever it is: they run one after the other, and each is checked alone.
-        yield from host_port_errors([written], "spec.initContainers", context.written)
+        if written:
+            yield from host_port_errors([written], "spec.initContainers", context.written)
         if container.is_sidecar:
             yield from running_errors(written, path, context.written)
             continue
