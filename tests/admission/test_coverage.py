@@ -19,20 +19,25 @@ def pod(spec: dict | None = None, **container: object) -> dict:
         pytest.param(pod(), (), id="nothing-special"),
         pytest.param(pod(command=["sh"], tty=True, resources={"limits": {"cpu": 1}}), (), id="nothing-to-judge"),
         pytest.param(
-            pod(env=[{"name": "A"}], livenessProbe={}),
-            ("spec.containers[0].env", "spec.containers[0].livenessProbe"),
+            pod(env=[{"name": "A"}], livenessProbe={}, securityContext={"windowsOptions": {}, "runAsUser": 0}),
+            ("spec.containers[0].securityContext.windowsOptions",),
             id="of-a-container",
         ),
         pytest.param(pod(ports=[], imagePullPolicy="", stdin=False), (), id="empty"),
         pytest.param(
-            pod({"hostNetwork": True, "hostPID": False, "securityContext": {}, "dnsPolicy": None}),
-            ("spec.hostNetwork",),
+            pod({"hostNetwork": True, "securityContext": {}, "serviceAccount": None, "serviceAccountName": "x"}),
+            ("spec.serviceAccountName",),
             id="of-the-pod",
         ),
         pytest.param(
-            pod({"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "hostPath": {}}]}),
-            ("spec.volumes[1].hostPath",),
-            id="volumes-but-empty-directories",
+            pod({"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "hostPath": {}}, {"name": "c", "rbd": {}}]}),
+            ("spec.volumes[2].rbd",),
+            id="volumes-of-few-kinds",
+        ),
+        pytest.param(
+            pod({"volumes": [{"name": "a", "projected": {"sources": [{"secret": {}}, {"podCertificate": {}}]}}]}),
+            ("spec.volumes[0].projected.sources[1].podCertificate",),
+            id="parts-of-a-projected-volume",
         ),
         pytest.param(
             {
@@ -53,8 +58,8 @@ def test_the_fields_present_are_listed(value, fields):
 
 
 def test_of_a_template_they_have_the_path_in_their_object():
-    deployment = {"spec": {"template": pod(ports=[{"containerPort": 80}])}}
-    assert not_judged(deployment, ("spec", "template")) == ("spec.template.spec.containers[0].ports",)
+    deployment = {"spec": {"template": pod({"serviceAccountName": "x"})}}
+    assert not_judged(deployment, ("spec", "template")) == ("spec.template.spec.serviceAccountName",)
     assert not_judged({"spec": None}, ("spec", "template")) == ()
 
 

@@ -371,3 +371,76 @@ def test_a_change_of_resources_says_how_running_pods_get_it(tmp_path, capsys):
     assert "running pods can be resized in place, without a restart" in capsys.readouterr().out
     assert main([*command, "--kubernetes-version", "1.33"]) == 0
     assert "needs new pods: the API server refuses a resize" in capsys.readouterr().out
+
+
+# ---- what has to be rendered ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def overlays(repository: Path, monkeypatch) -> Path:
+    """Make an overlay whose base, elsewhere in the repository, gets looser from one revision to the next.
+
+    The program that renders prints the base that is where it runs, and notes where that was.
+    """
+    (repository / "base").mkdir()
+    (repository / "overlay").mkdir()
+    (repository / "overlay" / "kustomization.yaml").write_text("resources: [../base]\n")
+    (repository / "base" / "kustomization.yaml").write_text("resources: [web.yaml]\n")
+    (repository / "base" / "web.yaml").write_text(deployment())
+    commit("fixed")
+    (repository / "base" / "web.yaml").write_text(deployment(resources=LOOSE))
+    commit("loose")
+    tools = repository.parent / "tools"
+    tools.mkdir()
+    script = f'#!/bin/sh\necho "$2" >> {tools}/ran\ncat "$2/../base/web.yaml"\n'
+    (tools / "kubectl").write_text(script)
+    (tools / "kubectl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    return tools
+
+
+def test_an_overlay_of_two_revisions_is_rendered_with_the_base_of_each(capsys, overlays, repository):
+    code, workloads = drift_json(capsys, "HEAD~1:overlay", "HEAD:./overlay", "--render")
+    assert (code, workloads["web"]["status"]) == (1, "downgraded")
+    ran = (overlays / "ran").read_text().splitlines()
+    assert len(ran) == 2
+    assert not any(str(repository) in where or Path(where).exists() for where in ran)
+
+
+def test_a_revision_is_compared_with_the_working_tree_rendered_alike(capsys, overlays, repository):
+    (repository / "base" / "web.yaml").write_text(deployment())
+    code, workloads = drift_json(capsys, "HEAD:overlay", "overlay", "--render")
+    assert (code, workloads["web"]["status"]) == (0, "upgraded")
+    assert (overlays / "ran").read_text().splitlines()[1] == "overlay"
+
+
+def test_without_render_nothing_runs_and_the_option_is_named(capsys, overlays):
+    code, _, err = drift(capsys, "HEAD~1:overlay", "HEAD:overlay")
+    assert code == 2
+    assert "HEAD:overlay: warning: skipped: it has to be rendered first (add --render)" in err
+    assert not (overlays / "ran").exists()
+
+
+def test_rendering_a_revision_leaves_the_repository_alone(capsys, overlays, repository):
+    (repository / ".git" / "hooks" / "post-index-change").write_text(f"#!/bin/sh\ntouch {overlays}/hook\n")
+    (repository / ".git" / "hooks" / "post-index-change").chmod(0o755)
+    (repository / "base" / "web.yaml").write_text("not yet: done\n")
+    index = (repository / ".git" / "index").read_bytes()
+    assert drift(capsys, "HEAD~1:overlay", "HEAD:overlay", "--render")[0] == 1
+    assert (repository / ".git" / "index").read_bytes() == index
+    assert not (overlays / "hook").exists()
+    assert (repository / "base" / "web.yaml").read_text() == "not yet: done\n"
+
+
+def test_a_revision_that_cannot_be_rendered_is_named_as_it_was_given(capsys, overlays):
+    (overlays / "kubectl").write_text('#!/bin/sh\necho "no base in $2" >&2\nexit 1\n')
+    code, _, err = drift(capsys, "HEAD~1:overlay", "HEAD:overlay", "--render")
+    assert code == 2
+    assert "HEAD:overlay: error: no base in HEAD:overlay (the command was: kubectl kustomize HEAD:overlay)" in err
+    assert "Traceback" not in err
+
+
+def test_a_path_that_a_revision_has_not_is_one_line_with_render_too(capsys, overlays):
+    code, _, err = drift(capsys, "HEAD:nowhere", "overlay", "--render")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "HEAD:nowhere: no such path in HEAD" in err

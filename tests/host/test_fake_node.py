@@ -416,7 +416,7 @@ def test_a_user_that_is_not_possible_is_said_and_the_pod_does_not_start(stage, u
 
 def test_what_no_runtime_is_told_is_named(stage):
     context = {"seccompProfile": {"type": "RuntimeDefault"}, "sysctls": [{"name": "a", "value": "1"}]}
-    own = {"securityContext": {"procMount": "Unmasked", "seLinuxOptions": {"level": "s0"}}}
+    own = {"securityContext": {"procMount": "Default", "seLinuxOptions": {"level": "s0"}}}
     _up(stage, pod_document("web", "serve", spec={"securityContext": context}, **own))
     said = {line.partition("default/web: ")[2] for line in stage.said}
     assert {

@@ -100,7 +100,7 @@ StepFunction = Callable[[Pod, Record], Pod | Refusal]
 def admit(pod: Pod, policies: Policies, profile: Profile = LATEST, written: Plain = None) -> Admission:
     """Take a new pod through every step until one refuses it. A status that came with it is dropped.
 
-    With its ``spec`` as ``written``, what only a node reads of it is validated as well.
+    With its ``spec`` as ``written``, the fields that are not in its model are validated as well.
     """
     steps = _steps(policies, profile, written)
     admission = run_steps(replace(pod, status=PodStatus()), policies, steps, profile=profile)

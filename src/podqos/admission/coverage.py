@@ -8,22 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from podqos.admission.as_written import Fields, containers_of, fields_of, objects_of
+from podqos.admission.volume_sources import JUDGED_SOURCES, UNJUDGED_PROJECTIONS
 from podqos.manifest.plain import Plain
 from podqos.model.policy import Namespace
 
 # The others are judged, or any value of the right type is fine.
 _METADATA = ("deletionTimestamp", "finalizers", "managedFields", "ownerReferences")
-_SPEC = (
-    "dnsConfig", "dnsPolicy", "hostAliases", "hostIPC", "hostNetwork", "hostPID", "hostUsers", "hostname",
-    "hostnameOverride", "imagePullSecrets", "readinessGates", "resourceClaims", "schedulingGroup", "securityContext",
-    "serviceAccount", "serviceAccountName", "setHostnameAsFQDN", "shareProcessNamespace", "subdomain",
-)  # fmt: skip
-_CONTAINER = (
-    "env", "envFrom", "imagePullPolicy", "lifecycle", "livenessProbe", "ports", "readinessProbe", "securityContext",
-    "startupProbe", "terminationMessagePolicy", "volumeDevices", "volumeMounts",
-)  # fmt: skip
-_CONTAINER_LISTS = ("initContainers", "containers", "ephemeralContainers")
-_VOLUME = ("name", "emptyDir")
+_SPEC = ("schedulingGroup", "serviceAccount", "serviceAccountName")
 _ANNOTATION_PREFIXES = (
     "seccomp.security.alpha.kubernetes.io/",
     "container.seccomp.security.alpha.kubernetes.io/",
@@ -39,9 +31,9 @@ def not_judged(value: Plain, pod_path: Sequence[str] = (), namespace: Namespace 
     A level of Pod Security that the namespace enforces is listed as well.
     """
     for step in pod_path:
-        value = _mapping(value).get(step)
+        value = fields_of(value).get(step)
     prefix = "".join(f"{step}." for step in pod_path)
-    return (*_levels(namespace), *(prefix + path for path in _fields(_mapping(value))))
+    return (*_levels(namespace), *(prefix + path for path in _fields(fields_of(value))))
 
 
 def _levels(namespace: Namespace | None) -> Iterator[str]:
@@ -50,31 +42,24 @@ def _levels(namespace: Namespace | None) -> Iterator[str]:
         yield f"PodSecurity {level}"
 
 
-def _fields(pod: dict[str, Plain]) -> Iterator[str]:
-    metadata, spec = _mapping(pod.get("metadata")), _mapping(pod.get("spec"))
+def _fields(pod: Fields) -> Iterator[str]:
+    metadata, spec = fields_of(pod.get("metadata")), fields_of(pod.get("spec"))
     yield from _present(metadata, _METADATA, "metadata")
-    for key in _mapping(metadata.get("annotations")):
+    for key in fields_of(metadata.get("annotations")):
         if key.startswith(_ANNOTATION_PREFIXES):
             yield f"metadata.annotations[{key}]"
     yield from _present(spec, _SPEC, "spec")
-    for field in _CONTAINER_LISTS:
-        for index, container in enumerate(_list(spec.get(field))):
-            yield from _present(_mapping(container), _CONTAINER, f"spec.{field}[{index}]")
-    for index, volume in enumerate(_list(spec.get("volumes"))):
-        others = [name for name in _mapping(volume) if name not in _VOLUME]
-        yield from _present(_mapping(volume), others, f"spec.volumes[{index}]")
+    for owner, path in ((spec, "spec"), *containers_of(spec)):
+        yield from _present(fields_of(owner.get("securityContext")), ("windowsOptions",), f"{path}.securityContext")
+    for volume, path in objects_of(spec.get("volumes"), "spec.volumes"):
+        yield from _present(volume, [name for name in volume if name not in {"name", *JUDGED_SOURCES}], path)
+        sources = fields_of(volume.get("projected")).get("sources")
+        for source, at in objects_of(sources, f"{path}.projected.sources"):
+            yield from _present(source, UNJUDGED_PROJECTIONS, at)
 
 
-def _present(value: dict[str, Plain], names: Sequence[str], path: str) -> Iterator[str]:
+def _present(value: Fields, names: Sequence[str], path: str) -> Iterator[str]:
     for name in names:
-        # What says nothing is left out; but an empty probe or source is a mistake.
-        if value.get(name) not in (None, False, "", []) and (name, value.get(name)) != ("securityContext", {}):
+        # What says nothing is left out; but an empty source is a mistake.
+        if value.get(name) not in (None, False, "", []):
             yield f"{path}.{name}"
-
-
-def _mapping(value: Plain) -> dict[str, Plain]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Plain) -> list[Plain]:
-    return value if isinstance(value, list) else []

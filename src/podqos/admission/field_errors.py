@@ -13,6 +13,8 @@ from enum import StrEnum
 from msgspec import Struct
 from msgspec.json import encode
 
+from podqos.manifest.plain import Plain
+
 
 class ErrorType(StrEnum):
     """The kinds of field errors, as ``causes[].reason`` of a Status names them."""
@@ -44,7 +46,7 @@ class FieldError(Struct, frozen=True, gc=False):
 
     path: str
     type: ErrorType
-    value: str | int | None = None
+    value: Plain = None
     """The offending value; None where the error is not about a value."""
     detail: str = ""
 
@@ -60,7 +62,7 @@ class FieldError(Struct, frozen=True, gc=False):
         return f"{_WORDS[self.type]}{value}{detail}"
 
 
-def invalid(path: str, value: str | int, detail: str) -> FieldError:
+def invalid(path: str, value: Plain, detail: str) -> FieldError:
     """Return an error about a value that makes no sense."""
     return FieldError(path, ErrorType.INVALID, value, detail)
 
@@ -83,6 +85,11 @@ def duplicate(path: str, value: str) -> FieldError:
 def not_found(path: str, value: str) -> FieldError:
     """Return an error about a name that nothing has."""
     return FieldError(path, ErrorType.NOT_FOUND, value)
+
+
+def too_long(path: str, most: int) -> FieldError:
+    """Return an error about a text that is too long."""
+    return FieldError(path, ErrorType.TOO_LONG, None, f"may not be more than {most} bytes")
 
 
 def too_many(path: str, count: int, most: int) -> FieldError:

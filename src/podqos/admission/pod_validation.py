@@ -1,8 +1,8 @@
 """What the API server refuses about a pod, field by field: its name and labels, its containers, where it wants to run.
 
-The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. What only a node reads
-(volumes, mounts, ports, environment, probes: ``run_fields``) is not in a pod's model, and checked where the ``spec`` is
-given as written. What is not checked otherwise is listed by ``coverage``.
+The rules of resources are in ``validation``, those of affinity and spreading in ``constraints``. Fields that are not in
+a pod's model are checked where the ``spec`` is given as written: ``volume_sources``, ``run_fields``, ``security`` and
+``pod_fields``. What is not checked even then is listed by ``coverage``.
 
 Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodCreate, ValidatePodSpec, validateContainers,
 validateInitContainers, validateEphemeralContainers, ValidateTolerations) and
@@ -12,10 +12,12 @@ staging/src/k8s.io/apimachinery/pkg/api/validation/objectmeta.go.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from msgspec import Struct
 
+from podqos.admission.as_written import Errors, Fields, fields_of, item_of, items_of, objects_of, text_of
 from podqos.admission.constraints import affinity_errors, gate_errors, key_errors, label_errors, spread_errors
 from podqos.admission.field_errors import (
     ErrorType,
@@ -31,19 +33,26 @@ from podqos.admission.field_errors import (
 from podqos.admission.names import (
     label_complaints,
     label_value_complaints,
+    prefix_complaints,
     qualified_name_complaints,
     subdomain_complaints,
 )
-from podqos.admission.run_fields import (
-    Fields,
-    fields_of,
+from podqos.admission.pod_fields import (
+    claim_errors,
+    dns_config_errors,
+    dns_policy_errors,
+    file_key_errors,
+    host_alias_errors,
     host_name_errors,
-    host_port_errors,
-    item_of,
-    items_of,
-    probe_errors,
-    run_field_errors,
-    volume_source_errors,
+    host_name_override_errors,
+    readiness_gate_errors,
+)
+from podqos.admission.run_fields import host_network_errors, host_port_errors, run_field_errors, running_errors
+from podqos.admission.security import (
+    container_security_errors,
+    host_user_errors,
+    pod_security_errors,
+    system_errors,
 )
 from podqos.admission.validation import (
     claim_names,
@@ -51,6 +60,7 @@ from podqos.admission.validation import (
     overhead_errors,
     pod_level_errors,
 )
+from podqos.admission.volume_sources import volume_source_errors
 from podqos.manifest.plain import Plain
 from podqos.model.pod import (
     MIRROR_ANNOTATION,
@@ -65,8 +75,6 @@ from podqos.model.pod import (
     Volume,
 )
 from podqos.model.resources import CPU, MEMORY, ResourceRequirements
-
-Errors = Iterator[FieldError]
 
 _OPERATORS = ("Equal", "Exists")
 _COMPARISONS = ("Lt", "Gt")
@@ -102,8 +110,7 @@ def validate_pod(pod: Pod, *, is_stored: bool = False, written: Plain = None) ->
 def _metadata_errors(metadata: ObjectMeta) -> Errors:
     if metadata.generate_name:
         # What follows the dash is still to come.
-        prefix = re.sub("-$", "a", metadata.generate_name)
-        for complaint in subdomain_complaints(prefix):
+        for complaint in prefix_complaints(metadata.generate_name):
             yield invalid("metadata.generateName", metadata.generate_name, complaint)
     if metadata.name:
         for complaint in subdomain_complaints(metadata.name):
@@ -156,33 +163,41 @@ class _Context(Struct, frozen=True):
     claims: frozenset[str]
     written: Fields
     """The specification as written; empty if what only a node reads is not checked."""
-    volumes: set[str]
-    """The names of the volumes that are in order."""
+    volumes: dict[str, Fields]
+    """The volumes that are in order, by name, as written."""
 
 
 def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
     """Check the specification, in upstream's order."""
     spec = pod.spec
-    context = _Context(spec, claim_names(pod), written, set())
-    yield from _volume_errors(context)
+    context = _Context(spec, claim_names(pod), written, {})
+    yield from _volume_errors(context, pod.metadata.name)
+    if written:
+        yield from claim_errors(written, is_mirror=MIRROR_ANNOTATION in pod.metadata.annotations)
     yield from _regular_container_errors(context)
     yield from _init_container_errors(context)
     yield from _ephemeral_container_errors(context)
     yield from pod_level_errors(pod)
+    yield from _in(written, host_network_errors)
     if spec.restart_policy and spec.restart_policy not in _RESTART_POLICIES:
         yield not_supported("spec.restartPolicy", spec.restart_policy, _RESTART_POLICIES)
+    yield from _in(written, dns_policy_errors)
     yield from label_errors(spec.node_selector, "spec.nodeSelector")
+    yield from _in(written, pod_security_errors)
     yield from affinity_errors(pod, is_stored=is_stored)
+    yield from _in(written, dns_config_errors, readiness_gate_errors)
     yield from gate_errors(spec.scheduling_gates)
     yield from spread_errors(pod, is_stored=is_stored)
+    yield from _in(written, host_user_errors, host_name_override_errors)
     yield from _subdomain_errors(spec.node_name, "spec.nodeName")
     deadline = spec.active_deadline_seconds
     if deadline is not None and not 1 <= deadline <= _LARGEST_INT32:
         words = f"must be between 1 and {_LARGEST_INT32}, inclusive"
         yield invalid("spec.activeDeadlineSeconds", deadline, words)
+    yield from _in(written, host_name_errors)
     for index, toleration in enumerate(spec.tolerations):
         yield from toleration_errors(toleration, f"spec.tolerations[{index}]")
-    yield from host_name_errors(written)
+    yield from _in(written, host_alias_errors)
     yield from _subdomain_errors(spec.priority_class_name, "spec.priorityClassName")
     if spec.runtime_class_name is not None:
         for complaint in subdomain_complaints(spec.runtime_class_name):
@@ -193,6 +208,14 @@ def _spec_errors(pod: Pod, *, is_stored: bool, written: Fields) -> Errors:
         yield required("spec.os.name")
     elif spec.os is not None and spec.os.name not in _SYSTEMS:
         yield not_supported("spec.os", spec.os.name, _SYSTEMS)
+    elif spec.os is not None:
+        yield from system_errors(written, spec.os.name)
+    yield from _in(written, file_key_errors)
+
+
+def _in(written: Fields, *checks: Callable[[Fields], Errors]) -> Iterable[FieldError]:
+    """Run checks of a specification as written, where it is given."""
+    return chain.from_iterable(check(written) for check in checks) if written else ()
 
 
 def _subdomain_errors(name: str, path: str) -> Errors:
@@ -210,17 +233,25 @@ def _choice_errors(value: str | None, choices: tuple[str, ...], path: str) -> Er
 # ---- volumes -------------------------------------------------------------------------------------------------------
 
 
-def _volume_errors(context: _Context) -> Errors:
+def _volume_errors(context: _Context, pod_name: str) -> Errors:
     """Check names and sources."""
-    for index, volume in enumerate(context.spec.volumes):
-        written = item_of(context.written.get("volumes"), index)
-        errors = tuple(_one_volume_errors(volume, written, context.volumes, f"spec.volumes[{index}]"))
+    every = [item_of(context.written.get("volumes"), index) for index in range(len(context.spec.volumes))]
+    created = {
+        f"{pod_name}-{text_of(each, 'name')}" for each in every if pod_name and each.get("ephemeral") is not None
+    }
+    for index, (volume, written) in enumerate(zip(context.spec.volumes, every, strict=True)):
+        path = f"spec.volumes[{index}]"
+        errors = tuple(_one_volume_errors(volume, written, context, path))
         yield from errors
         if not errors:
-            context.volumes.add(volume.name)
+            context.volumes[volume.name] = written
+        claim = text_of(fields_of(written.get("persistentVolumeClaim")), "claimName")
+        if claim in created:
+            words = "must not reference a PVC that gets created for an ephemeral volume"
+            yield invalid(f"{path}.persistentVolumeClaim.claimName", claim, words)
 
 
-def _one_volume_errors(volume: Volume, written: Fields, names: set[str], path: str) -> Errors:
+def _one_volume_errors(volume: Volume, written: Fields, context: _Context, path: str) -> Errors:
     directory = volume.empty_dir
     if directory is not None and directory.size_limit is not None and directory.size_limit.nanos < 0:
         yield forbidden(f"{path}.emptyDir.sizeLimit", "SizeLimit field must be a valid resource quantity")
@@ -230,7 +261,7 @@ def _one_volume_errors(volume: Volume, written: Fields, names: set[str], path: s
         yield required(f"{path}.name")
     for complaint in label_complaints(volume.name) if volume.name else ():
         yield invalid(f"{path}.name", volume.name, complaint)
-    if volume.name in names:
+    if volume.name in context.volumes:
         yield duplicate(f"{path}.name", volume.name)
 
 
@@ -248,9 +279,10 @@ def _regular_container_errors(context: _Context) -> Errors:
         if container.name in names:
             yield duplicate(f"{path}.name", container.name)
         names.add(container.name)
-        yield from probe_errors(written, path)
+        if written:
+            yield from running_errors(written, path, context.written)
         yield from _restart_errors(container, path)
-    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers")
+    yield from host_port_errors(items_of(context.written.get("containers")), "spec.containers", context.written)
 
 
 def _init_container_errors(context: _Context) -> Errors:
@@ -264,8 +296,11 @@ def _init_container_errors(context: _Context) -> Errors:
             yield duplicate(f"{path}.name", container.name)
         elif container.name:
             names.add(container.name)
+        # Upstream names the first, whichever it is: they run one after the other, and each is checked alone.
+        if written:
+            yield from host_port_errors([written], "spec.initContainers", context.written)
         if container.is_sidecar:
-            yield from probe_errors(written, path)
+            yield from running_errors(written, path, context.written)
             continue
         for name, value in _of_running_containers(container):
             if value is not None:
@@ -311,6 +346,10 @@ def _ephemeral_container_errors(context: _Context) -> Errors:
         ):
             if value is not None:
                 yield forbidden(f"{path}.{name}", "cannot be set for an Ephemeral Container")
+        for mount, at in objects_of(written.get("volumeMounts"), f"{path}.volumeMounts"):
+            for name in ("subPath", "subPathExpr"):
+                if text_of(mount, name):
+                    yield forbidden(f"{at}.{name}", "cannot be set for an Ephemeral Container")
 
 
 def _common_errors(container: Container, written: Fields, path: str, context: _Context) -> Errors:
@@ -321,9 +360,12 @@ def _common_errors(container: Container, written: Fields, path: str, context: _C
         yield invalid(f"{path}.name", container.name, complaint)
     if not container.image:
         yield required(f"{path}.image")
-    yield from run_field_errors(written, path, context.volumes)
+    if written:
+        yield from run_field_errors(written, path, context.written, context.volumes)
     yield from container_resource_errors(container.resources, f"{path}.resources", context.claims)
     yield from _resize_policy_errors(container.resize_policy, context.spec.restart_policy, f"{path}.resizePolicy")
+    if written:
+        yield from container_security_errors(written, path, context.written)
 
 
 def _resize_policy_errors(policies: tuple[ResizePolicy, ...], restart_policy: str, path: str) -> Errors:

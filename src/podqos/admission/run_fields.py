@@ -1,53 +1,50 @@
-"""What the API server refuses about the fields that only a node reads: volumes, mounts, ports, environment, probes.
+"""What the API server refuses about a container besides its resources: ports, environment, mounts, probes, lifecycle.
 
-No decision of podqos needs them, so they are not in ``model.pod``; they are checked in the object as written, which
-``decoding`` has found to have the right types. Fields that a value comes from elsewhere for (``configMapKeyRef``,
-``envFrom``), lifecycles, devices and security contexts are not checked.
+No decision of podqos needs these fields, so they are not in ``model.pod``; they are checked in the object as written.
+``security`` checks what a container may do.
 
-Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateVolumeSource, validateContainerPorts,
-ValidateEnv, ValidateVolumeMounts, validateProbe, validateHandler, validateLocalDescendingPath) and
-staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go; defaults from pkg/apis/core/v1/defaults.go.
+Source: Kubernetes v1.36 pkg/apis/core/validation/validation.go (validateContainerCommon, validateContainerPorts,
+ValidateEnv, ValidateEnvFrom, ValidateVolumeMounts, ValidateVolumeDevices, validateLifecycle, validateProbe,
+validateHandler) and staging/src/k8s.io/apimachinery/pkg/util/validation/validation.go; defaults from
+pkg/apis/core/v1/defaults.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Mapping
 
-from podqos.admission.field_errors import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required,
+from podqos.admission.as_written import (
+    Errors,
+    Fields,
+    choice_errors,
+    fields_of,
+    items_of,
+    number_of,
+    objects_of,
+    text_of,
 )
-from podqos.admission.names import label_complaints
+from podqos.admission.downward import field_errors, resource_errors
+from podqos.admission.field_errors import duplicate, forbidden, invalid, not_found, not_supported, required
+from podqos.admission.names import config_key_complaints, label_complaints, prefix_complaints, subdomain_complaints
+from podqos.admission.paths import backstep_errors, descending_errors
+from podqos.admission.volume_sources import PULL_POLICIES
 from podqos.manifest.plain import Plain
 
-Errors = Iterator[FieldError]
-Fields = dict[str, Plain]
-
-_HOST_PATH_TYPES = (
-    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
-)  # fmt: skip
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _SCHEMES = ("HTTP", "HTTPS")
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_TERMINATION_POLICIES = ("File", "FallbackToLogsOnError")
+_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_READ_ONLY_MODES = ("Disabled", "Enabled", "IfPossible")
+_PROBE_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc")
+_LIFECYCLE_HANDLERS = ("exec", "httpGet", "tcpSocket", "sleep")
 _COUNTS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _FIELD_PATHS = (
     "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
     "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
 )  # fmt: skip
-_OTHER_FIELD_PATHS = (
-    "metadata.annotations", "metadata.labels", "spec.restartPolicy", "spec.schedulerName", "status.phase",
-)  # fmt: skip
-_RESOURCES = tuple(
-    f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
-)
-_HUGE_PAGES = ("limits.hugepages-", "requests.hugepages-")
 
+_DEFAULT_GRACE = 30
 _LAST_PORT = 65535
 _WRONG_PORT = f"must be between 1 and {_LAST_PORT}, inclusive"
 _NEGATIVE = "must be greater than or equal to 0"
@@ -59,73 +56,25 @@ _WRONG_HEADER = (
 )
 
 
-def fields_of(value: Plain) -> Fields:
-    """Return an object's fields; none where it is missing."""
-    return value if isinstance(value, dict) else {}
+def run_field_errors(container: Fields, path: str, spec: Fields, volumes: Mapping[str, Fields]) -> Errors:
+    """Check what every kind of container may have; ``volumes`` are those of the pod, by name."""
+    yield from choice_errors(container, "terminationMessagePolicy", _TERMINATION_POLICIES, path, default="File")
+    yield from _port_errors(container, f"{path}.ports", spec)
+    for variable, at in objects_of(container.get("env"), f"{path}.env"):
+        yield from _variable_errors(variable, at)
+    yield from _source_errors(items_of(container.get("envFrom")), f"{path}.envFrom")
+    yield from _mount_errors(container, f"{path}.volumeMounts", volumes)
+    yield from _device_errors(container, f"{path}.volumeDevices", volumes)
+    yield from choice_errors(container, "imagePullPolicy", PULL_POLICIES, path, default="Always")
 
 
-def items_of(value: Plain) -> list[Plain]:
-    """Return a list's items; none where it is missing."""
-    return value if isinstance(value, list) else []
+# ---- ports ---------------------------------------------------------------------------------------------------------
 
 
-def item_of(value: Plain, index: int) -> Fields:
-    """Return the fields of one item of a list; none where there is no such item."""
-    items = items_of(value)
-    return fields_of(items[index]) if index < len(items) else {}
-
-
-def host_name_errors(spec: Fields) -> Errors:
-    """Check the name that a pod wants to have for itself."""
-    name = _text(spec, "hostname")
-    for complaint in label_complaints(name) if name else ():
-        yield invalid("spec.hostname", name, complaint)
-
-
-# ---- volumes -------------------------------------------------------------------------------------------------------
-
-
-def volume_source_errors(volume: Fields, path: str) -> Errors:
-    """Check where a volume comes from: one source (none: an empty directory), and no way out of one of the machine."""
-    given = [name for name, value in volume.items() if name != "name" and value is not None]
-    given.sort(key=lambda name: {"emptyDir": 0, "hostPath": 1}.get(name, 2))
-    if given[:1] == ["hostPath"]:
-        yield from _host_path_errors(fields_of(volume["hostPath"]), f"{path}.hostPath")
-    for name in given[1:]:
-        yield forbidden(f"{path}.{name}", "may not specify more than 1 volume type")
-
-
-def _host_path_errors(host_path: Fields, path: str) -> Errors:
-    where, kind = _text(host_path, "path"), _text(host_path, "type")
-    if not where:
-        yield required(f"{path}.path")
-        return
-    yield from _backstep_errors(where, f"{path}.path")
-    if kind not in _HOST_PATH_TYPES:
-        yield not_supported(f"{path}.type", kind, _HOST_PATH_TYPES)
-
-
-def _backstep_errors(where: str, path: str) -> Errors:
-    if ".." in where.split("/"):
-        yield invalid(path, where, "must not contain '..'")
-
-
-# ---- containers ----------------------------------------------------------------------------------------------------
-
-
-def run_field_errors(container: Fields, path: str, volumes: Collection[str]) -> Errors:
-    """Check what every kind of container may have; ``volumes`` are the names of the pod's."""
-    yield from _port_errors(items_of(container.get("ports")), f"{path}.ports")
-    for index, variable in enumerate(items_of(container.get("env"))):
-        yield from _variable_errors(fields_of(variable), f"{path}.env[{index}]")
-    yield from _mount_errors(items_of(container.get("volumeMounts")), f"{path}.volumeMounts", volumes)
-
-
-def _port_errors(ports: list[Plain], path: str) -> Errors:
+def _port_errors(container: Fields, path: str, spec: Fields) -> Errors:
     names: set[str] = set()
-    for index, value in enumerate(ports):
-        port, at = fields_of(value), f"{path}[{index}]"
-        name, number, protocol = _text(port, "name"), _number(port, "containerPort"), _text(port, "protocol") or "TCP"
+    for port, at in objects_of(container.get("ports"), path):
+        name = text_of(port, "name")
         complaints = port_name_complaints(name) if name else []
         for complaint in complaints:
             yield invalid(f"{at}.name", name, complaint)
@@ -133,78 +82,129 @@ def _port_errors(ports: list[Plain], path: str) -> Errors:
             yield duplicate(f"{at}.name", name)
         elif name and not complaints:
             names.add(name)
-        if not number:
+        if not number_of(port, "containerPort"):
             yield required(f"{at}.containerPort")
-        for field in ("containerPort", "hostPort"):
-            given = _number(port, field)
-            if given and not _is_port(given):
-                yield invalid(f"{at}.{field}", given, _WRONG_PORT)
-        if protocol not in _PROTOCOLS:
-            yield not_supported(f"{at}.protocol", protocol, _PROTOCOLS)
+        for field, number in (
+            ("containerPort", number_of(port, "containerPort")),
+            ("hostPort", _host_port(port, spec)),
+        ):
+            if number and not _is_port(number):
+                yield invalid(f"{at}.{field}", number, _WRONG_PORT)
+        yield from choice_errors(port, "protocol", _PROTOCOLS, at, default="TCP")
 
 
-def host_port_errors(containers: list[Plain], path: str) -> Errors:
+def _host_port(port: Fields, spec: Fields) -> int:
+    """Return the port of the machine; in its network, by default the container's."""
+    return number_of(port, "hostPort") or (number_of(port, "containerPort") if spec.get("hostNetwork") is True else 0)
+
+
+def host_port_errors(containers: list[Plain], path: str, spec: Fields) -> Errors:
     """Check that no two containers ask for the same port of the machine."""
     taken: set[str] = set()
-    for index, container in enumerate(containers):
-        for number, value in enumerate(items_of(fields_of(container).get("ports"))):
-            port = fields_of(value)
-            place = f"{_text(port, 'protocol') or 'TCP'}/{_text(port, 'hostIP')}/{_number(port, 'hostPort')}"
+    for container, at in objects_of(containers, path):
+        for port, port_at in objects_of(container.get("ports"), f"{at}.ports"):
+            number = _host_port(port, spec)
+            place = f"{text_of(port, 'protocol') or 'TCP'}/{text_of(port, 'hostIP')}/{number}"
             if place in taken:
-                yield duplicate(f"{path}[{index}].ports[{number}].hostPort", place)
-            elif _number(port, "hostPort"):
+                yield duplicate(f"{port_at}.hostPort", place)
+            elif number:
                 taken.add(place)
 
 
+def host_network_errors(spec: Fields) -> Errors:
+    """Check that in the machine's network, containers have the ports of the machine."""
+    if spec.get("hostNetwork") is not True:
+        return
+    for container, path in objects_of(spec.get("containers"), "spec.containers"):
+        for port, at in objects_of(container.get("ports"), f"{path}.ports"):
+            if _host_port(port, spec) != number_of(port, "containerPort"):
+                words = "must match `containerPort` when `hostNetwork` is true"
+                yield invalid(f"{at}.hostPort", number_of(port, "hostPort"), words)
+
+
+# ---- environment ---------------------------------------------------------------------------------------------------
+
+
 def _variable_errors(variable: Fields, path: str) -> Errors:
-    name = _text(variable, "name")
-    if not name:
-        yield required(f"{path}.name")
-    elif not all(" " <= letter <= "~" and letter != "=" for letter in name):
-        yield invalid(f"{path}.name", name, _WRONG_VARIABLE)
+    yield from _variable_name_errors(variable, "name", path)
     if variable.get("valueFrom") is None:
         return
     path = f"{path}.valueFrom"
     sources = {name: fields_of(value) for name, value in fields_of(variable["valueFrom"]).items() if value is not None}
     if "fieldRef" in sources:
-        yield from _field_errors(_text(sources["fieldRef"], "fieldPath"), f"{path}.fieldRef")
+        yield from field_errors(sources["fieldRef"], _FIELD_PATHS, f"{path}.fieldRef")
     if "resourceFieldRef" in sources:
-        yield from _resource_errors(_text(sources["resourceFieldRef"], "resource"), f"{path}.resourceFieldRef")
+        yield from resource_errors(sources["resourceFieldRef"], f"{path}.resourceFieldRef")
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if name in sources:
+            yield from _key_errors(sources[name], f"{path}.{name}")
+    if "fileKeyRef" in sources:
+        yield from _file_key_errors(sources["fileKeyRef"], f"{path}.fileKeyRef")
     if not sources:
         words = "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`"
         yield invalid(path, "", words)
-    elif _text(variable, "value"):
+    elif text_of(variable, "value"):
         yield invalid(path, "", "may not be specified when `value` is not empty")
     elif len(sources) > 1:
         yield invalid(path, "", "may not have more than one field specified at a time")
 
 
-def _field_errors(where: str, path: str) -> Errors:
+def _variable_name_errors(fields: Fields, field: str, path: str) -> Errors:
+    name = text_of(fields, field)
+    if not name:
+        yield required(f"{path}.{field}")
+    elif not all(" " <= letter <= "~" and letter != "=" for letter in name):
+        yield invalid(f"{path}.{field}", name, _WRONG_VARIABLE)
+
+
+def _key_errors(reference: Fields, path: str) -> Errors:
+    name, key = text_of(reference, "name"), text_of(reference, "key")
+    for complaint in subdomain_complaints(name):
+        yield invalid(f"{path}.name", name, complaint)
+    if not key:
+        yield required(f"{path}.key")
+    for complaint in config_key_complaints(key) if key else ():
+        yield invalid(f"{path}.key", key, complaint)
+
+
+def _file_key_errors(reference: Fields, path: str) -> Errors:
+    yield from _variable_name_errors(reference, "key", path)
+    volume, where = text_of(reference, "volumeName"), text_of(reference, "path")
+    if not volume:
+        yield required(f"{path}.volumeName")
+    for complaint in label_complaints(volume) if volume else ():
+        yield invalid(f"{path}.volumeName", volume, complaint)
     if not where:
-        yield required(f"{path}.fieldPath")
-    elif "['" in where and where.endswith("']"):
-        if not where.startswith(("metadata.labels['", "metadata.annotations['")):
-            words = f"error converting fieldPath: field label does not support subscript: {where}"
-            yield invalid(f"{path}.fieldPath", where, words)
-    elif where in _OTHER_FIELD_PATHS:
-        yield not_supported(f"{path}.fieldPath", where, _FIELD_PATHS)
-    elif where not in _FIELD_PATHS:
-        words = f"error converting fieldPath: field label not supported: {where}"
-        yield invalid(f"{path}.fieldPath", where, words)
+        yield required(f"{path}.path")
+    yield from backstep_errors(where, f"{path}.path")
 
 
-def _resource_errors(resource: str, path: str) -> Errors:
-    if not resource:
-        yield required(f"{path}.resource")
-    elif resource not in _RESOURCES and not resource.startswith(_HUGE_PAGES):
-        yield not_supported(f"{path}.resource", resource, _RESOURCES)
+def _source_errors(sources: list[Plain], path: str) -> Errors:
+    for source, at in objects_of(sources, path):
+        if text_of(source, "prefix"):
+            yield from _variable_name_errors(source, "prefix", at)
+        given = [name for name in ("configMapRef", "secretRef") if source.get(name) is not None]
+        for reference in given:
+            name = text_of(fields_of(source[reference]), "name")
+            if not name:
+                yield required(f"{at}.{reference}.name")
+            for complaint in prefix_complaints(name) if name else ():
+                yield invalid(f"{at}.{reference}.name", name, complaint)
+        # Upstream names the list, not the item.
+        if not given:
+            yield invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield invalid(path, "", "may not have more than one field specified at a time")
 
 
-def _mount_errors(mounts: list[Plain], path: str, volumes: Collection[str]) -> Errors:
+# ---- mounts --------------------------------------------------------------------------------------------------------
+
+
+def _mount_errors(container: Fields, path: str, volumes: Mapping[str, Fields]) -> Errors:
+    devices = _places(container, "volumeDevices", "devicePath")
     places: set[str] = set()
-    for index, value in enumerate(mounts):
-        mount, at = fields_of(value), f"{path}[{index}]"
-        name, where = _text(mount, "name"), _text(mount, "mountPath")
+    for mount, at in objects_of(container.get("volumeMounts"), path):
+        name, where = text_of(mount, "name"), text_of(mount, "mountPath")
         if not name:
             yield required(f"{at}.name")
         if name not in volumes:
@@ -214,28 +214,91 @@ def _mount_errors(mounts: list[Plain], path: str, volumes: Collection[str]) -> E
         if where in places:
             yield invalid(f"{at}.mountPath", where, "must be unique")
         places.add(where)
+        yield from _overlap_errors(name, where, devices, "volumeDevices", (f"{at}.name", f"{at}.mountPath"))
         for field in ("subPath", "subPathExpr"):
-            below = _text(mount, field)
-            if field == "subPathExpr" and below and _text(mount, "subPath"):
+            below = text_of(mount, field)
+            if field == "subPathExpr" and below and text_of(mount, "subPath"):
                 yield invalid(f"{at}.{field}", below, "subPathExpr and subPath are mutually exclusive")
-            # Upstream names the list, not the item.
-            if below.startswith("/"):
-                yield invalid(f"{path}.{field}", below, "must be a relative path")
-            yield from _backstep_errors(below, f"{path}.{field}")
+            # Upstream names the list, not the item; so it does below.
+            yield from descending_errors(below, f"{path}.{field}")
+        yield from choice_errors(mount, "mountPropagation", _PROPAGATIONS, path)
+        is_privileged = fields_of(container.get("securityContext")).get("privileged") is True
+        if mount.get("mountPropagation") == "Bidirectional" and not is_privileged:
+            words = "Bidirectional mount propagation is available only to privileged containers"
+            yield forbidden(f"{path}.mountPropagation", words)
+        yield from _read_only_errors(mount, path)
 
 
-# ---- probes --------------------------------------------------------------------------------------------------------
+def _read_only_errors(mount: Fields, path: str) -> Errors:
+    yield from choice_errors(mount, "recursiveReadOnly", _READ_ONLY_MODES, path)
+    if mount.get("recursiveReadOnly") not in {"Enabled", "IfPossible"}:
+        return
+    if mount.get("readOnly") is not True:
+        yield forbidden(f"{path}.recursiveReadOnly", "may only be specified when readOnly is true")
+    if mount.get("mountPropagation") not in {None, "None"}:
+        words = "may only be specified when mountPropagation is None or not specified"
+        yield forbidden(f"{path}.recursiveReadOnly", words)
 
 
-def probe_errors(container: Fields, path: str) -> Errors:
-    """Check the probes of a container that keeps running."""
+def _device_errors(container: Fields, path: str, volumes: Mapping[str, Fields]) -> Errors:
+    mounts = _places(container, "volumeMounts", "mountPath")
+    names: set[str] = set()
+    places: set[str] = set()
+    for device, at in objects_of(container.get("volumeDevices"), path):
+        name, where = text_of(device, "name"), text_of(device, "devicePath")
+        if not name:
+            yield required(f"{at}.name")
+        if name in names:
+            yield invalid(f"{at}.name", name, "must be unique")
+        source = volumes.get(name)
+        if source is None:
+            yield not_found(f"{at}.name", name)
+        elif source.get("persistentVolumeClaim") is None and source.get("ephemeral") is None:
+            words = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
+            yield invalid(f"{at}.name", name, words)
+        if not where:
+            yield required(f"{at}.devicePath")
+        if where in places:
+            yield invalid(f"{at}.devicePath", where, "must be unique")
+        if any(backstep_errors(where, path)):
+            yield invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
+        else:
+            places.add(where)
+        yield from _overlap_errors(name, where, mounts, "volumeMounts", (f"{at}.name", f"{at}.devicePath"))
+        if name:
+            names.add(name)
+
+
+def _places(container: Fields, field: str, place: str) -> dict[str, str]:
+    """Return where each volume is found in a container."""
+    return {text_of(each, "name"): text_of(each, place) for each, _ in objects_of(container.get(field), "")}
+
+
+def _overlap_errors(name: str, where: str, others: dict[str, str], field: str, paths: tuple[str, str]) -> Errors:
+    """Check that nothing is mounted and a device at once."""
+    if name in others:
+        yield invalid(paths[0], name, f"must not already exist in {field}")
+    if where in others.values():
+        yield invalid(paths[1], where, f"must not already exist as a path in {field}")
+
+
+# ---- probes and lifecycle ------------------------------------------------------------------------------------------
+
+
+def running_errors(container: Fields, path: str, spec: Fields) -> Errors:
+    """Check the lifecycle and the probes of a container that keeps running."""
+    lifecycle = fields_of(container.get("lifecycle"))
+    for name in ("postStart", "preStop"):
+        if lifecycle.get(name) is not None:
+            at = f"{path}.lifecycle.{name}"
+            yield from _handler_errors(fields_of(lifecycle[name]), _LIFECYCLE_HANDLERS, at, _grace(spec))
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(name) is None:
             continue
         probe, at = fields_of(container[name]), f"{path}.{name}"
-        yield from _handler_errors(probe, at)
+        yield from _handler_errors(probe, _PROBE_HANDLERS, at, 0)
         for field in _COUNTS:
-            given = _number(probe, field)
+            given = number_of(probe, field)
             if given < 0:
                 yield invalid(f"{at}.{field}", given, _NEGATIVE)
         grace = probe.get("terminationGracePeriodSeconds")
@@ -243,28 +306,41 @@ def probe_errors(container: Fields, path: str) -> Errors:
             yield invalid(f"{at}.terminationGracePeriodSeconds", grace, "must be greater than 0")
         if isinstance(grace, int) and name == "readinessProbe":
             yield invalid(f"{at}.terminationGracePeriodSeconds", grace, "must not be set for readinessProbes")
-        successes = _number(probe, "successThreshold") or 1
+        successes = number_of(probe, "successThreshold") or 1
         if successes != 1 and name != "readinessProbe":
             yield invalid(f"{at}.successThreshold", successes, "must be 1")
 
 
-def _handler_errors(probe: Fields, path: str) -> Errors:
-    given = [name for name in _HANDLERS if probe.get(name) is not None]
+def _grace(spec: Fields) -> int:
+    """Return how long a pod has to end; a negative time counts as a second."""
+    seconds = spec.get("terminationGracePeriodSeconds")
+    if not isinstance(seconds, int):
+        return _DEFAULT_GRACE
+    return 1 if seconds < 0 else seconds
+
+
+def _handler_errors(handlers: Fields, known: tuple[str, ...], path: str, grace: int) -> Errors:
+    given = [name for name in known if handlers.get(name) is not None]
     if not given:
         yield required(path, "must specify a handler type")
         return
-    handler, at = fields_of(probe[given[0]]), f"{path}.{given[0]}"
+    handler, at = fields_of(handlers[given[0]]), f"{path}.{given[0]}"
     match given[0]:
         case "exec":
             if not items_of(handler.get("command")):
                 yield required(f"{at}.command")
+        case "sleep":
+            seconds = number_of(handler, "seconds")
+            if not 0 <= seconds <= grace:
+                words = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield invalid(at, seconds, words)
         case "httpGet":
             yield from _number_or_name_errors(handler.get("port"), f"{at}.port")
-            scheme = _text(handler, "scheme") or "HTTP"
+            scheme = text_of(handler, "scheme") or "HTTP"
             if scheme not in _SCHEMES:
                 yield not_supported(f"{at}.scheme", scheme, _SCHEMES)
             for header in items_of(handler.get("httpHeaders")):
-                name = _text(fields_of(header), "name")
+                name = text_of(fields_of(header), "name")
                 if not re.fullmatch(_HEADER, name):
                     yield invalid(f"{at}.httpHeaders", name, _WRONG_HEADER)
         case _:
@@ -299,13 +375,3 @@ def port_name_complaints(name: str) -> list[str]:
 
 def _is_port(number: int) -> bool:
     return 1 <= number <= _LAST_PORT
-
-
-def _text(fields: Fields, name: str) -> str:
-    value = fields.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _number(fields: Fields, name: str) -> int:
-    value = fields.get(name)
-    return value if isinstance(value, int) else 0

@@ -23,6 +23,7 @@ from podqos.admission.quota import charge_more
 from podqos.admission.refusal import Refusal, forbidden_pod
 from podqos.admission.resize import resize
 from podqos.admission.tolerations import with_daemon_set_tolerations
+from podqos.manifest.plain import Plain
 from podqos.model.pod import Pod, QOSClass, Workload
 from podqos.model.policy import ResourceQuota
 from podqos.model.profile import LATEST, Profile
@@ -51,6 +52,8 @@ class WorkloadAdmission(Struct, frozen=True):
     refused_by: Step | None = None
     """What stopped the first pod that was not admitted."""
     refusal: Refusal | None = None
+    written: Plain = None
+    """The pod's ``spec`` as written, where all of its fields count."""
 
     @property
     def class_as_written(self) -> QOSClass:
@@ -86,7 +89,7 @@ class WorkloadAdmission(Struct, frozen=True):
         """
         if not self.workload.pod_path or self.refused_by is Step.NAMESPACE_LIFECYCLE:
             return False
-        return not validate_pod(self.workload.pod)
+        return not validate_pod(self.workload.pod, written=self.written)
 
 
 class Admissions:
@@ -101,11 +104,14 @@ class Admissions:
         self._used: dict[int, ResourceQuota] = {}
         """Each quota with what is used of it now, by the identity of the one that was given."""
 
-    def create(self, workload: Workload, given: NamespacePolicies | None = None) -> WorkloadAdmission:
-        """Create the pods of a workload."""
+    def create(
+        self, workload: Workload, given: NamespacePolicies | None = None, written: Plain = None
+    ) -> WorkloadAdmission:
+        """Create the pods of a workload. ``written``: the ``spec`` of its pods, if all of its fields count."""
         policies = (given or self._given).of(workload.metadata.namespace)
-        first = _admit_first(workload, self._now(policies), self._profile)
-        return self._count(WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0), policies)
+        first = _admit_first(workload, self._now(policies), self._profile, written)
+        outcome = WorkloadAdmission(workload, Operation.CREATE, first, _pods(workload), 0, written=written)
+        return self._count(outcome, policies)
 
     def resize(
         self, old: Pod, workload: Workload, pods: int = 1, given: NamespacePolicies | None = None
@@ -143,13 +149,13 @@ def _pods(workload: Workload) -> int:
     return 1 if workload.replicas is None else workload.replicas
 
 
-def _admit_first(workload: Workload, policies: Policies, profile: Profile) -> Admission:
+def _admit_first(workload: Workload, policies: Policies, profile: Profile, written: Plain) -> Admission:
     """Take one pod through what its controller does and then through the chain."""
     pod = workload.pod
     if workload.kind != "DaemonSet":
-        return admit(pod, policies, profile)
+        return admit(pod, policies, profile, written)
     record: list[Change | FieldChange] = []
-    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile)
+    admission = admit(with_daemon_set_tolerations(pod, record), policies, profile, written)
     qos_class = classify(pod, profile).qos_class
     by_controller = StepResult(Step.DAEMON_SET_CONTROLLER, tuple(record), qos_class, qos_class)
     return replace(admission, steps=(by_controller, *admission.steps))

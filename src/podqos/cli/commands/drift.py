@@ -2,7 +2,8 @@
 
 OLD and NEW are files, directories, or REV:path in a git repository (`HEAD~1:deploy`, `main:./k8s`). Policies beside the
 manifests (LimitRange, PriorityClass, …) are applied, and injectors where --inject names them. Both versions are judged
-on the same node with the same memory usage: that of --usage, or what the older version requests.
+on the same node with the same memory usage: that of --usage, or what the older version requests. With --render,
+kustomizations and charts are rendered, those of a revision in a temporary checkout of it.
 
 A workload is worse off when it is now evicted or killed before another that used to go before it, or level with it. It
 is the same workload as long as kind, namespace and name are.
@@ -33,6 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``podqos drift``."""
     parser.add_argument("old", metavar="OLD", nargs="?", help="the version before: FILE, DIR or REV:path")
     parser.add_argument("new", metavar="NEW", nargs="?", help="the version after, likewise")
+    about = "render the kustomizations and charts of both versions (default: they are skipped)"
+    parser.add_argument("--render", action="store_true", help=about)
     options.add_list_option(parser, "--policies", "FILE|DIR", "policies of the cluster that apply to both versions")
     about = "workloads and policies that both versions share, such as the rest of the cluster"
     options.add_list_option(parser, "--beside", "FILE|DIR", about)
@@ -68,7 +71,14 @@ def run(arguments: argparse.Namespace) -> int:
     injectors, stated = read_injectors(arguments.inject), options.stated_classes(arguments)
     kinds = configured_kinds([arguments.new.partition(":")[2] or arguments.new])
     old, new = (
-        load_version(version, policies=arguments.policies, beside=arguments.beside, stated=stated, kinds=kinds)
+        load_version(
+            version,
+            policies=arguments.policies,
+            beside=arguments.beside,
+            stated=stated,
+            kinds=kinds,
+            render=arguments.render,
+        )
         for version in (arguments.old, arguments.new)
     )
     try:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
+from podqos.admission.as_written import fields_of
 from podqos.admission.chain import admit
 from podqos.admission.coverage import not_judged
 from podqos.admission.decoding import read_pod
@@ -30,7 +31,7 @@ def evaluate(input: dict[str, object]) -> dict[str, object]:  # noqa: A002 - the
     elif policies.namespace is not None and pod.metadata.namespace not in {"", policies.namespace.metadata.name}:
         result = refused(Refusal(Code.BAD_REQUEST, _OTHER_NAMESPACE))
     else:
-        admission = admit(pod, policies)
+        admission = admit(pod, policies, written=fields_of(value).get("spec"))
         result = _admitted(admission.pod) if admission.refusal is None else refused(admission.refusal)
     skipped = not_judged(value, namespace=policies.namespace)
     return result | {"notJudged": list(skipped)} if skipped else result

@@ -45,19 +45,21 @@ def load_version(
     beside: Sequence[str] = (),
     stated: Sequence[PriorityClass | RuntimeClass] = (),
     kinds: Mapping[str, str] | None = None,
+    render: bool = False,
 ) -> Objects:
     """Return what a version of manifests holds: a file, a directory, or ``REV:path`` in a git repository.
 
     ``policies`` are files of which only the policies count, ``beside`` those of workloads that run beside it; a
     workload of the version replaces the same one beside it. ``stated`` are classes of the cluster that are in no file,
-    ``kinds`` custom resources that hold pods, each with the path to its template.
+    ``kinds`` custom resources that hold pods, each with the path to its template. Kustomizations and charts of the
+    version are skipped unless ``render`` asks to render them; of a revision, in a checkout in a temporary directory.
     """
     objects = Objects(stated=stated, kinds=custom_kinds(kinds))
     for path in existing_files([*policies]).paths if policies else ():
         objects.add_text(path, read_bytes(path), are_stored=True)
     for path in existing_files([*beside]).paths if beside else ():
         objects.add_text(path, read_bytes(path))
-    texts, problems = read_version(version)
+    texts, problems = read_version(version, render=render)
     objects.note(*problems)
     for text in texts:
         objects.add(Source(text.name, text.data, scope=text.scope, kinds=objects.kinds))
