@@ -20,6 +20,30 @@ def test_no_inputs_no_results():
     assert list(fan_out(str, [], 4)) == []
 
 
+def test_more_inputs_than_turns_come_in_order_and_progress_counts_inputs():
+    told = []
+    inputs = range(5000)
+    assert list(fan_out(str, inputs, 2, lambda done, total: told.append((done, total)))) == list(map(str, inputs))
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == ((0, 5000), (5000, 5000))
+
+
+def test_a_process_that_is_done_takes_what_is_left_for_a_slow_one(tmp_path):
+    parent = os.getpid()
+
+    def work(number: int) -> int:
+        if os.getpid() == parent:
+            while len(list(tmp_path.iterdir())) < 9:
+                pass
+        else:
+            (tmp_path / str(number)).touch()
+        return os.getpid()
+
+    pids = list(fan_out(work, range(10), 2))
+    assert pids[0] == parent
+    assert parent not in pids[1:]
+
+
 def test_children_are_other_processes_and_are_gone_afterwards():
     pids = set(fan_out(lambda _: os.getpid(), range(3), 3))
     assert len(pids) == 3

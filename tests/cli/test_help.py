@@ -118,6 +118,12 @@ def test_only_the_module_of_the_command_is_loaded():
     assert {"podqos.cli.grammar", "podqos.cli.completion", "podqos.cli.overview", "difflib"} & {*loaded} == set()
 
 
+def test_the_command_does_not_load_typing_extensions_and_it_can_still_be_imported():
+    script = "import sys, podqos.cli.main; print('typing_extensions' in sys.modules); import typing_extensions"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 # ---- completion --------------------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ import sys
 from contextlib import suppress
 from typing import NoReturn
 
+from podqos.cli import lean_msgspec  # noqa: F401 - before anything else loads msgspec
 from podqos.cli.command_list import COMMANDS, parser_of
 from podqos.cli.parser import did_you_mean
 from podqos.cli.streams import discard_output, guarded_streams

@@ -49,9 +49,10 @@ _COMMENT = r"[ ]*+(?:(?<=[ ])\#[^\n]*+|)"
 _FLOW = rf"[\[{{](?:[^\n\#]*[\]}}]{_COMMENT}(?=\n)|[^\n]*+(?:\n[ ]++[^\n]*+){{0,50}}?(?<=[\]}}])(?=\n))"
 
 # No model has fields of these names, so nothing reads such a list of a container. Where all its items are as plain as
-# these, nothing can be wrong with it, and it becomes one token.
+# these, nothing can be wrong with it, and it becomes one token. Of a probe, models know only that there is one.
 UNREAD = ("args", "env", "volumeMounts")
-_AT = "(?P=at)"  # the indentation of the list
+UNREAD_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_AT = "(?P=at)"  # the indentation of the list, or of the probe's fields
 _SCALAR_LINE = rf"""
     (?: (?:[^{_INDICATORS}+.]|-{{1,2}}+[A-Za-z/$]|:(?=[^ \n\t]))
         [^:\#\n\t]*+ (?:(?::(?=[^ \n\t])|(?<=[^ ])\#)[^:\#\n\t]*+)*
@@ -70,18 +71,30 @@ _NAMED_ITEM = rf"""
     )
 """
 _MORE = rf"(?:{_COMMENT}\n)* {_AT}[ -]"  # another item, or a line that belongs to the last one
-_UNREAD_LIST = rf"""
-    (?=(?P<at>[ ]++)-[ ])
-    (?: (?<=[ ]args:\n) (?:{_ITEM})+
-      | (?:(?<=[ ]env:\n)|(?<=[ ]volumeMounts:\n)) (?:{_NAMED_ITEM})+ )
-    (?!{_MORE})
+# Each field at most once, in the order in which they are mostly written.
+_WORD_LINE = r":[ ][\w/][\w/.-]*+\n"
+_PROBE = rf"""
+    {_AT}httpGet:\n
+    {_AT}[ ]{{2}}path{_WORD_LINE}
+    {_AT}[ ]{{2}}port{_WORD_LINE}
+    (?:{_AT}initialDelaySeconds{_WORD_LINE}|)
+    (?:{_AT}periodSeconds{_WORD_LINE}|)
+    (?:{_AT}timeoutSeconds{_WORD_LINE}|)
+    (?:{_AT}failureThreshold{_WORD_LINE}|)
+"""
+_UNREAD = rf"""
+    (?=(?P<at>[ ]++)(?:-[ ]|httpGet:\n))
+    (?: (?<=[ ]args:\n) (?:{_ITEM})+ (?!{_MORE})
+      | (?:(?<=[ ]env:\n)|(?<=[ ]volumeMounts:\n)) (?:{_NAMED_ITEM})+ (?!{_MORE})
+      | (?:(?<=[ ]livenessProbe:\n)|(?<=[ ]readinessProbe:\n)|(?<=[ ]startupProbe:\n)) {_PROBE}
+        (?!(?:{_COMMENT}\n)*{_AT}) )
 """
 
 
 @cache
 def _pattern(*, skims: bool) -> re.Pattern[str]:
-    """Return what matches a token; ``skims``: a list that nothing reads belongs to the token of its key."""
-    unread = rf"(?:{_UNREAD_LIST}|)" if skims else "(?P<at>)"
+    """Return what matches a token; ``skims``: what nothing reads belongs to the token of its key."""
+    unread = rf"(?:{_UNREAD}|)" if skims else "(?P<at>)"
     return re.compile(
         rf"""
           ( [ ]*+ {_DASHES} (?: {_KEY}: (?:[ ]++|(?=\n)) |) )
@@ -97,7 +110,7 @@ def _pattern(*, skims: bool) -> re.Pattern[str]:
 
 
 Token = tuple[str, str, str, str, str, str, str]
-"""The head, and one of: a text; the indentation of an unread list; a quoted text; a block scalar and its indentation;
+"""The head, and one of: a text; the indentation of what is unread; a quoted text; a block scalar and its indentation;
 any other value, or a comment."""
 
 _COMMON_CHARACTERS = b"\t\n" + bytes(range(0x20, 0x7F))
@@ -109,7 +122,7 @@ _LONGEST_LINE = 1_000_000  # matching takes up to a hundred times as many bytes 
 def tokens(data: bytes, *, skims: bool = False) -> list[Token]:
     """Return the tokens of a document, which cover all of it; raise ``NotPlain`` where that cannot be.
 
-    ``skims``: lists that no model reads are not cut into tokens where nothing can be wrong with them.
+    ``skims``: lists and probes that no model reads are not cut into tokens where nothing can be wrong with them.
     """
     try:
         text = data.decode()
@@ -209,7 +222,7 @@ _ESCAPED |= {'"': '"', "'": "'", "\\": "\\", "/": "/", " ": " ", "N": "\x85", "_
 
 def _scalar(text: str) -> Scalar:
     if text[0] == '"':
-        return _ESCAPE.sub(_unescape, text[1:-1]) if "\\" in text or "\n" in text else text[1:-1]
+        return _ESCAPE.sub(_unescape, text[1:-1]) if "\\" in text else _LINE_BREAK.sub(" ", text[1:-1])
     if text[0] == "'":
         return _LINE_BREAK.sub(" ", text[1:-1].replace("''", "'"))
     try:
@@ -257,19 +270,26 @@ def _block_text(block: str, indentation: int) -> str:
 _FLOW_CHARACTERS = r"[^\s,?\[\]{}:\#\"']"
 _FLOW_WORD = rf"[^{_INDICATORS}]{_FLOW_CHARACTERS}*+(?::(?={_FLOW_CHARACTERS}){_FLOW_CHARACTERS}*+)*"
 _FLOW_SCALAR = rf"(?:-{{1,2}}+(?=[\w/.$])|){_FLOW_WORD}(?:[ ]++{_FLOW_WORD})*(?=[ ]*+[,\]}}\n]|[ ]++\#)"
-_FLOW_TOKEN = re.compile(
-    rf"""
-    [ \n]*+
-    (?: ([\[\]{{}},])
-      | ([\w$/.-]++|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}):[ ]++
-      | ({_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|{_FLOW_SCALAR})
-      | (?<=[ \n])\#[^\n]*+
-      | \Z
-      | (.[^\0]*+)
+
+
+@cache
+def _flow_token() -> re.Pattern[str]:
+    """Return what matches a token of a flow collection; compiled on first use, because most need no tokens."""
+    return re.compile(
+        rf"""
+        [ \n]*+
+        (?: ([\[\]{{}},])
+          | ([\w$/.-]++|{_DOUBLE_QUOTED}|{_SINGLE_QUOTED}):[ ]++
+          | ({_DOUBLE_QUOTED}|{_SINGLE_QUOTED}|{_FLOW_SCALAR})
+          | (?<=[ \n])\#[^\n]*+
+          | \Z
+          | (.[^\0]*+)
+        )
+        """,
+        re.VERBOSE | re.ASCII,
     )
-    """,
-    re.VERBOSE | re.ASCII,
-)
+
+
 # What is nested deeper is left to the strict reading, which has a limit.
 _DEEPEST = 100
 
@@ -307,7 +327,7 @@ def _any_flow(text: str) -> _Collection:
     outer: list[_Collection] = []
     key: str | None = None  # whose value comes next
     may_end, may_go_on = False, True  # a bracket may close; another key or value may come
-    for mark, name, scalar, bad in _FLOW_TOKEN.findall(text):
+    for mark, name, scalar, bad in _flow_token().findall(text):
         if name:
             if not may_go_on or not isinstance(current, dict) or key is not None:
                 raise NotPlain
@@ -351,7 +371,7 @@ def _any_flow(text: str) -> _Collection:
 def flow_fields(text: str) -> Iterator[tuple[FieldPath, int]]:
     """Yield the path of each key and item of a flow collection that can be read, with the offset where it begins."""
     path: list[str | int] = []
-    for token in _FLOW_TOKEN.finditer(text):
+    for token in _flow_token().finditer(text):
         mark, name, scalar, _ = token.groups()
         if name:
             path[-1] = str(_scalar(name)) if name[0] in "\"'" else _key(name)
@@ -382,7 +402,7 @@ def is_open_ended(token: Token) -> bool:
 def read_plain(data: bytes, *, skims: bool = False) -> Plain:
     """Return what the one document in ``data`` says, or raise ``NotPlain``.
 
-    ``skims``: lists that no model reads may be left empty.
+    ``skims``: lists and probes that no model reads may be left empty.
     """
     return assemble(tokens(data, skims=skims))
 
@@ -415,9 +435,10 @@ def assemble(found: list[Token]) -> Plain:
                 raise NotPlain
             value = _block_text(block, len(indentation))
         elif unread:
-            if len(unread) < details[3]:
+            is_probe = key in UNREAD_PROBES
+            if len(unread) < details[3] + is_probe:
                 raise NotPlain
-            value = []
+            value = {} if is_probe else []
         elif key:
             value, opened = None, key
         elif details[1]:

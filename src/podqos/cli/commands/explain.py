@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.output,
         progress_line("reading file"),
         stated=stated,
-        kinds=configured_kinds(inputs.paths),
+        kinds=configured_kinds(inputs.places),
         selection=selection_of(arguments),
     )
     tally = Tally()

@@ -15,6 +15,7 @@ from podqos.manifest.problems import Problem
 
 STDIN = "-"
 _SUFFIXES = (".yaml", ".yml", ".json")
+_READ_BYTES = 1 << 16  # more than most manifests have
 
 
 class InputFile(Struct, frozen=True):
@@ -44,6 +45,11 @@ class Inputs(Struct, frozen=True):
     def paths(self) -> list[str]:
         """The names of the files."""
         return [file.path for file in self.files]
+
+    @property
+    def places(self) -> Iterable[str]:
+        """Where the files were found: the directories that were walked, and files that were named."""
+        return dict.fromkeys(file.scope or file.path for file in self.files)
 
     def only(self, files: Iterable[InputFile]) -> Inputs:
         """Return the same with other files."""
@@ -91,10 +97,21 @@ def read_bytes(path: str) -> bytes:
     try:
         if path == STDIN:
             return sys.stdin.buffer.read()
-        with open(path, "rb", buffering=0) as file:
-            return file.readall()
+        return _content(path)
     except OSError as error:
         raise InputError(error.strerror or str(error), where=path, fix=_how_to_read(error)) from error
+
+
+def _content(path: str) -> bytes:
+    """Return the content of a file. Most are small: making a Python file object would take longer than reading one."""
+    parts = []
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        while part := os.read(descriptor, _READ_BYTES):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return b"".join(parts)
 
 
 def _how_to_read(error: OSError) -> str:

@@ -6,7 +6,6 @@ Decisions are encoded as they are; this is the only module that knows their spec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
 from operator import attrgetter
 
 import msgspec
@@ -52,6 +51,8 @@ def json_schema(kind: type[msgspec.Struct]) -> dict[str, object]:
 def _plain(value: object) -> str | float:
     if isinstance(value, Quantity):
         return str(value)
+    from fractions import Fraction  # many commands print no fraction, and it takes a millisecond to load
+
     if isinstance(value, Fraction):
         return float(value)
     raise NotImplementedError(f"{type(value).__name__} in a documented value")
@@ -60,6 +61,8 @@ def _plain(value: object) -> str | float:
 def _schema(kind: type) -> dict[str, object]:
     if kind is Quantity:
         return {"type": "string"}
+    from fractions import Fraction
+
     if kind is Fraction:
         return {"type": "number"}
     raise NotImplementedError(f"{kind.__name__} in a documented value")
