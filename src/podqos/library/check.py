@@ -64,6 +64,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.service import GatewayRoute, Ingress, Service
 from podqos.report.check.value import CheckReport, FindingReport, finding_report
+from podqos.report.check.verdict import verdict
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
@@ -190,13 +191,15 @@ class Checked:
     @cached_property
     def report(self) -> CheckReport:
         """What is reported, in words, with line and column, in the order of the files."""
+        items = tuple(self._reports())
         return CheckReport(
-            items=tuple(self._reports()),
+            items=items,
             summary=summarize(self.findings, self.subjects, self.gate, len(self.stale)),
             kubernetes_version=".".join(map(str, self.options.profile.version)),
             fail_on=self.gate.fail_on,
             notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
+            verdict=verdict(items),
         )
 
     def _reports(self) -> Iterator[FindingReport]:
