@@ -139,6 +139,43 @@ def test_services_and_budgets_without_a_namespace_are_in_that_of_the_option(caps
         assert [item["check"] for item in json.loads(out)["items"]] == ["PQ104", "PQ306"]
 
 
+@pytest.mark.parametrize(
+    "command", [["check"], ["place", "--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi,pods=9"]]
+)
+def test_a_budget_with_a_nonsense_amount_is_reported_with_its_place(capsys, command):
+    budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n"
+    budget += "spec: {minAvailable: many, selector: {matchLabels: {app: web}}}\n"
+    write(f"{budget}---\n{GUARANTEED}")
+    code = main([*command, "web.yaml"])
+    what = "error: spec.minAvailable: 'many' is neither a number nor a percentage (write 1 or 50%)"
+    assert f"web.yaml:4:8: {what}" in capsys.readouterr().err
+    assert code == 2
+
+
+def test_the_verdict_is_data_of_the_report_as_well(capsys):
+    write(BURSTABLE)
+    _, text, _ = check(capsys, "web.yaml")
+    for reader, output in ((json.loads, "json"), (msgspec.yaml.decode, "yaml")):
+        _, out, _ = check(capsys, "web.yaml", "-o", output)
+        report = reader(out)
+        found = report["verdict"]
+        assert found["text"] == text.splitlines()[0]
+        (item,) = (each for each in report["items"] if each["fingerprint"] == found["fingerprint"])
+        assert (found["check"], found["reason"], found["fate"]) == ("PQ101", item["reason"], "by-class")
+    _, page, _ = check(capsys, "web.yaml", "-o", "html")
+    assert text.splitlines()[0] in page
+    write(GUARANTEED)
+    assert json.loads(check(capsys, "web.yaml", "-o", "json")[1])["verdict"] is None
+
+
+@pytest.mark.parametrize("given", ["missing.yaml", "empty.yaml"])
+def test_what_cannot_be_checked_is_not_said_to_be_free_of_findings(capsys, given):
+    write("# nothing\n", "empty.yaml")
+    code, out, err = check(capsys, given)
+    assert (code, out) == (2, "")
+    assert given in err
+
+
 def test_nothing_found_is_said_and_all_well(capsys):
     write(GUARANTEED)
     assert check(capsys, "web.yaml") == (0, "no findings; 1 object in 1 file checked\n", "")

@@ -374,7 +374,7 @@ class _Around:
         self._routes = _by_scope((*_routes(objects, Ingress), *_routes(objects, GatewayRoute)))
         self._budgets = _by_scope(
             (found, FoundBudget(_in_namespace(each, namespace), _other(found, namespace)))
-            for found, each in objects.found(PodDisruptionBudget)
+            for found, each in objects.disruption_budgets()
         )
         self._nodes = _by_scope(objects.found(Node))
         self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)
