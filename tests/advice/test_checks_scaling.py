@@ -278,7 +278,7 @@ def test_a_budget_counts_all_workloads_that_it_covers():
     [
         ("  minReplicas: 3\n", "2", None),
         (
-            "minReplicas: 2, ",
+            "  minReplicas: 2\n",
             "2",
             "has 2 pods at minReplicas: none of them may be evicted until the autoscaler adds pods",
         ),
