@@ -731,6 +731,13 @@ def test_a_reader_that_goes_away_is_no_error():
     assert (done.stdout[:11], done.stderr) == ("Deployment ", "")
 
 
+def test_a_reader_that_goes_away_does_not_turn_findings_into_success():
+    write("---\n".join(BURSTABLE.replace("article-service", f"service-{number}") for number in range(300)))
+    for output in ("json", "table"):
+        script = f"set -o pipefail; {sys.executable} -m podqos check web.yaml -v -o {output} | head -n 1"
+        assert subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == 1
+
+
 def test_ctrl_c_ends_it_without_a_traceback():
     command = subprocess.Popen(
         [sys.executable, "-m", "podqos", "check", "-"],

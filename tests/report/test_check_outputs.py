@@ -63,7 +63,7 @@ def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summar
         "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
         "  1 known from the baseline",
         "  2 hidden by --min-severity",
-        "  2 findings are fixable with --fix (--diff shows how)",
+        "  2 findings are fixable with --fix, infos included (--diff shows how)",
         "  podqos check --explain PQ101 explains a check",
     ]
 

@@ -196,17 +196,25 @@ def _summary_lines(
     """Yield the counts, and how to get more."""
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
-    hidden = len(report.items) - len(shown)
+    told = set(map(id, shown))
+    set_apart = [item for item in report.items if id(item) not in told]
+    hidden = len(set_apart)
     counts = _counts(summary, style, without_infos=hidden > 0)
     yield f"{counts or ('no errors or warnings' if hidden else 'no findings')}; {checked} checked"
     if hidden:
         yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(item.patch.is_applied and item.suppression is None for item in report.items)
+    fixable = sum(map(_is_fixable, report.items))
     if fixable and not was_fixed:
-        yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
+        are = "is" if fixable == 1 else "are"
+        also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
+        yield f"  {counted(fixable, 'finding')} {are} fixable with --fix{also} (--diff shows how)"
     if shown:
         yield f"  {style.faint(f'podqos check --explain {min(item.check for item in shown)} explains a check')}"
+
+
+def _is_fixable(item: FindingReport) -> bool:
+    return item.patch.is_applied and item.suppression is None
 
 
 def _counts(summary: CheckSummary, style: Style, *, without_infos: bool) -> str:
