@@ -247,7 +247,6 @@ def budget(spec: str, name: str = "b") -> str:
         ("minAvailable: 66%", 3, False),
         ("minAvailable: 90%", 10, False),
         ("minAvailable: 1", 0, False),
-        ("minAvailable: many", 3, False),
     ],
 )
 def test_a_budget_that_lets_no_pod_go_blocks_drains(spec, replicas, blocks):
@@ -274,11 +273,28 @@ def test_a_budget_counts_all_workloads_that_it_covers():
     assert any(each.check == "PQ605" for each in check_text(text + budget("minAvailable: 4")))
 
 
-def test_a_budget_of_a_scaled_workload_is_held_against_the_most_replicas():
-    text = deployment(EQUAL, replicas=1) + scaler(on("cpu"), most=4)
+@pytest.mark.parametrize(
+    ("fewest", "available", "said"),
+    [
+        ("  minReplicas: 3\n", "2", None),
+        (
+            "  minReplicas: 2\n",
+            "2",
+            "has 2 pods at minReplicas: none of them may be evicted until the autoscaler adds pods",
+        ),
+        ("", "1", "has 1 pod at minReplicas: none of them may be evicted until the autoscaler adds pods"),
+        ("  minReplicas: 0\n", "0", None),
+        ("  minReplicas: 2\n", "4", "has 4 pods: none of them may be evicted"),
+        ("  minReplicas: 2\n", "5", "has 4 pods: it can never be met"),
+    ],
+    ids=["fits", "at-the-fewest", "one-is-the-default", "none-needed", "at-the-most", "never"],
+)
+def test_a_budget_of_a_scaled_workload_is_held_against_the_fewest_and_the_most_replicas(fewest, available, said):
+    scaled = scaler(on("cpu"), most=4, extra=fewest)
+    text = deployment(EQUAL, replicas=1) + scaled + budget(f"minAvailable: {available}")
+    reasons = [each.facts.what("") for each in check_text(text) if each.check == "PQ605"]
 
-    assert not any(each.check == "PQ605" for each in check_text(text + budget("minAvailable: 3")))
-    assert any(each.check == "PQ605" for each in check_text(text + budget("minAvailable: 4")))
+    assert reasons == ([f"minAvailable is {available}, and Deployment d {said}"] if said else [])
 
 
 @pytest.mark.parametrize("kind", ["DaemonSet", "Job"])

@@ -93,7 +93,7 @@ def test_a_finding_is_told_with_place_reason_consequence_and_patch(capsys):
     assert "\nDeployment production/article-service\n  web.yaml:20:11: warning PQ101 accidental-burstable, " in out
     assert "container envoy" in out
     assert "spec.template.spec.containers[1].resources.limits.cpu: 100m" in out
-    assert "\n1 warning about 1 object in 1 file" in out
+    assert "\n1 warning; 1 object in 1 file checked" in out
 
 
 def test_what_nobody_stated_is_said_once_and_is_part_of_the_json(capsys):
@@ -139,9 +139,46 @@ def test_services_and_budgets_without_a_namespace_are_in_that_of_the_option(caps
         assert [item["check"] for item in json.loads(out)["items"]] == ["PQ104", "PQ306"]
 
 
+@pytest.mark.parametrize(
+    "command", [["check"], ["place", "--nodes", "1", "--node-capacity", "cpu=4,memory=8Gi,pods=9"]]
+)
+def test_a_budget_with_a_nonsense_amount_is_reported_with_its_place(capsys, command):
+    budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\n"
+    budget += "spec: {minAvailable: many, selector: {matchLabels: {app: web}}}\n"
+    write(f"{budget}---\n{GUARANTEED}")
+    code = main([*command, "web.yaml"])
+    what = "error: spec.minAvailable: 'many' is neither a number nor a percentage (write 1 or 50%)"
+    assert f"web.yaml:4:8: {what}" in capsys.readouterr().err
+    assert code == 2
+
+
+def test_the_verdict_is_data_of_the_report_as_well(capsys):
+    write(BURSTABLE)
+    _, text, _ = check(capsys, "web.yaml")
+    for reader, output in ((json.loads, "json"), (msgspec.yaml.decode, "yaml")):
+        _, out, _ = check(capsys, "web.yaml", "-o", output)
+        report = reader(out)
+        found = report["verdict"]
+        assert found["text"] == text.splitlines()[0]
+        (item,) = (each for each in report["items"] if each["fingerprint"] == found["fingerprint"])
+        assert (found["check"], found["reason"], found["fate"]) == ("PQ101", item["reason"], "by-class")
+    _, page, _ = check(capsys, "web.yaml", "-o", "html")
+    assert text.splitlines()[0] in page
+    write(GUARANTEED)
+    assert json.loads(check(capsys, "web.yaml", "-o", "json")[1])["verdict"] is None
+
+
+@pytest.mark.parametrize("given", ["missing.yaml", "empty.yaml"])
+def test_what_cannot_be_checked_is_not_said_to_be_free_of_findings(capsys, given):
+    write("# nothing\n", "empty.yaml")
+    code, out, err = check(capsys, given)
+    assert (code, out) == (2, "")
+    assert given in err
+
+
 def test_nothing_found_is_said_and_all_well(capsys):
     write(GUARANTEED)
-    assert check(capsys, "web.yaml") == (0, "no findings about 1 object in 1 file\n", "")
+    assert check(capsys, "web.yaml") == (0, "no findings; 1 object in 1 file checked\n", "")
 
 
 def test_files_may_stand_alone_or_behind_f_or_come_through_a_pipe(capsys, monkeypatch):
@@ -244,7 +281,7 @@ def test_without_being_told_warnings_fail_and_information_does_not(capsys):
 def test_infos_are_left_out_for_people_and_pull_requests_unless_asked_for_and_stay_in_every_other_output(capsys):
     write(NO_REQUEST)
     code, out, _ = check(capsys, "web.yaml")
-    assert (code, out.splitlines()[0]) == (0, "no errors or warnings about 1 object in 1 file")
+    assert (code, out.splitlines()[0]) == (0, "no errors or warnings; 1 object in 1 file checked")
     assert check(capsys, "web.yaml", "-o", "github")[1] == ""
     for asked in (["-v"], ["--min-severity", "info"], ["--fail-on", "info"]):
         assert ": info PQ106 " in check(capsys, "web.yaml", *asked)[1]
@@ -260,7 +297,7 @@ def test_no_sentence_is_said_three_times(capsys):
     _, out, _ = check(capsys, "all", "-v")
     texts = Counter(line.strip() for line in out.splitlines() if line.strip() and line.strip()[:4] in {"why ", "so  "})
     assert len(texts) > len(CHECKS)
-    assert [text for text, times in texts.items() if times > 2 and "as for" not in text] == []
+    assert [text for text, times in texts.items() if times > 2 and "same as for" not in text] == []
 
 
 def test_the_verdict_names_who_is_evicted_first_of_those_that_are_compared(capsys):
@@ -279,7 +316,7 @@ def test_what_is_below_the_least_severity_is_counted_and_does_not_fail(capsys):
     write(BURSTABLE)
     code, out, _ = check(capsys, "web.yaml", "--min-severity", "error", "--fail-on", "info")
     assert code == 0
-    assert out == "no findings about 1 object in 1 file\n  1 hidden by --min-severity\n"
+    assert out == "no findings; 1 object in 1 file checked\n  1 hidden by --min-severity\n"
 
 
 def test_bad_input_is_2_and_the_rest_is_checked(capsys):
@@ -325,7 +362,7 @@ def test_an_annotation_suppresses_and_is_counted(capsys):
     code, out, _ = check(capsys, "web.yaml")
     assert code == 0
     assert out.splitlines() == [
-        "no findings about 1 object in 1 file",
+        "no findings; 1 object in 1 file checked",
         "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
     ]
 
@@ -512,7 +549,7 @@ def test_fix_writes_the_patch_and_nothing_else(capsys):
     path = write(BURSTABLE)
     code, out, err = check(capsys, path, "--fix")
     assert code == 0
-    assert out == "no findings about 1 object in 1 file\n"
+    assert out == "no findings; 1 object in 1 file checked\n"
     assert "web.yaml: fixed 1 finding" in err
     before, after = BURSTABLE.splitlines(), path.read_text().splitlines()
     assert [line for line in after if line not in before] == [
@@ -692,6 +729,13 @@ def test_a_reader_that_goes_away_is_no_error():
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.count("\n") == 1
     assert (done.stdout[:11], done.stderr) == ("Deployment ", "")
+
+
+def test_a_reader_that_goes_away_does_not_turn_findings_into_success():
+    write("---\n".join(BURSTABLE.replace("article-service", f"service-{number}") for number in range(300)))
+    for output in ("json", "table"):
+        script = f"set -o pipefail; {sys.executable} -m podqos check web.yaml -v -o {output} | head -n 1"
+        assert subprocess.run(["bash", "-c", script], capture_output=True, check=False).returncode == 1
 
 
 def test_ctrl_c_ends_it_without_a_traceback():

@@ -31,3 +31,22 @@ def test_what_a_budget_allows_follows_from_how_many_run(spec, healthy, expected,
 def test_an_amount_that_is_no_percentage_is_refused():
     with pytest.raises(InvalidManifest, match="neither a number nor a percentage"):
         disruptions_allowed(budget(min_available="half"), healthy=1, expected=1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        pytest.param({"min_available": 1}, None, id="a number"),
+        pytest.param({"max_unavailable": "100%"}, None, id="a percentage"),
+        pytest.param({}, None, id="no amount"),
+        pytest.param({"min_available": 1, "max_unavailable": 1}, "maxUnavailable", id="both"),
+        pytest.param({"min_available": "half"}, "minAvailable", id="a word"),
+        pytest.param({"min_available": "1"}, "minAvailable", id="a number as text"),
+        pytest.param({"min_available": "%"}, "minAvailable", id="no number"),
+        pytest.param({"max_unavailable": "101%"}, "maxUnavailable", id="more than all"),
+        pytest.param({"max_unavailable": -1}, "maxUnavailable", id="negative"),
+    ],
+)
+def test_the_api_server_rejects_amounts_that_make_no_sense(spec, field):
+    refusal = budget(**spec).spec.refusal
+    assert (refusal and refusal[0]) == field

@@ -17,6 +17,7 @@ from podqos.advice.checks.finding import (
 )
 from podqos.advice.checks.sizes import NoDiskLimit
 from podqos.report.check.value import CheckReport, CheckSummary, FindingReport
+from podqos.report.check.verdict import verdict
 
 NASTY = "<b>&\"quoted\" 'too' 100% a:b,c\r\nnext %0A ::error:: \x00\x1b[31m ]]> {{x}} é 日本"
 """Markup, escapes, separators, control characters and more than ASCII."""
@@ -68,6 +69,7 @@ REPORT = CheckReport(
     ),
     kubernetes_version="1.36",
     fail_on=FailOn.WARNING,
+    verdict=verdict((PLAIN, NOTE, WORSE)),
 )
 CHECKED = (
     CheckedObject("Deployment", "web", "shop", "apps/web.yaml"),
@@ -79,3 +81,8 @@ _NOTHING = CheckSummary(
     files=1, objects=1, errors=0, warnings=0, infos=0, suppressed=0, in_baseline=0, below_min_severity=0
 )
 EMPTY = CheckReport((), _NOTHING, "1.36", FailOn.WARNING)
+
+
+def report_of(*items: FindingReport, basis: CheckReport = REPORT) -> CheckReport:
+    """Return a report of these findings, with their verdict."""
+    return replace(basis, items=items, verdict=verdict(items))

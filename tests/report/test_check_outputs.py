@@ -27,10 +27,11 @@ from podqos.report.check.junit import junit
 from podqos.report.check.replacements import Replacement, line_replacements
 from podqos.report.check.sarif import sarif, uri
 from podqos.report.check.table import table
+from podqos.report.check.value import Fate
 from podqos.report.check.verdict import badness, verdict
 from podqos.report.text.controls import own
 from podqos.report.text.style import Style
-from report.check_reports import CHECKED, EMPTY, KNOWN, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE
+from report.check_reports import CHECKED, EMPTY, KNOWN, NASTY, NOTE, PLAIN, REPORT, SUPPRESSED, WORSE, report_of
 from report.sarif_rules import problems
 
 _LOW = PodStanding(QOSClass.BURSTABLE, 0, 985, "proxy")
@@ -40,7 +41,7 @@ _HIGH = PodStanding(QOSClass.GUARANTEED, 0, -997, "proxy")
 
 
 def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summary():
-    lines = list(table(replace(REPORT, items=(PLAIN, NOTE, KNOWN)), Style()))
+    lines = list(table(report_of(PLAIN, NOTE, KNOWN), Style()))
     assert lines == [
         "Deployment shop/web: proxy has no cpu limit",
         "",
@@ -57,19 +58,19 @@ def test_the_table_begins_with_a_verdict_groups_by_workload_and_ends_in_a_summar
         "    so   it is evicted before shop/api",
         "    fix  spec.template.spec.containers[1].resources.limits.cpu: 100m",
         "",
-        "1 error, 1 warning about 3 objects in 2 files",
+        "1 error, 1 warning; 3 objects in 2 files checked",
         "  1 info left out (-v shows it)",
         "  1 suppressed by annotation or configuration (--show-suppressed shows them)",
         "  1 known from the baseline",
         "  2 hidden by --min-severity",
-        "  2 findings are fixable with --fix (--diff shows how)",
+        "  2 findings are fixable with --fix, infos included (--diff shows how)",
         "  podqos check --explain PQ101 explains a check",
     ]
 
 
 def test_what_is_worst_comes_first():
     note = replace(NOTE, name="noted")
-    lines = list(table(replace(REPORT, items=(note, PLAIN, WORSE)), Style(), verbose=True))
+    lines = list(table(report_of(note, PLAIN, WORSE), Style(), verbose=True))
     places = [lines.index(line) for word in ("error PQ", "warning PQ", "info PQ") for line in lines if word in line]
     assert places == sorted(places)
     assert lines[0].startswith("Deployment shop/<b>")
@@ -90,7 +91,7 @@ def test_infos_are_counted_and_shown_only_where_they_are_wanted(report, verbose,
 def test_where_only_infos_are_found_the_verdict_is_that_nothing_is_wrong():
     report = replace(EMPTY, items=(NOTE,), summary=replace(EMPTY.summary, infos=1))
     first, *others = table(report, Style())
-    assert first == "no errors or warnings about 1 object in 1 file"
+    assert first == "no errors or warnings; 1 object in 1 file checked"
     assert others[0] == "  1 info left out (-v shows it)"
 
 
@@ -98,7 +99,7 @@ def test_suppressed_infos_that_are_not_shown_hide_no_warning():
     hidden = tuple(replace(NOTE, name=name, suppression=SUPPRESSED.suppression) for name in "abc")
     report = replace(EMPTY, items=(PLAIN, *hidden), summary=replace(EMPTY.summary, warnings=1, suppressed=3))
     lines = list(table(report, Style()))
-    assert "1 warning about 1 object in 1 file" in lines
+    assert "1 warning; 1 object in 1 file checked" in lines
     assert "  3 infos left out (-v shows them)" in lines
 
 
@@ -108,7 +109,7 @@ def test_what_many_share_is_said_once_with_the_places():
         replace(PLAIN, name=f"web-{number}", container=None, line=number, reason=facts.what(""), title="Disks fill up")
         for number in range(1, 13)
     )
-    lines = list(table(replace(REPORT, items=items), Style()))
+    lines = list(table(report_of(*items), Style()))
     assert lines[2:9] == [
         "warning PQ101 accidental-burstable: Disks fill up (12 objects)",
         "    why  the container has no ephemeral-storage limit",
@@ -119,9 +120,7 @@ def test_what_many_share_is_said_once_with_the_places():
         "    apps/web.yaml:4:9: Deployment shop/web-4, container proxy",
     ]
     assert "    and 2 more; -v lists all of them" in lines
-    assert (
-        sum("Deployment shop/web-" in line for line in table(replace(REPORT, items=items), Style(), verbose=True)) == 13
-    )
+    assert sum("Deployment shop/web-" in line for line in table(report_of(*items), Style(), verbose=True)) == 13
 
 
 @pytest.mark.parametrize(
@@ -138,7 +137,7 @@ def test_what_many_share_is_said_once_with_the_places():
         ),
         (
             Consequence(Effect.ORDER, _LOW, killed_before="shop/db"),
-            "Deployment shop/web is killed before shop/db when memory runs short: proxy has",
+            "Deployment shop/web is killed before shop/db when memory runs short, and proxy has",
         ),
         (
             Consequence(Effect.STANDING, _LOW, _HIGH),
@@ -147,13 +146,48 @@ def test_what_many_share_is_said_once_with_the_places():
         (Consequence(Effect.STANDING, _HIGH), "Deployment shop/web: proxy has"),
         (
             Consequence(Effect.DISK, disk_request="0"),
-            "Deployment shop/web is among the first to be evicted when the disk fills up: proxy has",
+            "Deployment shop/web is among the first to be evicted when the disk fills up, and proxy has",
         ),
         (Consequence(Effect.NODE, first_killed="shop/web"), "Deployment shop/web: proxy has"),
     ],
 )
 def test_the_verdict_says_what_becomes_of_the_worst_off_and_why(effects, said):
-    assert verdict([replace(PLAIN, effects=effects), NOTE]) == f"{said} no cpu limit"
+    found = verdict([replace(PLAIN, effects=effects), NOTE])
+    assert found is not None
+    assert found.text == f"{said} no cpu limit"
+    assert (found.check, found.severity, found.others) == ("PQ101", PLAIN.severity, 0)
+
+
+_FIRST = Consequence(Effect.ORDER, _LOW, _HIGH, first_evicted="shop/web")
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ((("shop", "api"),), "Deployment shop/web, like Deployment shop/api, is evicted first"),
+        ((("shop", "api"), ("shop", "db")), "Deployment shop/web, like 2 others, is evicted first"),
+    ],
+    ids=["one", "several"],
+)
+def test_the_verdict_counts_the_others_of_the_same_fate(others, said):
+    items = [replace(PLAIN, effects=_FIRST)]
+    items += [
+        replace(PLAIN, name=name, line=13, check="PQ102", effects=replace(_FIRST, first_evicted=f"{namespace}/{name}"))
+        for namespace, name in others
+    ]
+    hidden = replace(NOTE, name="noted", effects=replace(_FIRST, first_evicted="shop/noted"))
+    found = verdict([*items, hidden, SUPPRESSED])
+    assert found is not None
+    assert found.text == f"{said} when memory runs short, because proxy has no cpu limit"
+    assert (found.fate, found.others) == (Fate.FIRST, len(others))
+
+
+def test_without_findings_that_count_there_is_no_verdict():
+    assert verdict([SUPPRESSED, KNOWN]) is None
+
+
+def test_where_nothing_was_checked_nothing_is_said_to_be_in_order():
+    assert list(table(replace(EMPTY, summary=replace(EMPTY.summary, objects=0, files=0)), Style())) == []
 
 
 def test_the_worst_of_equal_severity_is_what_is_not_created_then_what_dies_first():
@@ -459,7 +493,7 @@ def test_the_page_follows_the_readers_choice_of_light_and_dark():
 
 
 def test_a_page_without_findings_says_so():
-    assert "no findings about 1 object" in page_of(EMPTY).text
+    assert "no findings; 1 object checked" in page_of(EMPTY).text
 
 
 def test_the_page_shows_what_the_table_shows():

@@ -40,7 +40,7 @@ def test_the_words_of_an_example_are_whole_sentences_without_their_stop(each):
     [
         (
             "PQ101",
-            "envoy-sidecar has no cpu limit and no memory limit, while article-service is complete",
+            "envoy-sidecar has no cpu limit and no memory limit, unlike article-service",
             "spec.containers[1].resources.limits.cpu: 100m\nspec.containers[1].resources.limits.memory: 128Mi",
         ),
         (

@@ -64,8 +64,8 @@ def test_pods_that_start_together_share_a_line_and_housekeeping_has_none():
 def test_the_end_counts_per_workload_level_and_signal():
     lines = _lines()
     assert headline(RUN.summary) in lines
-    assert "out of memory: node 1" in lines
-    assert "evicted for: memory.available 1" in lines
+    assert "OOM kills by limit reached: node 1" in lines
+    assert "evictions by signal: memory.available 1" in lines
     assert _line("ns/logs ", lines).split() == ["ns/logs", "BestEffort", "0", "0/1", "1", "–", "–", "19.0", "s", "–"]
 
 

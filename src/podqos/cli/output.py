@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from podqos.cli.streams import for_programs
+from podqos.cli.streams import discard_output, for_programs
 from podqos.cli.terminal import add_colour_option, output_columns, style_for
 from podqos.model.assumption import Assumption
 from podqos.report.text.controls import cell, one_line
@@ -46,19 +46,35 @@ def emit(
 ) -> None:
     """Print a value in the format of ``-o``, and what it assumes; ``names`` returns the names of what it is about.
 
-    JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error.
+    JSON and YAML carry the assumptions themselves; for the other outputs they are one line on standard error. A reader
+    that has gone (`podqos check … | head`) changes nothing about the answer: the command ends with its own exit code.
     """
+    try:
+        _print(value, arguments, lines, table, names)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        discard_output()
+        return
+    if arguments.output not in {"json", "yaml"}:
+        say_assumptions(getattr(value, "assumptions", ()))
+
+
+def _print(
+    value: Value,
+    arguments: argparse.Namespace,
+    lines: Callable[[Value, Style], Iterable[str]],
+    table: Callable[[Value], Table] | None,
+    names: Callable[[Value], Iterable[str]] | None,
+) -> None:
     if arguments.output in {"json", "yaml"}:
         print_value(value, arguments.output)
-        return
-    if arguments.output == "name" and names is not None:
+    elif arguments.output == "name" and names is not None:
         print_names(names(value))
     elif arguments.output == "csv" and table is not None:
         print_csv(*table(value))
     else:
         printing = print_lines if arguments.output in _FOR_PEOPLE else print_file
         printing(lines(value, style_for(arguments.color)))
-    say_assumptions(getattr(value, "assumptions", ()))
 
 
 def print_names(names: Iterable[str]) -> None:

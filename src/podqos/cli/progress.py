@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from podqos.report.text.controls import own
 
 def progress_line(what: str) -> Callable[[int, int], None] | None:
     """Return a callback that takes done and total, and shows them once the work takes longer than a moment."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
     started = said = time.monotonic()
 

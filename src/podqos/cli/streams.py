@@ -53,6 +53,10 @@ class GuardedStream(io.TextIOBase):
             raise self._failure
         self._stream.flush()
 
+    def forgive(self) -> None:
+        """Forget a write that failed."""
+        self._failure = None
+
     def fileno(self) -> int:
         """Return the file descriptor."""
         return self._stream.fileno()
@@ -98,7 +102,9 @@ def for_programs() -> None:
 
 
 def discard_output() -> None:
-    """Lose what still waits to be written: nothing can read it."""
+    """Lose what still waits to be written, and what comes after it: nothing can read it."""
+    if isinstance(sys.stdout, GuardedStream):
+        sys.stdout.forgive()
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)

@@ -16,13 +16,14 @@ def add_colour_option(parser: argparse.ArgumentParser) -> None:
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colour the output; auto: on a terminal, unless NO_COLOR is set (default: auto)",
+        help="colour the output; auto: on a terminal, unless NO_COLOR is set or TERM is dumb (default: auto)",
     )
 
 
 def style_for(colour: str) -> Style:
     """Return how to write on standard output."""
-    wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    wants_none = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    wanted = colour == "always" or (colour == "auto" and sys.stdout.isatty() and not wants_none)
     return Style(colour=wanted, width=output_columns(sys.stdout))
 
 

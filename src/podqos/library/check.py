@@ -64,6 +64,7 @@ from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.node import Node
 from podqos.model.service import GatewayRoute, Ingress, Service
 from podqos.report.check.value import CheckReport, FindingReport, finding_report
+from podqos.report.check.verdict import verdict
 
 if TYPE_CHECKING:
     from podqos.admission.policies import Cluster
@@ -190,13 +191,15 @@ class Checked:
     @cached_property
     def report(self) -> CheckReport:
         """What is reported, in words, with line and column, in the order of the files."""
+        items = tuple(self._reports())
         return CheckReport(
-            items=tuple(self._reports()),
+            items=items,
             summary=summarize(self.findings, self.subjects, self.gate, len(self.stale)),
             kubernetes_version=".".join(map(str, self.options.profile.version)),
             fail_on=self.gate.fail_on,
             notes=tuple(str(each) for each in self.problems if each.severity is Severity.WARNING),
             assumptions=self.assumptions,
+            verdict=verdict(items),
         )
 
     def _reports(self) -> Iterator[FindingReport]:
@@ -371,7 +374,7 @@ class _Around:
         self._routes = _by_scope((*_routes(objects, Ingress), *_routes(objects, GatewayRoute)))
         self._budgets = _by_scope(
             (found, FoundBudget(_in_namespace(each, namespace), _other(found, namespace)))
-            for found, each in objects.found(PodDisruptionBudget)
+            for found, each in objects.disruption_budgets()
         )
         self._nodes = _by_scope(objects.found(Node))
         self._kubelets = _by_scope((each.found, _kubelet(each, namespace)) for each in objects.kubelets)

@@ -22,7 +22,6 @@ from podqos.library.inputs.kubelet_node import Kubelet
 from podqos.library.inputs.objects import Objects
 from podqos.manifest.problems import Problem, Severity
 from podqos.model.assumption import Assumption
-from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import LABEL_HOSTNAME, PODS, Node, NodeSpec, NodeStatus
 from podqos.model.pod import ObjectMeta, Pod, Workload
@@ -83,6 +82,7 @@ class Placing:
         """The keys of pods that no controller would replace."""
         self._neighbours: set[str] = set()
         """The keys of pods that take their place and that the answer is not about."""
+        self._budgets = tuple(budget for _, budget in objects.disruption_budgets())
         self._admit()
 
     def place(self, progress: Callable[[int], None] | None = None) -> PlacementReport:
@@ -91,7 +91,7 @@ class Placing:
         surroundings = Surroundings(
             self.nodes,
             {namespace.metadata.name: namespace.metadata.labels for namespace in self._objects.of(Namespace)},
-            self._objects.of(PodDisruptionBudget),
+            self._budgets,
             options.profile,
             self._objects.of(Service),
         )

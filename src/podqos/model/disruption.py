@@ -3,7 +3,8 @@
 The scheduler reads only ``status.disruptionsAllowed``. A manifest has no status; ``disruptions_allowed`` then says
 what the disruption controller would write there.
 
-Source: Kubernetes v1.36 pkg/controller/disruption/disruption.go (getExpectedPodCount, updatePdbStatus).
+Source: Kubernetes v1.36 pkg/controller/disruption/disruption.go (getExpectedPodCount, updatePdbStatus),
+pkg/apis/policy/validation/validation.go (ValidatePodDisruptionBudgetSpec).
 """
 
 from __future__ import annotations
@@ -21,6 +22,16 @@ class PodDisruptionBudgetSpec(Struct, frozen=True, gc=False, rename="camel"):
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
+
+    @property
+    def refusal(self) -> tuple[str, str, str] | None:
+        """Why the API server rejects the amounts: the field, what is wrong, and what to write; None if it does not."""
+        if self.min_available is not None and self.max_unavailable is not None:
+            return "maxUnavailable", "minAvailable and maxUnavailable cannot both be set", "keep one of them"
+        for field, amount in (("minAvailable", self.min_available), ("maxUnavailable", self.max_unavailable)):
+            if amount is not None and (what := _wrong_amount(amount)):
+                return field, what, "write 1 or 50%"
+        return None
 
 
 class PodDisruptionBudgetStatus(Struct, frozen=True, gc=False, rename="camel"):
@@ -53,15 +64,26 @@ def disruptions_allowed(budget: PodDisruptionBudget, *, healthy: int, expected: 
     return max(0, healthy - max(0, desired))
 
 
+def _wrong_amount(amount: int | str) -> str:
+    if isinstance(amount, int):
+        return f"{amount} is negative" if amount < 0 else ""
+    if not _is_percentage(amount):
+        return f"{amount!r} is neither a number nor a percentage"
+    return f"{amount} is more than 100%" if int(amount[:-1]) > 100 else ""
+
+
+def _is_percentage(amount: str) -> bool:
+    return amount.endswith("%") and amount.isascii() and amount[:-1].isdigit()
+
+
 def _scaled(amount: int | str, total: int, budget: PodDisruptionBudget) -> int:
     """Return a number or percentage of ``total``, rounded up."""
     if isinstance(amount, int):
         return amount
-    digits = amount.removesuffix("%")
-    if digits == amount or not digits.isascii() or not digits.isdigit():
+    if not _is_percentage(amount):
         raise InvalidManifest(
             f"{amount!r} is neither a number nor a percentage",
             where=f"PodDisruptionBudget {budget.metadata.namespace or 'default'}/{budget.metadata.name}",
             fix="write 1 or 50%",
         )
-    return -(-int(digits) * total // 100)
+    return -(-int(amount[:-1]) * total // 100)

@@ -66,8 +66,7 @@ class NearlyGuaranteed(Fact, frozen=True, gc=False):
                 of_limit = f"of its {spoiler.resource} limit {spoiler.limit}"
                 clauses.append(f"{spoiler.container} requests {request} {of_limit}")
         spoilt = listed([*(f"{name} has {' and '.join(limits)}" for name, limits in missing.items()), *clauses])
-        are = verb(self.in_order, "is", "are")
-        return f"{spoilt}, while {listed(self.in_order)} {are} complete" if self.in_order else spoilt
+        return f"{spoilt}, unlike {listed(self.in_order)}" if self.in_order else spoilt
 
 
 def find_accidental_burstable(view: View) -> None:

@@ -16,7 +16,6 @@ from podqos.advice.checks.classes import NOT_SCALED, user_facing_best_effort
 from podqos.advice.checks.finding import Choice, Effect, Fact, Finding, Patch
 from podqos.advice.checks.sketch import Sketch
 from podqos.advice.checks.view import Context, View
-from podqos.errors import InvalidManifest
 from podqos.model.autoscaling import ResourceMetric
 from podqos.model.disruption import disruptions_allowed
 from podqos.model.effective import pod_level_is_set, pod_requests
@@ -25,7 +24,7 @@ from podqos.model.node import PODS, Node
 from podqos.model.pod import Container, Pod, Workload
 from podqos.model.quantity import Quantity
 from podqos.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, ResourceRequirements
-from podqos.wording import listed, verb
+from podqos.wording import counted, listed, verb
 
 _POD = "the pod"
 _TOLERANCE = Fraction(11, 10)
@@ -396,18 +395,22 @@ class LetsNoPodGo(Fact, frozen=True, gc=False):
     amount: str
     pods: int
     workloads: tuple[str, ...]
+    at_fewest: bool = False
+    """Whether it blocks only while an autoscaler keeps no more than minReplicas."""
 
     def what(self, _: str) -> str:
         """Return the budget beside the pods it covers."""
-        pods = f"{self.pods:,} {'pod' if self.pods == 1 else 'pods'}"
-        has = verb(self.workloads, "has", "have")
+        start = f"{self.field} is {self.amount}, and {listed(self.workloads)} {verb(self.workloads, 'has', 'have')}"
+        pods = counted(self.pods, "pod")
+        if self.at_fewest:
+            return f"{start} {pods} at minReplicas: none of them may be evicted until the autoscaler adds pods"
         if self.field == "minAvailable" and self.amount.isdigit() and int(self.amount) > self.pods:
-            return f"minAvailable is {self.amount}, and {listed(self.workloads)} {has} {pods}: it can never be met"
-        return f"{self.field} is {self.amount}, and {listed(self.workloads)} {has} {pods}: none of them may be evicted"
+            return f"{start} {pods}: it can never be met"
+        return f"{start} {pods}: none of them may be evicted"
 
 
 def find_blocking_budgets(context: Context, sketches: Sequence[Sketch]) -> Iterator[Finding]:
-    """Yield budgets that let no pod go while all are healthy, at the most pods that there may be."""
+    """Yield budgets that let no pod go while all are healthy: at the most pods that there may be, or at the fewest."""
     found = context.surroundings.disruption_budgets
     if not found:
         return
@@ -420,18 +423,19 @@ def find_blocking_budgets(context: Context, sketches: Sequence[Sketch]) -> Itera
     for each in found:
         spec, own = each.budget.spec, covered.get(each.subject, [])
         scaled = [sketch for sketch in own if sketch.subject.kind not in _UNSCALED]
-        pods = sum(sketch.replicas for sketch in (*scaled, *(one for one in own if one.subject.kind == "Pod")))
+        counted_pods = [*scaled, *(sketch for sketch in own if sketch.subject.kind == "Pod")]
+        most, fewest = (sum(getattr(one, name) for one in counted_pods) for name in ("replicas", "fewest_replicas"))
         field = "minAvailable" if spec.max_unavailable is None else "maxUnavailable"
         amount = spec.min_available if spec.max_unavailable is None else spec.max_unavailable
-        if not scaled or pods <= 0 or amount is None:
+        if not scaled or most <= 0 or amount is None:
             continue
-        try:
-            allowed = disruptions_allowed(each.budget, healthy=pods, expected=pods)
-        except InvalidManifest:
-            continue  # the API server rejects it
-        if allowed <= 0:
+        # More pods never leave less room.
+        blocked = [
+            pods for pods in (most, fewest) if disruptions_allowed(each.budget, healthy=pods, expected=pods) <= 0
+        ]
+        if blocked:
             names = tuple(f"{sketch.subject.kind} {sketch.subject.name}" for sketch in scaled)
-            facts = LetsNoPodGo(field, str(amount), pods, names)
+            facts = LetsNoPodGo(field, str(amount), blocked[0], names, at_fewest=blocked[0] < most)
             patch = Patch.choose(Choice.DISRUPTIONS, (f"spec.{field}",))
             annotations = (each.budget.metadata.annotations,)
             yield blocking_budget.finding(each.subject, f"spec.{field}", facts, patch, annotations)
@@ -460,8 +464,8 @@ def blocking_budget() -> Example:
 
     Even with all pods healthy none may go: kubectl drain, node upgrades and the cluster autoscaler wait until someone
     deletes the budget or the pods. That is so with maxUnavailable 0, with minAvailable 100% or as many as there are
-    replicas, and with shares that are rounded up to all of them (90% of 3 is 3). With an autoscaler, maxReplicas
-    counts.
+    replicas, and with shares that are rounded up to all of them (90% of 3 is 3). With an autoscaler
+    minReplicas counts as well: a budget that only more pods can meet blocks drains whenever the load is low.
 
     Fix: Use maxUnavailable: 1, or run more replicas than minAvailable.
     """

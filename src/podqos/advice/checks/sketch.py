@@ -45,6 +45,8 @@ class Sketch(Struct, frozen=True, gc=False):
     """How many pods the manifest asks for."""
     replicas: int = 1
     """How many pods it may run: the most, where an autoscaler changes that."""
+    fewest_replicas: int = 1
+    """How many it runs at least: where an autoscaler changes that, and may stop all of them, one."""
     budgets: tuple[CheckedObject, ...] = ()
     """The PodDisruptionBudgets that cover it."""
     scaled_by: FoundAutoscaler | None = None
@@ -90,6 +92,7 @@ def sketch_of(view: View) -> Sketch:
         ),
         _replicas(view),
         _replicas(view) if view.scaled_by is None else max(_replicas(view), view.scaled_by.most),
+        _replicas(view) if view.scaled_by is None else max(1, view.scaled_by.autoscaler.spec.min_replicas),
         tuple(each.subject for each in surroundings.disruption_budgets if each.covers(view.pod)),
         view.scaled_by if surroundings.nodes else None,
     )

@@ -225,7 +225,7 @@ class CheckRun:
         arguments = self._arguments
         asked = arguments.min_severity or self._config.configuration.min_severity
         verbose = arguments.verbose or asked == FindingSeverity.INFO
-        lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose)
+        lines = partial(_lines, output=arguments.output, checked=checked, verbose=verbose, was_fixed=arguments.fix)
         emit(checked.report, self._arguments, lines, names=_names)
 
     def _tell_stale(self, stale: tuple[BaselineEntry, ...]) -> None:
@@ -242,7 +242,9 @@ def _names(report: CheckReport) -> Iterator[str]:
     return (object_name(each.kind, each.name) for each in report.items)
 
 
-def _lines(report: CheckReport, style: Style, output: str, checked: Checked, *, verbose: bool) -> Iterable[str]:
+def _lines(
+    report: CheckReport, style: Style, output: str, checked: Checked, *, verbose: bool, was_fixed: bool
+) -> Iterable[str]:
     """Return the report as people, CI servers and code scanners read it."""
     match output:
         case "github":
@@ -263,7 +265,7 @@ def _lines(report: CheckReport, style: Style, output: str, checked: Checked, *, 
         case _:
             from podqos.report.check.table import table
 
-            return table(report, style, verbose=verbose)
+            return table(report, style, verbose=verbose, was_fixed=was_fixed)
 
 
 def _sarif(report: CheckReport, checked: Checked) -> str:

@@ -21,6 +21,7 @@ from podqos.manifest.plain import FieldPath
 from podqos.manifest.problems import Problem
 from podqos.model.profile import parse_version
 from podqos.model.quantity import Quantity
+from podqos.wording import nearest
 
 
 class ReadConfiguration(Struct, frozen=True):
@@ -128,10 +129,9 @@ def checks_named(names: Iterable[str]) -> frozenset[str]:
 
 def check_named(name: str, where: str) -> Check:
     """Return a check by its id or name; ``where`` is the option that names it."""
-    from podqos.manifest.fields import suggestion
-
     for check in CHECKS.values():
         if name.strip().upper() == check.id or name.strip() == check.name:
             return check
-    known = [*CHECKS, *(check.name for check in CHECKS.values())]
-    raise InvalidOption(f"no check {name!r}", where=where, fix=suggestion(name, known))
+    near = nearest(name, check_names())
+    fix = f'did you mean "{near}"?' if near else "`podqos check --list` lists them"
+    raise InvalidOption(f"no check {name!r}", where=where, fix=fix)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from podqos.library.inputs.selection import Selection
     from podqos.manifest.kubelet import KubeletSettings
     from podqos.manifest.pod_kinds import CustomKind
+    from podqos.model.disruption import PodDisruptionBudget
     from podqos.model.policy import PriorityClass, RuntimeClass
 
 Model = TypeVar("Model", bound=Struct)
@@ -459,6 +460,18 @@ class Objects:
                 item = self._converted(found, model)
                 if item is not None:
                     yield found, item
+
+    def disruption_budgets(self) -> Iterator[tuple[FoundObject, PodDisruptionBudget]]:
+        """Yield the PodDisruptionBudgets; what the API server rejects is noted and does not count."""
+        from podqos.model.disruption import PodDisruptionBudget
+
+        for found, budget in self.found(PodDisruptionBudget):
+            refusal = budget.spec.refusal
+            if refusal is None:
+                yield found, budget
+            else:
+                field, what, fix = refusal
+                self.note(found.source.problem(found.other.place, ("spec", field), what, fix))
 
     def _converted(self, found: FoundObject, model: type[Model]) -> Model | None:
         from podqos.manifest.decode import convert

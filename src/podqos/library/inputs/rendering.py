@@ -137,7 +137,7 @@ class Rendered:
         left.sort(key=lambda each: (each.is_component, os.path.realpath(each.path) in self._used))
         notes = [_left_out(each) for each in left[:_SHOWN]]
         if len(left) > _SHOWN:
-            what = f"{len(left) - _SHOWN} more kustomizations and charts are skipped"
+            what = f"{len(left)} kustomizations and charts are skipped, {_SHOWN} of them listed here"
             where = os.path.commonpath([os.path.abspath(each.path) for each in left])
             notes.append(Problem(os.path.relpath(where), 0, 0, Severity.WARNING, "", what, "--render renders them all"))
         return [*self._problems, *notes]

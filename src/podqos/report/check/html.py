@@ -60,6 +60,7 @@ def html(report: CheckReport, good: GoodExample) -> Iterator[str]:
         "<body>",
         "<header><h1>podqos check</h1>",
         f'<p class="faint">{_headline(report)}, by the rules of Kubernetes {escape(report.kubernetes_version)}</p>',
+        *(() if report.verdict is None else (f"<p><strong>{escape(report.verdict.text)}</strong></p>",)),
         *_numbers(report),
         *(f'<p class="faint">{escape(line)}</p>' for line in left_out(report.summary)),
         "</header>",
@@ -87,7 +88,7 @@ def escape(text: str) -> str:
 def _headline(report: CheckReport) -> str:
     summary = report.summary
     found = counted(summary.findings, "finding") if summary.findings else "no findings"
-    return f"{found} about {counted(summary.objects, 'object')}"
+    return f"{found}; {counted(summary.objects, 'object')} checked"
 
 
 def _numbers(report: CheckReport) -> Iterator[str]:

@@ -13,7 +13,7 @@ from podqos.advice.checks.finding import FailOn, FindingSeverity
 from podqos.advice.checks.gate import CheckSummary
 from podqos.report.check.consequences import worded
 from podqos.report.check.value import CheckReport, FindingReport
-from podqos.report.check.verdict import badness, verdict
+from podqos.report.check.verdict import badness
 from podqos.report.text.style import Style, labelled, wrapped
 from podqos.wording import counted, listed
 
@@ -35,12 +35,18 @@ def is_shown(item: FindingReport, report: CheckReport, *, verbose: bool) -> bool
     return verbose or item.severity is not FindingSeverity.INFO or report.fail_on is FailOn.INFO
 
 
-def table(report: CheckReport, style: Style, *, verbose: bool = False) -> Iterator[str]:
-    """Yield the lines of the whole report; ``verbose`` has infos and every place as well."""
+def table(report: CheckReport, style: Style, *, verbose: bool = False, was_fixed: bool = False) -> Iterator[str]:
+    """Yield the lines of the whole report; ``verbose`` has infos and every place as well.
+
+    Nothing was checked: nothing is said, least of all that nothing was found. ``was_fixed``: what ``--fix`` can do is
+    done.
+    """
+    if not report.summary.objects:
+        return
     items = [item for item in report.items if is_shown(item, report, verbose=verbose)]
-    counted_items = [item for item in items if item.suppression is None]
-    if counted_items:
-        yield from map(style.strong, wrapped(_shown(verdict(counted_items)), style, ""))
+    found = report.verdict
+    if found is not None and any(item.suppression is None for item in items):
+        yield from map(style.strong, wrapped(_shown(found.text), style, ""))
         yield ""
     told: Told = {}
     for heading, blocks in _sections(items):
@@ -48,7 +54,7 @@ def table(report: CheckReport, style: Style, *, verbose: bool = False) -> Iterat
         for block in blocks:
             yield from _block_lines(block, style, told, verbose=verbose)
         yield ""
-    for line in _summary_lines(report, items, style):
+    for line in _summary_lines(report, items, style, was_fixed=was_fixed):
         yield from wrapped(line, style, "")
 
 
@@ -139,7 +145,7 @@ def _consequence(item: FindingReport, told: Told, whose: tuple[str, str] | None 
     if whose in objects:
         return ""
     objects.append(whose)
-    return f"as for {objects[0][0]}" if item.consequence and len(objects) >= _SHARED else item.consequence
+    return f"same as for {objects[0][0]}" if item.consequence and len(objects) >= _SHARED else item.consequence
 
 
 def _place(item: FindingReport) -> str:
@@ -184,24 +190,31 @@ def _shown(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
-def _summary_lines(report: CheckReport, shown: Sequence[FindingReport], style: Style) -> Iterator[str]:
+def _summary_lines(
+    report: CheckReport, shown: Sequence[FindingReport], style: Style, *, was_fixed: bool
+) -> Iterator[str]:
     """Yield the counts, and how to get more."""
     summary = report.summary
     checked = f"{counted(summary.objects, 'object')} in {counted(summary.files, 'file')}"
-    hidden = len(report.items) - len(shown)
+    told = set(map(id, shown))
+    set_apart = [item for item in report.items if id(item) not in told]
+    hidden = len(set_apart)
     counts = _counts(summary, style, without_infos=hidden > 0)
-    if counts:
-        yield f"{counts} about {checked}"
-    else:
-        yield f"no {'errors or warnings' if hidden else 'findings'} about {checked}"
+    yield f"{counts or ('no errors or warnings' if hidden else 'no findings')}; {checked} checked"
     if hidden:
         yield f"  {counted(hidden, 'info')} left out (-v shows {'it' if hidden == 1 else 'them'})"
     yield from (f"  {line}" for line in left_out(summary))
-    fixable = sum(item.patch.is_applied and item.suppression is None for item in report.items)
-    if fixable:
-        yield f"  {counted(fixable, 'finding')} {'is' if fixable == 1 else 'are'} fixable with --fix (--diff shows how)"
+    fixable = sum(map(_is_fixable, report.items))
+    if fixable and not was_fixed:
+        are = "is" if fixable == 1 else "are"
+        also = ", infos included" if any(map(_is_fixable, set_apart)) else ""
+        yield f"  {counted(fixable, 'finding')} {are} fixable with --fix{also} (--diff shows how)"
     if shown:
-        yield style.faint(f"  podqos check --explain {min(item.check for item in shown)} explains a check")
+        yield f"  {style.faint(f'podqos check --explain {min(item.check for item in shown)} explains a check')}"
+
+
+def _is_fixable(item: FindingReport) -> bool:
+    return item.patch.is_applied and item.suppression is None
 
 
 def _counts(summary: CheckSummary, style: Style, *, without_infos: bool) -> str:

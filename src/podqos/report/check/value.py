@@ -6,6 +6,8 @@ added, never renamed or removed, and ``docs/schema/check.json`` is made from the
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from msgspec import Struct
 
 from podqos.advice.checks.baseline import fingerprint
@@ -53,6 +55,43 @@ class FindingReport(Struct, frozen=True, rename="camel"):
         return f"{self.kind} {key}"
 
 
+class Fate(StrEnum):
+    """What becomes of the pods of an object, worst first."""
+
+    NOT_CREATED = "not-created"
+    """There will be none."""
+    FIRST = "first"
+    """They are evicted first, or killed first, when memory runs short."""
+    EARLIER = "earlier"
+    """They are evicted or killed before pods that would otherwise go first."""
+    DISK = "disk"
+    """They are among the first to be evicted when the disk fills up."""
+    BY_CLASS = "by-class"
+    """They are evicted when their QoS class says."""
+    NONE = "none"
+    """No pod is worse off by itself."""
+
+
+class CheckVerdict(Struct, frozen=True, rename="camel"):
+    """The worst that was found."""
+
+    text: str
+    """All of it in one sentence."""
+    fate: Fate
+    severity: FindingSeverity
+    check: str
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    is_cause: bool
+    """Whether the reason alone leads to this fate."""
+    others: int
+    """How many further objects have the same fate, by findings of any check."""
+    fingerprint: str
+    """Of the finding, which has the rest: the facts, the consequence, the patch."""
+
+
 class CheckReport(Struct, frozen=True, rename="camel"):
     """The whole output of ``podqos check -o json``."""
 
@@ -66,6 +105,8 @@ class CheckReport(Struct, frozen=True, rename="camel"):
     kind: str = "CheckReport"
     assumptions: tuple[Assumption, ...] = ()
     """What was assumed because it was not stated."""
+    verdict: CheckVerdict | None = None
+    """The worst of the findings that are not suppressed; null where there is none."""
 
     @property
     def fails(self) -> bool:

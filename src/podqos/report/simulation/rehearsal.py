@@ -15,8 +15,8 @@ _VERDICTS = {
 
 
 def table(report: Rehearsal, style: Style) -> list[str]:
-    """Return both journals side by side, and the verdict."""
-    lines = [style.strong(f"{report.scenario}, {report.scale} of its memory")]
+    """Return the verdict, and both journals side by side."""
+    lines = [_verdict(report, style), "", style.strong(f"{report.scenario}, {report.scale} of its memory")]
     rows = [
         (
             *_cells(each.predicted),
@@ -27,7 +27,8 @@ def table(report: Rehearsal, style: Style) -> list[str]:
     ]
     if rows:
         lines += columns(("PREDICTED", "BY", "VICTIM", "REAL", "BY", "VICTIM", ""), rows, style, "  ")
-    lines += ["", _verdict(report, style)]
+    if report.left_out or report.notes:
+        lines.append("")
     if report.left_out:
         lines.append(f"Not rehearsed: {', '.join(report.left_out)}.")
     for note in report.notes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from podqos.report.text.durations import percent
+from podqos.report.text.durations import percent, rounded
 from podqos.report.text.encoding import Table
 from podqos.report.text.style import Style, columns
 from podqos.sim.sweep import Combination, Distribution, Sweep, WorkloadSurvival
@@ -66,7 +66,7 @@ def _first_row(each: Combination) -> tuple[str, ...]:
 def _figures(found: WorkloadSurvival) -> tuple[str, ...]:
     down = found.downtime_seconds
     counts = (found.oom_kills, found.evictions, found.never_ran)
-    return *map(_range, counts), f"{down.median:.3g} s", f"{down.p95:.3g} s"
+    return *map(_range, counts), rounded(down.median), rounded(down.p95)
 
 
 def _workloads(combinations: Sequence[Combination]) -> list[str]:

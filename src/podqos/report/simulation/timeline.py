@@ -1,4 +1,4 @@
-"""A run for the terminal: what happened when, how much memory was left, what was killed and why; then the totals.
+"""A run for the terminal: the outcome; then what happened when, what was killed and why; then the totals.
 
 Each function takes the documented value and returns lines. What repeats (pods that start together, containers short of
 CPU at the same time, a pod evicted repeatedly) is one line.
@@ -67,7 +67,7 @@ def seconds(time_us: int, digits: int = 3) -> str:
 
 
 def heading(view: RunView, style: Style) -> list[str]:
-    """Return what ran."""
+    """Return what ran, and the outcome."""
     facts = (
         seconds(view.end_us, 0),
         f"seed {view.seed}",
@@ -75,6 +75,7 @@ def heading(view: RunView, style: Style) -> list[str]:
         f"{view.policy} ranking",
     )
     lines = [f"{style.strong(view.name)}  {style.faint(' · '.join(facts))}"]
+    lines += map(style.strong, wrapped(headline(view.summary), style, ""))
     if view.description:
         lines += wrapped(view.description, style, "")
     return lines
@@ -183,8 +184,9 @@ def _memory(node: NodeView, time_us: int, style: Style, *, before: bool) -> str:
 def ending(view: RunView, style: Style) -> list[str]:
     """Return how it ended."""
     summary = view.summary
-    lines = ["", style.strong(headline(summary))]
-    for what, counts in (("out of memory", summary.oom_kills_by_level), ("evicted for", summary.evictions_by_signal)):
+    lines = []
+    by = {"OOM kills by limit reached": summary.oom_kills_by_level, "evictions by signal": summary.evictions_by_signal}
+    for what, counts in by.items():
         if counts:
             lines.append(f"{what}: {', '.join(f'{name} {count:,}' for name, count in counts.items())}")
     lines += _repeated(summary)
@@ -206,7 +208,7 @@ def ending(view: RunView, style: Style) -> list[str]:
         for row in summary.workloads
     ]
     headers = ("WORKLOAD", "CLASS", "PRIORITY", "UNAFFECTED", "OOM KILLS", "EVICTED", "RESTARTS", "DOWN", "CPU SHORT")
-    return [*lines, "", *columns(headers, rows, style)]
+    return ["", *columns(headers, rows, style), *([""] if lines else []), *lines]
 
 
 def _repeated(summary: RunSummary) -> Iterator[str]:
@@ -222,7 +224,8 @@ def headline(summary: RunSummary) -> str:
     """Return the outcome in one sentence."""
     killed = f"The kernel killed {_many(summary.oom_kills, 'container')}"
     evicted = f"the kubelet evicted {_many(summary.evictions, 'pod')}"
-    return f"{killed}, {evicted}; {summary.untouched:,} of {counted(summary.pods, 'pod')} were unaffected."
+    were = "was" if summary.pods == 1 else "were"
+    return f"{killed}, {evicted}; {summary.untouched:,} of {counted(summary.pods, 'pod')} {were} unaffected."
 
 
 def _many(count: int, what: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from podqos.kernel.cpu import CpuBound
 from podqos.report.text.encoding import Table, csv_table
-from podqos.report.text.style import Style, columns
+from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.cpu import CpuReport, PodCpu
 
 
 def table(report: CpuReport, style: Style) -> list[str]:
-    """Return a line per pod, and one for all."""
+    """Return what all pods want together, and a line per pod."""
     rows = [
         (
             pod.pod,
@@ -28,7 +28,7 @@ def table(report: CpuReport, style: Style) -> list[str]:
         f"All pods together want {_cores(report.wanted_milli)} cores; {report.cores} are available, "
         f"{_cores(report.granted_milli)} are used. A CPU shortage kills no pod."
     )
-    return [*columns(headers, rows, style), "", total]
+    return [*wrapped(total, style, ""), "", *columns(headers, rows, style)]
 
 
 def csv_rows(report: CpuReport) -> Table:

@@ -1,4 +1,4 @@
-"""``podqos drift`` as text: a line per workload that changed, then the reasons."""
+"""``podqos drift`` as text: what it comes to, a line per workload that changed, then the reasons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from podqos.report.text.style import Style, columns, wrapped
 from podqos.survival.drift import DriftReport, DriftStatus, Standing, WorkloadDrift
-from podqos.wording import mebibytes
+from podqos.wording import counted, mebibytes
 
 _HEADERS = ("WORKLOAD", "", "CLASS", "ADJ", "EVICTED #", "KILLED #", "PRIORITY")
 
@@ -24,11 +24,11 @@ def table(report: DriftReport, style: Style) -> list[str]:
             *_basis(report, style),
         ]
     rows = [_row(each, style) for each in changed]
-    lines = columns(_HEADERS, rows, style)
+    lines = [*map(style.strong, wrapped(summary(report), style, "")), "", *columns(_HEADERS, rows, style)]
     for workload in movers(report):
         lines += ["", style.strong(workload.workload)]
         lines += [line for reason in reasons_of(workload) for line in wrapped(reason, style, "  ")]
-    return [*lines, "", summary(report), *_basis(report, style)]
+    return [*lines, "", *_basis(report, style)]
 
 
 def summary(report: DriftReport) -> str:
@@ -38,9 +38,9 @@ def summary(report: DriftReport) -> str:
     parts = [f"{count} {names.get(status, status)}" for status in DriftStatus if (count := counts[status])]
     failing = sum(each.fails for each in report.workloads)
     shifted = sum(each.fails and not each.differences for each in report.workloads)
-    verdict = f"{failing} to look at" if failing else "No workload is worse off"
+    verdict = f"{counted(failing, 'workload')} {'is' if failing == 1 else 'are'}" if failing else "No workload is"
     hint = f" {shifted} of them did not change; --allow-shifted accepts those." if shifted else ""
-    return f"{verdict}: {', '.join(parts)}.{hint}"
+    return f"{verdict} worse off ({', '.join(parts)}).{hint}"
 
 
 def movers(report: DriftReport) -> list[WorkloadDrift]:

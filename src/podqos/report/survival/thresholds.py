@@ -114,15 +114,15 @@ def thresholds_report(
 
 
 def table(report: ThresholdsReport, style: Style) -> list[str]:
-    """Return one screen: what pods may request, the thresholds, what happens in which order, and what is wrong."""
+    """Return one screen: what is wrong, what pods may request, the thresholds, and what happens in which order."""
     return [
+        *_warning_lines(report, style),
+        "",
         *_allocatable_lines(report, style),
         "",
         *_threshold_lines(report, style),
         *_memory_lines(report, style),
         *_ceilings(report, style),
-        "",
-        *_warning_lines(report, style),
     ]
 
 

@@ -82,7 +82,7 @@ def columns(headers: Sequence[str], rows: Sequence[Sequence[str]], style: Style,
     if style.width is not None and least > style.width:
         fitting = max(1, sum(start + width <= style.width for start, width in zip(starts, widths, strict=True)))
     lines = []
-    for index, row in enumerate(([style.strong(header) for header in headers], *rows)):
+    for index, row in enumerate(([header and style.strong(header) for header in headers], *rows)):
         cells = row[:fitting]
         padded = [cell + " " * (width - visible_length(cell)) for cell, width in zip(cells[:-1], widths, strict=False)]
         start = indent + "".join(f"{cell}  " for cell in padded)
