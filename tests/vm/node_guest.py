@@ -46,6 +46,7 @@ if __name__ == "__main__":
         "-p",
         "no:cacheprovider",
         "--color=no",
+        "--assert=plain",
         "--rootdir",
         str(PROJECT),
         "-c",
