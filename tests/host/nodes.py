@@ -59,7 +59,7 @@ class NodeStage:
     parent: str | None = None
 
     def __init__(
-        self, configuration: bytes, memory_bytes: int, choice: RuntimeChoice | None = None, **settings: object
+        self, configuration: bytes, memory_bytes: int | None, choice: RuntimeChoice | None = None, **settings: object
     ) -> None:
         self.choice = choice or RuntimeChoice()
         self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-", dir=self.parent))
@@ -156,7 +156,7 @@ class NodeStage:
 @contextmanager
 def running_node(
     configuration: bytes | None = None,
-    memory_bytes: int = 256 * MI,
+    memory_bytes: int | None = 256 * MI,
     choice: RuntimeChoice | None = None,
     **settings: object,
 ) -> Iterator[NodeStage]:
