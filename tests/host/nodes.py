@@ -24,6 +24,8 @@ from podqos.host.runtimes.choice import RuntimeChoice, make_runtime
 
 MI = 1 << 20
 PYTHON = [sys.executable, "-I", "-S", "-c"]
+PATIENCE = float(os.environ.get("PODQOS_TEST_PATIENCE") or 1)
+"""How many times longer than usual things may take; an emulated machine needs that."""
 _numbers = count()
 
 # Takes so many MiB, says so, and stays.
@@ -57,7 +59,7 @@ class NodeStage:
     parent: str | None = None
 
     def __init__(
-        self, configuration: bytes, memory_bytes: int, choice: RuntimeChoice | None = None, **settings: object
+        self, configuration: bytes, memory_bytes: int | None, choice: RuntimeChoice | None = None, **settings: object
     ) -> None:
         self.choice = choice or RuntimeChoice()
         self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-", dir=self.parent))
@@ -102,7 +104,7 @@ class NodeStage:
 
     def until(self, condition: Callable[[], object], seconds: float = 20) -> None:
         """Let the node live until something holds."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds * PATIENCE
         while not condition():
             assert time.monotonic() < end, "\n".join(["it did not come to that", *map(str, self.entries()), *self.said])
             self.node.loop.step(0.05)
@@ -154,7 +156,7 @@ class NodeStage:
 @contextmanager
 def running_node(
     configuration: bytes | None = None,
-    memory_bytes: int = 256 * MI,
+    memory_bytes: int | None = 256 * MI,
     choice: RuntimeChoice | None = None,
     **settings: object,
 ) -> Iterator[NodeStage]:

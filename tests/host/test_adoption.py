@@ -4,121 +4,22 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
-import sys
-import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from host.agents import Agent, shims, until
 from host.machine import needs_node
-from host.nodes import kubelet, pod_document
-from podqos.agent.journal import Entry, decode
+from host.nodes import pod_document
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.procfs import Procfs
 
 pytestmark = [needs_node, pytest.mark.slow]
 
 _KILLS = 10
-
-
-class Agent:
-    """``podqos node run`` as a process of its own."""
-
-    def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="podqos-test-"))
-        self.own = f"/podqos-test-{os.getpid()}-adoption"
-        self.cgroups = open_cgroups(self.own)
-        (self.folder / "manifests").mkdir()
-        (self.folder / "kubelet.json").write_bytes(kubelet(evictionHard={"memory.available": "10Mi"}))
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        """Begin to be a node."""
-        options = {
-            "--manifests": self.folder / "manifests",
-            "--config": self.folder / "kubelet.json",
-            "--state-dir": self.folder / "state",
-            "--cgroup-root": self.own[1:],
-            "--memory": "256Mi",
-        }
-        words = [str(word) for option in options.items() for word in option]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        with (self.folder / "said").open("ab") as said:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "podqos", "node", "run", *words], stderr=said, env=environment
-            )
-
-    def end(self, number: int) -> int:
-        """Signal the agent and wait for its end."""
-        assert self.process is not None
-        self.process.send_signal(number)
-        return self.process.wait(30)
-
-    def end_with_shim(self) -> None:
-        """Kill the agent and what keeps its pods, at once."""
-        assert self.process is not None
-        shims = _shims(self.folder)
-        self.process.kill()
-        for shim in shims:
-            os.kill(shim, signal.SIGKILL)
-        self.process.wait(30)
-        _until(self, lambda: not _shims(self.folder))
-
-    def put(self, document: dict) -> None:
-        """Put a manifest into the directory."""
-        partial = self.folder / "partial"
-        partial.write_bytes(msgspec.json.encode(document))
-        partial.rename(self.folder / "manifests" / f"{document['metadata']['name']}.json")
-
-    def entries(self) -> list[Entry]:
-        """Return the journal, in which every line has to be whole."""
-        file = self.folder / "state" / "journal.jsonl"
-        return list(decode(file.read_bytes())) if file.exists() else []
-
-    def commands(self) -> Counter[str]:
-        """Return what runs in the node's cgroups, by its last argument."""
-        found: Counter[str] = Counter()
-        for pid in self.cgroups.processes(self.own):
-            try:
-                line = (Procfs().root / str(pid) / "cmdline").read_bytes()
-            except OSError:
-                continue
-            found[line.split(b"\0")[-2].decode() if line else ""] += 1
-        return found
-
-    def close(self) -> None:
-        """End everything."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        for shim in _shims(self.folder):
-            os.kill(shim, signal.SIGKILL)
-        for _ in range(500):
-            self.cgroups.kill(self.own)
-            if self.cgroups.remove(self.own):
-                break
-            time.sleep(0.01)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        assert not self.cgroups.exists(self.own)
-
-
-def _shims(folder: Path) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                line = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if b"shim.py" in line and os.fsencode(folder) in line:
-                found.append(int(entry.name))
-    return found
 
 
 @pytest.fixture
@@ -128,13 +29,6 @@ def agent():
         yield made
     finally:
         made.close()
-
-
-def _until(agent: Agent, condition, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, (agent.folder / "said").read_text()
-        time.sleep(0.02)
 
 
 def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
@@ -151,14 +45,14 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
         there = agent.commands()
         assert all(there[command] <= 1 for command in expected), there
     agent.start()
-    _until(agent, lambda: expected <= set(agent.commands()))
+    until(agent, lambda: expected <= set(agent.commands()))
     before = {pid: _started(pid) for pid in agent.cgroups.processes(agent.own)}
     agent.end(signal.SIGKILL)
     time.sleep(0.2)
     assert expected <= set(agent.commands()), "they run without an agent"
     journal = agent.entries()
     agent.start()
-    _until(agent, lambda: sum(entry.kind == "Adopted" for entry in agent.entries()[len(journal) :]) > len(stable))
+    until(agent, lambda: sum(entry.kind == "Adopted" for entry in agent.entries()[len(journal) :]) > len(stable))
     assert agent.entries()[: len(journal)] == journal, "no line is lost or changed"
     there = agent.commands()
     assert all(there[command] == 1 for command in expected), there
@@ -166,18 +60,18 @@ def test_pods_outlive_an_agent_that_is_killed_at_random_moments(agent):
     assert len(kept) >= len(stable)
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
-    _until(agent, lambda: not _shims(agent.folder))
+    until(agent, lambda: not shims(agent.folder))
     assert not list((agent.folder / "state" / "pods").iterdir())
 
 
 def test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one(agent):
     agent.put(pod_document("once", "sh", "-c", "sleep 1; exit 0", spec={"restartPolicy": "Never"}))
     agent.start()
-    _until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
+    until(agent, lambda: any(entry.kind == "Started" for entry in agent.entries()))
     agent.end(signal.SIGKILL)
-    _until(agent, lambda: not agent.commands())
+    until(agent, lambda: not agent.commands())
     agent.start()
-    _until(agent, lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
+    until(agent, lambda: any(entry.kind == "CleanedUp" for entry in agent.entries()))
     kinds = [entry.kind.value for entry in agent.entries()]
     assert kinds == ["Admitted", "Started", "Adopted", "Exited", "Succeeded", "Stopped", "CleanedUp"]
     agent.end(signal.SIGTERM)
@@ -186,27 +80,27 @@ def test_a_pod_that_ended_without_an_agent_is_handled_by_the_next_one(agent):
 def test_a_pod_whose_manifest_was_removed_without_an_agent_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent, agent.commands)
+    until(agent, agent.commands)
     agent.end(signal.SIGKILL)
     (agent.folder / "manifests" / "web.json").unlink()
     agent.start()
-    _until(agent, lambda: not agent.commands())
+    until(agent, lambda: not agent.commands())
     agent.end(signal.SIGTERM)
 
 
 def test_what_outlived_its_shim_and_the_agent_does_not_run_twice(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent, agent.commands)
+    until(agent, agent.commands)
     agent.end(signal.SIGKILL)
-    (shim,) = _shims(agent.folder)
+    (shim,) = shims(agent.folder)
     (orphan,) = agent.cgroups.processes(agent.own)
     os.kill(shim, signal.SIGKILL)
-    _until(agent, lambda: not _shims(agent.folder))
+    until(agent, lambda: not shims(agent.folder))
     assert agent.cgroups.processes(agent.own) == [orphan]
     agent.start()
-    _until(agent, lambda: any(entry.kind == "Restarted" for entry in agent.entries()))
-    _until(agent, lambda: agent.cgroups.processes(agent.own) not in ([], [orphan]))
+    until(agent, lambda: any(entry.kind == "Restarted" for entry in agent.entries()))
+    until(agent, lambda: agent.cgroups.processes(agent.own) not in ([], [orphan]))
     (again,) = agent.cgroups.processes(agent.own)
     assert again != orphan
     agent.end(signal.SIGTERM)
@@ -215,7 +109,7 @@ def test_what_outlived_its_shim_and_the_agent_does_not_run_twice(agent):
 def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent, agent.commands)
+    until(agent, agent.commands)
     (pid,) = agent.cgroups.processes(agent.own)
     pod = agent.cgroups.of_process(pid).rpartition("/")[0]
     agent.end_with_shim()
@@ -224,8 +118,8 @@ def test_what_neither_shim_nor_records_know_is_ended_before_anything_is_started(
     strays = [_sleeping(agent, place) for place in places]
     try:
         agent.start()
-        _until(agent, lambda: all(stray.poll() is not None for stray in strays))
-        _until(agent, agent.commands)
+        until(agent, lambda: all(stray.poll() is not None for stray in strays))
+        until(agent, agent.commands)
         assert agent.commands() == {"1000": 1}
         assert pid not in agent.cgroups.processes(agent.own)
     finally:
@@ -249,8 +143,8 @@ def test_agent_and_shim_killed_together_again_and_again_leave_every_pod_running_
     orphans = set(agent.cgroups.processes(agent.own))
     agent.start()
     # At once: none of them has ended by itself, so that none has to wait.
-    _until(agent, lambda: not orphans & set(agent.cgroups.processes(agent.own)), 9)
-    _until(agent, lambda: set(agent.commands()) == expected, 9)
+    until(agent, lambda: not orphans & set(agent.cgroups.processes(agent.own)), 9)
+    until(agent, lambda: set(agent.commands()) == expected, 9)
     assert agent.commands() == dict.fromkeys(expected, 1)
     assert agent.end(signal.SIGTERM) == 0
     assert not agent.cgroups.exists(agent.own)
@@ -274,7 +168,7 @@ def test_a_container_that_moved_into_another_cgroup_is_ended_with_the_node(agent
     moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own)[:hierarchies])
     agent.put(pod_document("moves", "sh", "-c", f"{moves}; (sleep 1001 & sleep 1002); exit"))
     agent.start()
-    _until(agent, lambda: len(elsewhere.processes(elsewhere.own)) == 3, 15)
+    until(agent, lambda: len(elsewhere.processes(elsewhere.own)) == 3, 15)
     assert agent.end(number) == 0
     assert elsewhere.processes(elsewhere.own) == []
     assert not agent.cgroups.exists(agent.own)
@@ -284,11 +178,11 @@ def test_a_container_that_moved_into_another_cgroup_does_not_run_twice(agent, el
     moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own))
     agent.put(pod_document("moves", "sh", "-c", f"{moves}; exec sleep 1001"))
     agent.start()
-    _until(agent, lambda: elsewhere.processes(elsewhere.own) and not agent.commands())
+    until(agent, lambda: elsewhere.processes(elsewhere.own) and not agent.commands())
     (before,) = elsewhere.processes(elsewhere.own)
     agent.end_with_shim()
     agent.start()
-    _until(agent, lambda: elsewhere.processes(elsewhere.own) not in ([before], []))
+    until(agent, lambda: elsewhere.processes(elsewhere.own) not in ([before], []))
     assert before not in elsewhere.processes(elsewhere.own)
     assert agent.end(signal.SIGTERM) == 0
 
@@ -305,13 +199,13 @@ def _sleeping(agent: Agent, cgroup: str) -> subprocess.Popen[bytes]:
 def test_what_the_state_directory_does_not_know_is_ended(agent):
     agent.put(pod_document("web", "sleep", "1000"))
     agent.start()
-    _until(agent, agent.commands)
+    until(agent, agent.commands)
     agent.end(signal.SIGKILL)
     (pid,) = agent.cgroups.processes(agent.own)
     for file in (agent.folder / "state" / "pods").iterdir():
         file.unlink()
     agent.start()
-    _until(agent, lambda: agent.commands() and agent.cgroups.processes(agent.own) != [pid])
+    until(agent, lambda: agent.commands() and agent.cgroups.processes(agent.own) != [pid])
     assert len(agent.cgroups.processes(agent.own)) == 1
     agent.end(signal.SIGTERM)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from host.machine import needs_node
-from host.nodes import MI, NodeStage, kubelet, pod_document, running_node
+from host.nodes import MI, PATIENCE, NodeStage, kubelet, pod_document, running_node
 from podqos.errors import HostError
 from podqos.host.linux.capabilities import open_cgroups
 from podqos.host.linux.claim import Claim, owner
@@ -148,7 +148,7 @@ def test_the_command_refuses_in_one_line(tmp_path, cgroups, stranger):
     (tmp_path / "pods").mkdir()
     words = [sys.executable, "-m", "podqos", "node", "run", "--manifests", str(tmp_path / "pods")]
     words += ["--state-dir", str(tmp_path / "state"), "--cgroup-root", cgroups.own]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "is in use, and not by a podqos node" in line

@@ -55,8 +55,13 @@ def test_those_killed_with_their_group_share_its_summary():
     reader = OOMLines()
     group = "Tasks in /podqos/kubepods/podx/abc are going to be killed due to memory.oom.group set"
     other = _MEMCG_KILLED.replace("30678", "30679")
-    kills = [reader.feed(line) for line in (_MEMCG_SUMMARY, _MEMCG_KILLED, group, other)]
-    assert (kills[3].pid, kills[3].domain, kills[3].cgroup) == (30679, kills[1].domain, kills[1].cgroup)
+    # The kernel kills the victim once more with its group.
+    fed = [reader.feed(line) for line in (_MEMCG_SUMMARY, _MEMCG_KILLED, group, _MEMCG_KILLED, other)]
+    victim, member = (kill for kill in fed if kill is not None)
+    assert (victim.pid, member.pid) == (30678, 30679)
+    assert (member.domain, member.cgroup) == (victim.domain, victim.cgroup)
+    # Ids are used again: this is another process.
+    assert [reader.feed(line) for line in (_MEMCG_SUMMARY, _MEMCG_KILLED)] == [None, victim]
 
 
 def test_a_kill_whose_summary_was_lost_has_no_cgroup():

@@ -31,7 +31,7 @@ def _limits(stage: NodeStage) -> dict[tuple[str, str], str | None]:
     return {(path, file): stage.node.cgroups.read(path, file) for path in paths for file in _FILES}
 
 
-@pytest.mark.parametrize("runs", [True, False], ids=["while it runs", "while its container starts again"])
+@pytest.mark.parametrize("runs", [True, False], ids=["running", "starting again"])
 def test_a_pod_that_was_kept_from_growing_and_not_stopped_may_grow_again(runs):
     with running_node() as stage:
         stage.put(pod_document("free", "sleep", "1000"), pod_document("limited", "sleep", "1000", resources=_LIMITED))

@@ -31,6 +31,7 @@ class Kernel:
         self.use(usage_mib, inactive_mib)
         self.levels: list[int] = []
         self.last = -1
+        self.high: int | None = 0
         self.looks = 0
         self.outside_mib: int | None = None
         """What is used outside of the cgroup, of a machine of which it has no share."""
@@ -49,10 +50,15 @@ class Kernel:
         seen = MemorySeen(self.available, self.usage, self.inactive, full, self.outside_mib is None)
         return Look({Signal.MEMORY: seen}, list(self.below))
 
-    def watch_memory(self, _path: str, level: int) -> KernelSignal | None:
+    def watch_memory(self, path: str, level: int) -> KernelSignal | None:
+        """Keep one level, as version 2 does."""
         self.levels.append(level)
+        self.high = level
         self.last = os.eventfd(0, os.EFD_NONBLOCK)
-        return KernelSignal(self.last, select.EPOLLIN)
+        return KernelSignal(self.last, select.EPOLLIN, lambda: self.unwatch_memory(path))
+
+    def unwatch_memory(self, _path: str) -> None:
+        self.high = None
 
 
 def _watching(kernel: Kernel, loop: Loop, asked: WatchMemory = FAST) -> tuple[MemoryWatch, list[bool]]:
@@ -194,6 +200,23 @@ def test_a_level_that_does_not_change_is_set_once_for_the_fast_path(loop):
         watch.watch(FAST)
     assert [level // MI for level in kernel.levels] == [900]
     watch.close()
+
+
+def test_another_threshold_replaces_the_level_of_the_last_and_nothing_is_left_of_any(loop):
+    kernel = Kernel(500)
+    watch, _ = _watching(kernel, loop)
+    watch.watch(WatchMemory((MemoryLevel(Signal.MEMORY, 200 * MI),), through_cache=True))
+    assert kernel.high == pytest.approx(800 * MI, abs=MI)
+    watch.watch(WatchMemory())
+    assert kernel.high is None
+    watch.close()
+
+
+def test_a_level_that_a_killed_agent_left_is_removed(loop):
+    kernel = Kernel(500)
+    kernel.high = 100 * MI
+    MemoryWatch(kernel, loop, {Signal.MEMORY: "/n"}, kernel.look, lambda: None).close()
+    assert kernel.high is None
 
 
 def test_a_kubelets_level_follows_the_page_cache(loop):

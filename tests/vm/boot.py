@@ -14,6 +14,8 @@ from pathlib import Path
 
 MARKER = "@podqos "
 PROJECT = Path(__file__).parents[2]
+EXPENDABLE = "vm.expendable"
+"""On the command line of a kernel whose machine is ours to exhaust."""
 OPTIONS = (
     *("-accel", "tcg", "-smp", "2"),
     *("-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot"),
@@ -45,7 +47,7 @@ def run_in_vm(
         *found.qemu,
         *OPTIONS,
         *("-m", str(memory_mib), "-kernel", str(found.kernel), "-initrd", str(initrd)),
-        *("-append", f'console={found.console} panic=-1 quiet psi=1 {init} run="{command}"'),
+        *("-append", f'console={found.console} panic=-1 quiet psi=1 {EXPENDABLE} {init} run="{command}"'),
     ]
     environment = {**os.environ, "LD_LIBRARY_PATH": found.library_path}
     with subprocess.Popen(

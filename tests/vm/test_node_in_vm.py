@@ -40,15 +40,17 @@ def outcomes(tmp_path_factory, worker_id):
 def boot() -> dict[str, object]:
     """Run the guest; says what is missing where that cannot be done."""
     try:
-        found, console = run_in_vm(GUEST, memory_mib=MEMORY_MIB, timeout_seconds=900)
+        found, console = run_in_vm(GUEST, memory_mib=MEMORY_MIB, timeout_seconds=1500)
     except Missing as reason:
         return {"missing": f"no virtual machine: {reason}"}
+    end = console[-2000:].strip() or "it said nothing"
     if not found:
-        return {"missing": f"the virtual machine did not start: {console[-2000:].strip() or 'it said nothing'}"}
-    return {str(each["check"]): each for each in found}
+        return {"missing": f"the virtual machine did not start: {end}"}
+    return {**{str(each["check"]): each for each in found}, "end": end}
 
 
 @pytest.mark.parametrize("check", [name.rpartition("::")[2] for name in CHECKS])
 def test_on_cgroup_v2(outcomes, check):
+    assert check in outcomes, f"the virtual machine did not come to it: {outcomes['end']}"
     outcome = outcomes[check]
     assert outcome["outcome"] == "passed", outcome["text"]

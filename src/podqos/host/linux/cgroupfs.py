@@ -293,6 +293,10 @@ class Cgroups(ABC):
     def watch_memory(self, path: str, level_bytes: int) -> KernelSignal | None:
         """Return a signal that comes when usage crosses a level; None if the kernel has none."""
 
+    @abstractmethod
+    def unwatch_memory(self, path: str) -> None:
+        """Undo ``watch_memory`` of an agent that was killed, where that does not end with it."""
+
     # ---- files ---------------------------------------------------------------------------------------------------
 
     def _folder(self, path: str) -> Path:

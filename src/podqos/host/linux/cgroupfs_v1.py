@@ -126,6 +126,9 @@ class CgroupsV1(Cgroups):
             return None
         return KernelSignal(event, select.EPOLLIN)
 
+    def unwatch_memory(self, path: str) -> None:
+        """Do nothing: the kernel forgets a level with the process that set it."""
+
     def _listen(self, path: str, file: str, event: int, arguments: str) -> None:
         watched = os.open(self._folder(path) / file, os.O_RDONLY | os.O_CLOEXEC)
         try:

@@ -99,7 +99,12 @@ class CgroupsV2(Cgroups):
         events = self._set_high(path, level_bytes)
         if events is None:
             return None
-        return KernelSignal(events, select.EPOLLPRI, lambda: self._write(path, [("memory.high", "max")]))
+        return KernelSignal(events, select.EPOLLPRI, lambda: self.unwatch_memory(path))
+
+    def unwatch_memory(self, path: str) -> None:
+        """Remove ``memory.high``: a node would stay below it for good."""
+        self._check(path)
+        self._write(path, [("memory.high", "max")])
 
     def _set_high(self, path: str, level_bytes: int) -> int | None:
         """Return a descriptor that has an exceptional condition whenever ``memory.high`` was exceeded.

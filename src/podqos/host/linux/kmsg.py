@@ -45,6 +45,7 @@ class OOMLines:
         self._summaries: dict[int, tuple[str, str]] = {}
         self._last_domain = ""
         self._group = ("", "")
+        self._victim = 0
 
     def feed(self, line: str) -> KernelKill | None:
         """Parse a line; return a kill if it completes one."""
@@ -63,6 +64,10 @@ class OOMLines:
         if killed is None:
             return None
         pid = int(killed[2])
+        if pid in self._summaries:
+            self._victim = pid
+        elif pid == self._victim and self._group[1]:
+            return None  # the kernel kills it once more with its group, and says so
         domain, cgroup = self._summaries.pop(pid, self._group)
         pages = sum(int(killed[group]) for group in (4, 5, 6, 7)) // _KIB_PER_PAGE
         is_of_cgroup = killed[1] != "Out"

@@ -78,6 +78,8 @@ class MemoryWatch:
         """Whether the agent is about to look, and to ask anew."""
         self._levels: dict[_Key, int] = {}
         self._signals: dict[_Key, KernelSignal] = {}
+        for path in paths.values():
+            cgroups.unwatch_memory(path)
 
     def watch(self, asked: WatchMemory) -> bool:
         """Watch these levels and no others; False if the kernel has no such signal.
@@ -88,16 +90,16 @@ class MemoryWatch:
         self.asked = asked
         self._known.clear()
         self._has_told = False
-        set_now: set[_Key] = set()
-        for level, seen in self._seen(self._take_look()) if asked.levels else ():
-            key = self._paths[level.signal], level.below_bytes
-            set_now.add(key)
+        look = self._take_look() if asked.levels else Look({}, ())
+        found = {(self._paths[level.signal], level.below_bytes): (level, seen) for level, seen in self._seen(look)}
+        # First: on version 2 a cgroup has one level.
+        for key in self._signals.keys() - found.keys():
+            self._disarm(key)
+        for key, (level, seen) in found.items():
             full_bytes = seen.full_bytes if asked.through_cache else seen.usage_bytes + seen.available_bytes
             works &= self._set(key, full_bytes - level.below_bytes, level.below_bytes // _TOLERANCE)
             if seen.available_bytes < level.below_bytes and not level.tell_if_below:
                 self._known.add(level)
-        for key in self._signals.keys() - set_now:
-            self._disarm(key)
         self._look()
         return works
 
