@@ -32,8 +32,8 @@ def test_a_pod_that_ignores_sigterm_and_grows_on_is_killed_before_the_kernel_has
         (reaction,) = stage.node.world.reactions
         assert reaction.noticed is not None, "it was not the fast path"
         assert reaction.killed is not None
-        # Before the second of grace that an eviction for memory gives; an emulated machine takes its time.
-        assert reaction.killed - reaction.noticed < 0.9
+        # Before the second of grace that an eviction for memory gives.
+        assert reaction.killed - reaction.terminated < 0.9
 
 
 # Files of 16 MiB, together more than the node has room for, begun again when their turn comes; one is read every time.
