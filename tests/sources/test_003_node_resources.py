@@ -263,7 +263,8 @@ def test_allocatable_and_whether_it_stays_clear_of_the_soft_threshold(podqos, ku
     )
     code, out, err = podqos("thresholds", "-f", "node.yaml", "--node-memory", f"100{unit}", node=arguments)
     assert (code, err) == (0, "")
-    shown = [re.sub(r"(\d)[MG]i", r"\1", line.partition("  ")[2].strip()) for line in out.splitlines()[1:3]]
+    allocatable = out.partition("HARD EVICTION\n")[2].splitlines()[:2]
+    shown = [re.sub(r"(\d)[MG]i", r"\1", line.partition("  ")[2].strip()) for line in allocatable]
     assert [line.removeprefix("until soft").strip() for line in shown] == lines
     assert ("but meet the soft threshold" in out) == (system == "2")
 
@@ -280,7 +281,7 @@ def test_everything_about_a_node_fits_one_screen(podqos):
     )
     options = ("--node-memory", "16Gi", "--node-cpu", "4", "--nodefs-capacity", "100Gi")
     code, out, _ = podqos("thresholds", "-f", "node.yaml", *options, node=arguments)
-    lines = out.partition("Warnings")[0].splitlines()
+    lines = out[out.index("ALLOCATABLE") :].splitlines()
     assert code == 0
     assert len(lines) <= 36
     assert max(map(len, lines)) <= 80

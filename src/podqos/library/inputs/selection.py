@@ -20,7 +20,7 @@ _SHORT = {
     "po": "pod", "rc": "replicationcontroller", "deploy": "deployment", "rs": "replicaset", "sts": "statefulset",
     "ds": "daemonset", "cj": "cronjob", "limits": "limitrange", "quota": "resourcequota", "pc": "priorityclass",
 }  # fmt: skip
-_CONDITION = (
+_CONDITION = re.compile(
     r"\s*(?:(?P<not>!)?\s*(?P<alone>[\w./-]+)"
     r"|(?P<key>[\w./-]+)\s*(?P<operator>==|=|!=)\s*(?P<value>[\w.-]*)"
     r"|(?P<set_key>[\w./-]+)\s+(?P<set>in|notin)\s*\((?P<values>[\w.,\s-]*)\))\s*(?:,|$)"
@@ -70,11 +70,10 @@ def kind_named(text: str) -> str:
 
 def parse_selector(text: str, option: str = "-l") -> LabelSelector:
     """Read a label selector as kubectl does: ``app=web,tier!=cache,env in (a,b),!canary``."""
-    condition = re.compile(_CONDITION)
     conditions: list[LabelSelectorRequirement] = []
     position = 0
     while position < len(text):
-        found = condition.match(text, position)
+        found = _CONDITION.match(text, position)
         if found is None or found.end() == position:
             what = f"{text[position:].strip()!r} is no condition on labels"
             raise InvalidOption(what, where=option, fix="for example app=web,tier!=cache,'env in (a,b)',!canary")
