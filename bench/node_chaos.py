@@ -95,13 +95,16 @@ class ChaosNode(RealNode):
                 while True:
                     file.write(bytes(1 << 16))
 
-    def ask(self, path: str) -> None:
-        """Have the agent look at every pod, so that it has open what it keeps open for each."""
+    def ask(self, path: str) -> bytes:
+        """Have the agent answer a request."""
+        answer = b""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(10)
             connection.connect(str(self.state / "api.sock"))
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: node\r\nConnection: close\r\n\r\n".encode())
-            while connection.recv(65536):
-                pass
+            while some := connection.recv(65536):
+                answer += some
+        return answer
 
     def healthy(self) -> Counter[str]:
         """Return which healthy pods run how often, wherever on the machine."""
@@ -212,7 +215,7 @@ class Chaos:
         try:
             self._node.process.wait(40)
         except subprocess.TimeoutExpired:
-            self.problems.append("the node does not stop")
+            self.problems.append(self._does_not_stop())
             self._kill(self._node.process.pid)
         self._node.start()
 
@@ -320,6 +323,7 @@ class Chaos:
 
     def _measure(self) -> None:
         assert self._node.process is not None
+        # It then has open what it keeps open for each pod.
         self._node.ask("/stats/summary")
         sample: dict[str, float] = {}
         for who, pid in (("agent", self._node.process.pid), ("shim", self._node.shims()[0])):
@@ -338,13 +342,21 @@ class Chaos:
             if value > self._samples[0][name] + most:
                 self.problems.append(f"{name}: {self._samples[0][name]:g} at first, {value:g} now")
 
+    def _does_not_stop(self) -> str:
+        try:
+            pods = self._node.ask("/pods").decode()
+        except OSError as error:
+            pods = str(error)
+        running = "\n  ".join(self._node.processes())
+        return f"the node does not stop; shims {self._node.shims()}, processes\n  {running}\n{pods}"
+
     def _stop(self) -> None:
         node = self._node
         try:
             if node.end(signal.SIGTERM):
                 self.problems.append("it did not end in order")
         except subprocess.TimeoutExpired:
-            self.problems.append("the node does not stop")
+            self.problems.append(self._does_not_stop())
         self._check_journal()
         if (node.state / "journal.jsonl").read_bytes() != self._journal:
             self.problems.append("the last line of the journal is torn")
