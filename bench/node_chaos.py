@@ -379,6 +379,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"seed {arguments.seed}", flush=True)
     # Whatever ends it, it takes its node along.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(1))
     node = ChaosNode(arguments.minutes)
     chaos = Chaos(node, random.Random(arguments.seed))

@@ -6,8 +6,10 @@ import signal
 
 from hypothesis import settings
 
-# Whoever starts the tests in the background leaves SIGINT ignored, and children would inherit that; some are sent one.
+# Whoever starts the tests in the background, or with nohup, leaves SIGINT or SIGHUP ignored, and children would inherit
+# that; some are sent one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # A busy machine is not a failing test: how long one example takes is not what these tests are about.
 settings.register_profile("podqos", deadline=None)

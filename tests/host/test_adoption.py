@@ -174,6 +174,21 @@ def test_a_container_that_moved_into_another_cgroup_is_ended_with_the_node(agent
     assert not agent.cgroups.exists(agent.own)
 
 
+def test_a_node_started_with_nohup_outlives_its_terminal(agent):
+    agent.put(pod_document("web", "sleep", "1000"))
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        agent.start()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    until(agent, agent.commands)
+    agent.process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert agent.process.poll() is None
+    assert agent.commands()
+    assert agent.end(signal.SIGTERM) == 0
+
+
 def test_a_container_that_moved_into_another_cgroup_does_not_run_twice(agent, elsewhere):
     moves = "; ".join(f"echo $$$$ > {entrance}" for entrance in elsewhere.entrances(elsewhere.own))
     agent.put(pod_document("moves", "sh", "-c", f"{moves}; exec sleep 1001"))

@@ -394,7 +394,8 @@ class RealRun:
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
     """Let signals that would end this process interrupt it, once, so that it can clean up."""
-    numbers = (signal.SIGTERM, signal.SIGHUP)
+    # Under nohup SIGHUP stays ignored.
+    numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
 
     def interrupt(_number: int, _frame: object) -> None:
         for number in numbers:

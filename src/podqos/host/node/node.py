@@ -467,7 +467,9 @@ class Node:
         woken, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         for number in _STOPPING:
-            signal.signal(number, lambda _number, _frame: None)
+            # Under nohup the end of the terminal is not ours.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, lambda _number, _frame: None)
 
         def heard() -> None:
             for number in os.read(woken, 64):
