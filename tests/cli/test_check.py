@@ -728,7 +728,9 @@ def test_a_reader_that_goes_away_is_no_error():
     script = f"{sys.executable} -m podqos check web.yaml | head -n 1"
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.count("\n") == 1
-    assert (done.stdout[:11], done.stderr) == ("Deployment ", "")
+    assert done.stdout.startswith("Deployment ")
+    # Where all of it fits into the pipe before the reader goes, the command does not even notice.
+    assert [line for line in done.stderr.splitlines() if not line.startswith("assumed: ")] == []
 
 
 def test_a_reader_that_goes_away_does_not_turn_findings_into_success():
