@@ -44,6 +44,11 @@ def ids(text, options=None):
         pytest.param(pod(FULL) + limit_range(DEFAULTS), [], id="nothing left to fill in"),
         pytest.param(pod(FULL, "{}") + limit_range(DEFAULTS), ["PQ101"], id="a spoilt pod stays Burstable"),
         pytest.param(
+            pod(FULL, "{requests: {memory: 128Mi}}") + limit_range(DEFAULTS),
+            ["PQ101"],
+            id="one sidecar without limits is one finding",
+        ),
+        pytest.param(
             pod(FULL, "{}") + limit_range("default: {cpu: 1, memory: 1Gi}"),
             ["PQ201"],
             id="a spoilt pod is saved by equal defaults",

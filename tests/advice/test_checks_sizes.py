@@ -90,6 +90,12 @@ def test_a_small_sidecar_matters_only_in_an_important_pod():
     ]
 
 
+def test_a_sidecar_that_keeps_the_pod_from_being_guaranteed_is_one_finding():
+    text = pod(FULL, "{requests: {cpu: 50m, memory: 32Mi}}").replace("spec:\n", "spec:\n  priority: 1000000\n", 1)
+
+    assert ids(text) == ["PQ101"]
+
+
 @pytest.mark.parametrize(
     ("resources", "expected"),
     [

@@ -18,6 +18,7 @@ from podqos.advice.checks import examples
 from podqos.advice.checks.amounts import RefusedByServer, refused_resources
 from podqos.advice.checks.check import ERROR, WARNING, check
 from podqos.advice.checks.check_identity import Example
+from podqos.advice.checks.classes import accidental_burstable
 from podqos.advice.checks.finding import Choice, Effect, Fact, FieldEdit, Finding, Patch
 from podqos.advice.checks.references import QOS
 from podqos.advice.checks.resize import ClassChange
@@ -56,7 +57,7 @@ def policies(view: View) -> None:
         if not admission.first.allowed:
             return
     _class_changed(view, admission)
-    if not view.has_found(limit_range_changes_class):  # which names the limits, too
+    if not view.has_found(limit_range_changes_class, accidental_burstable):  # which ask for the limits, too
         _hidden_limits(view, admission)
 
 

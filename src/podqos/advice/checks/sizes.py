@@ -326,6 +326,8 @@ def find_small_sidecar(view: View) -> None:
     spec = view.stored.spec
     if len(spec.containers) < 2 or view.stored_class is not QOSClass.BURSTABLE:
         return
+    if view.has_found(accidental_burstable):  # whose fix makes it Guaranteed
+        return
     if view.priority < view.options.important_priority and view.serves is None and not view.context.is_served(view.pod):
         return
     scores = oom_scores(view.stored, QOSClass.BURSTABLE, view.context.node_memory_bytes, view.options.profile)
