@@ -192,6 +192,8 @@ class CPUThrottled(Reason, frozen=True):
     wanted_milli: int
     granted_milli: int
     throttled_by: ThrottledBy = field(name="by")
+    pod_limit: bool = False
+    """Whether it is the limit of its pod that all containers together have used up."""
 
 
 class LimitReached(Reason, frozen=True):

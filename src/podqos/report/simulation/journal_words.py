@@ -118,7 +118,8 @@ def _short(because: r.Because | None) -> str:
         case r.ExitedWith(exit_code=code, oom_killed=killed):
             return "OOMKilled" if killed else f"exit code {code}"
         case r.CPUThrottled() as cpu:
-            return f"wants {cpu.wanted_milli}m CPU{_GRANTED[cpu.throttled_by].format(cpu.granted_milli)}"
+            granted = _OF_POD if cpu.pod_limit else _GRANTED[cpu.throttled_by]
+            return f"wants {cpu.wanted_milli}m CPU{granted.format(cpu.granted_milli)}"
         case r.LimitReached(resource=resource, wanted=wanted, limit=limit):
             return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
         case r.PlacedOn(displaced=displaced):
@@ -184,6 +185,7 @@ _GRANTED = {
     r.ThrottledBy.CONTENTION: ", its share grants {}m",
     r.ThrottledBy.NOTHING: " and gets it again",
 }
+_OF_POD = ", its pod's limit grants {}m"
 
 
 # ---- the kernel's kills ----------------------------------------------------------------------------------------------

@@ -36,6 +36,10 @@ def _memory_is_conserved(node: SimNode, now_us: int) -> None:
     working = sum(container.working_set_bytes(now_us) for container in memory.running.values())
     counted = node.world.pods_working_set.at(now_us)
     assert 0 <= counted - working <= 3 * len(memory.running), "the working set is the sum of its parts"
+    for pod in node.world.pods.values():
+        own = sum(container.working_set_bytes(now_us) for container in pod.running)
+        counted = pod.working_set_bytes(now_us)
+        assert 0 <= counted - own <= 3 * len(pod.containers), f"{pod.key}: {counted} in its working set, {own} held"
 
 
 def _is_left_out(node: SimNode, path: str) -> bool:

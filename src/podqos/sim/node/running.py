@@ -6,7 +6,7 @@ cgroups and the machine, disk its filesystem, process ids the limits on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from podqos.kernel.memcg import Kind
 from podqos.sim.engine.allocation import Allocation
@@ -87,8 +87,7 @@ def lose_process(container: SimContainer, now_us: int) -> None:
 def grow(world: NodeResources, container: SimContainer, curve: Curve, now_us: int) -> None:
     """Make a running container's private memory follow another curve; after a restart it follows its demand again."""
     if container.anon is None:
-        counted = [*_limited(container), world.working_set, world.pods_working_set]
-        container.anon = Allocation(curve, counted, world.owner.plan, now_us)
+        container.anon = Allocation(curve, _counted(world, container), world.owner.plan, now_us)
     else:
         container.anon.turn_to(curve, now_us)
 
@@ -126,10 +125,9 @@ def begin_system(world: NodeResources, system: SystemDemand, now_us: int) -> Non
 
 def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) -> None:
     demand, plan = container.demand, world.owner.plan
-    charged = list(_limited(container))
-    counted = [*charged, container.pod.working_set, world.pods_working_set, world.working_set]
+    charged, counted = tuple(_limited(container)), _counted(world, container)
 
-    def held(curve: Curve, gauges: list[Gauge]) -> Allocation | None:
+    def held(curve: Curve, gauges: Iterable[Gauge]) -> Allocation | None:
         return None if _is_nothing(curve) else Allocation(curve, gauges, plan, now_us)
 
     container.anon = held(demand.anon_bytes, counted)
@@ -142,6 +140,11 @@ def _begin_memory(world: NodeResources, container: SimContainer, now_us: int) ->
     if _can_be_taken_back(world, container):
         world.memory.reclaimable += 1
         world.memory.eased(now_us)
+
+
+def _counted(world: NodeResources, container: SimContainer) -> tuple[Gauge, ...]:
+    """Return the sums that memory counts for which is part of the working set."""
+    return *_limited(container), container.pod.working_set, world.pods_working_set, world.working_set
 
 
 def _limited(container: SimContainer) -> Iterator[Gauge]:

@@ -1,0 +1,149 @@
+"""Scenarios whose answers are worked out by hand; the working stands in each test."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from admission.pods import container, resources
+from eviction.nodes import pod, pod_of
+from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.profile import profile_for
+from podqos.model.time_units import SECOND_US
+from podqos.report.simulation.journal_words import line
+from podqos.sim.cluster.cluster import SimCluster
+from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.event_queue import EventQueue
+from podqos.sim.node.checkers import check_node
+from podqos.sim.node.running import grow
+from podqos.sim.run import simulate
+from podqos.sim.scenario.scenario import NodeGroup
+from podqos.sim.summary import run_summary
+from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
+
+# ---- a pod's CPU limit holds for the sum of its containers ---------------------------------------------------------
+
+
+def throttled(done) -> list[tuple[float, str, int, str, bool]]:
+    """Return time, container, what it gets, by what it is throttled, and whether the limit is its pod's."""
+    return [
+        (entry.time_us / SECOND_US, entry.container, because.granted_milli, because.throttled_by, because.pod_limit)
+        for entry in done.entries
+        if entry.kind == "Throttled" and (because := entry.because)
+    ]
+
+
+def two(limits: str = "cpu=1", first: str = "", second: str = "", *, requests: str = "cpu=100m"):
+    """Return a pod of two containers with limits of their own, or none, under a pod-level limit."""
+    return pod_of("p", container("a", limits=first), container("b", limits=second), resources=resources(requests, limits))
+
+
+def test_two_containers_within_the_cpu_limit_of_their_pod_one_by_one_are_throttled_by_it_together():
+    """700m + 700m > 1000m: equal weights give 500m each."""
+    done = run(workload(two(), {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}))
+    assert throttled(done) == [(0.0, "a", 500, "quota", True), (0.0, "b", 500, "quota", True)]
+    words = [line(entry) for entry in done.entries if entry.kind == "Throttled"]
+    assert words[0] == "p (a) wants 700m CPU, its pod's limit grants 500m"
+
+
+def test_two_containers_that_reach_the_cpu_limit_of_their_pod_and_no_more_are_not_throttled():
+    done = run(workload(two(), {"a": using(1, cpu_milli=600), "b": using(1, cpu_milli=400)}))
+    assert throttled(done) == []
+
+
+def test_throttling_by_a_pods_limit_begins_and_ends_when_the_sum_crosses_it():
+    """``a`` wants 400m. ``b`` rises by 100m a second from 300m: the sum is beyond 1000m after 3 s, at 601m (3.01 s and
+    a microsecond of rounding), and falls below it again when ``b`` stops at 6 s. ``a`` wants less than half and keeps its 400m."""
+    rising = Curve(((0, 300), (6 * SECOND_US, 900), (6 * SECOND_US, 0)))
+    done = run(workload(two(), {"a": using(1, cpu_milli=400), "b": using(1, cpu_milli=rising)}))
+    assert throttled(done) == [(3.010001, "b", 600, "quota", True), (6.0, "b", 0, "nothing", False)]
+    assert [row.throttled_us for row in run_summary(done).workloads] == [2_989_999]
+
+
+def test_a_containers_own_cpu_limit_binds_before_its_pods():
+    """``a`` may use 200m of its 700m; 200m + 700m stay within the pod's limit, so only ``a`` is throttled, and by its
+    own limit."""
+    done = run(workload(two(first="cpu=200m"), {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}))
+    assert throttled(done) == [(0.0, "a", 200, "quota", False)]
+
+
+def test_a_pod_that_ends_with_one_of_two_containers_no_longer_throttles_the_other():
+    """From 5 s on ``b`` has the pod's 1000m to itself; it is restarted at once, at the next look (6 s)."""
+    demands = {
+        "a": using(1, cpu_milli=700),
+        "b": using(1, cpu_milli=700, exits_after_us=5_500_000),
+    }
+    done = run(workload(two(), demands), seconds=7)
+    assert throttled(done) == [
+        (0.0, "a", 500, "quota", True),
+        (0.0, "b", 500, "quota", True),
+        (5.5, "a", 700, "nothing", False),
+        (6.0, "a", 500, "quota", True),
+        (6.0, "b", 500, "quota", True),
+    ]
+
+
+def test_before_pod_level_resources_such_a_limit_does_not_exist():
+    """The API server drops the field up to 1.33 (alpha, off): no limit, and four idle cores."""
+    demands = {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}
+    assert throttled(run(workload(two(), demands), profile=profile_for((1, 33)))) == []
+    assert throttled(run(workload(two(), demands), profile=profile_for((1, 34))))
+
+
+def test_limits_of_all_containers_add_up_to_the_pods_and_throttle_each_for_itself():
+    """500m and 1500m make 2000m: ``a`` wants 700m and gets 500m though the pod would have 800m left."""
+    made = pod_of("p", container("a", limits="cpu=500m"), container("b", limits="cpu=1500m"))
+    done = run(workload(made, {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}))
+    assert throttled(done) == [(0.0, "a", 500, "quota", False)]
+
+
+def test_a_pods_cpu_limit_is_not_its_neighbours():
+    """Two such pods on four cores: each wants 1400m and has 1000m."""
+    other = replace(two(), metadata=replace(two().metadata, name="q", uid="q"))
+    demands = {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=200)}
+    done = run(workload(two(), {"a": using(1, cpu_milli=700), "b": using(1, cpu_milli=700)}), workload(other, demands))
+    assert {entry.pod for entry in done.entries if entry.kind == "Throttled"} == {"default/p"}
+
+
+# ---- when the eviction loop looks ----------------------------------------------------------------------------------
+
+SHORT = KubeletConfiguration(eviction_hard={"memory.available": "100Mi"}, enforce_node_allocatable=())
+
+
+@pytest.mark.parametrize(("phase", "looks_at"), [(0, 10), (3, 3), (9, 9), (10, 10), (12, 12), (25, 25)])
+def test_the_eviction_loop_looks_first_at_its_phase_and_then_every_ten_seconds(phase, looks_at):
+    """At 2 s the pod steps to 950Mi of 1000Mi: the first look after that evicts it, and there is none before the
+    phase, even if that is longer than the interval."""
+    step = Curve(((0, 10 * MI), (2 * SECOND_US, 10 * MI), (2 * SECOND_US, 950 * MI)))
+    done = run(workload(pod("a"), using(step)), spec=node(config=SHORT, loop_phase_us=phase * SECOND_US))
+    assert lines(done, "Evicted") == [(looks_at, "Evicted", "default/a")]
+
+
+def test_a_phase_step_stays_within_the_ten_seconds_of_the_first_look():
+    """8, 11 and 14 s are 8, 1 and 4 s of the first ten seconds; 28, 31 and 34 s those of the third."""
+    for rounds in (0, 20):
+        group = NodeGroup(node(loop_phase_us=(rounds + 8) * SECOND_US), 3, phase_step_us=3 * SECOND_US)
+        assert [group.loop_phase_us(index) // SECOND_US - rounds for index in range(3)] == [8, 1, 4]
+
+
+# ---- memory of a pod that held none --------------------------------------------------------------------------------
+
+
+def test_a_pod_that_held_nothing_counts_what_it_grows_to():
+    """The leaker holds nothing and requests 10Mi; its neighbour holds 100Mi and requests nothing. At 100 MiB/s the machine
+    of 1000Mi is full after 9 s. The leaker then uses 890Mi beyond its request: the kubelet would evict it first."""
+    queue = EventQueue(60 * SECOND_US)
+    still = scenario(workload(pod("leaker", "memory=10Mi"), using()), workload(pod("other"), using(100 * MI)))
+    cluster = SimCluster(still, queue)
+    while queue.next[0] == 0:
+        queue.step()
+    (leaker, _) = cluster.fleet.awake["n"].world.pods.values()
+    grow(cluster.fleet.awake["n"].world, leaker.containers["main"], ramp(0, 2000 * MI, 20), 0)
+    while queue.next is not None:
+        queue.step()
+        check_node(cluster.fleet.awake["n"], queue.now_us, settled=False)
+    first = next(entry for entry in cluster.entries if entry.kind == "OOMKilled")
+    assert (first.pod, first.time_us) == ("default/leaker", pytest.approx(9 * SECOND_US, abs=100))
+    other = first.because.would_evict
+    assert (other.pod, other.over_request, other.next_pod) == ("default/leaker", True, "default/other")
+    assert other.usage == pytest.approx(900 * MI, rel=1e-5)
