@@ -17,7 +17,7 @@ from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
-from podqos.sim.scenario.scenario import NodeGroup
+from podqos.sim.scenario.scenario import NodeGroup, Options
 from podqos.sim.summary import run_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 
@@ -147,3 +147,90 @@ def test_a_pod_that_held_nothing_counts_what_it_grows_to():
     other = first.because.would_evict
     assert (other.pod, other.over_request, other.next_pod) == ("default/leaker", True, "default/other")
     assert other.usage == pytest.approx(900 * MI, rel=1e-5)
+
+
+# ---- a pod that is told to stop is gone with its last container -----------------------------------------------------
+
+SLOW_STOP = Options(container_stop_us=20 * SECOND_US)
+
+
+def stopped(*workloads, **fields) -> list[float]:
+    """Return when pods stop; containers take 20 s of their 30 s of grace."""
+    return [time for time, _, _ in lines(run(*workloads, **{"options": SLOW_STOP, **fields}), "Stopped")]
+
+
+def test_a_deleted_pod_whose_containers_take_their_time_is_gone_when_they_have_stopped():
+    assert stopped(workload("a", using(MI), deleted_us=10 * SECOND_US)) == [30]
+
+
+def test_a_deleted_pod_whose_container_ends_by_itself_is_gone_then():
+    """Deleted at 10 s, at an end at 13.3 s, which is not 30 s: 10 s and the 20 s that stopping takes at most."""
+    assert stopped(workload("a", using(MI, exits_after_us=13_300_000), deleted_us=10 * SECOND_US)) == [13.3]
+
+
+def test_a_deleted_pod_of_two_containers_is_gone_when_the_last_of_them_has_ended():
+    made = pod_of("a", container("one"), container("two"))
+    ends = {"one": using(MI, exits_after_us=12 * SECOND_US), "two": using(MI, exits_after_us=14 * SECOND_US)}
+    assert stopped(workload(made, ends, deleted_us=10 * SECOND_US)) == [14]
+    lasting = {**ends, "two": using(MI)}
+    assert stopped(workload(made, lasting, deleted_us=10 * SECOND_US)) == [30]
+
+
+def test_a_deleted_pod_of_which_no_container_runs_is_gone_at_once():
+    """It exits at 2 s, runs again from 2 to 4 s (looked at every second) and then waits ten seconds for its restart."""
+    crashing = workload("a", using(MI, exits_after_us=1_500_000, exit_code=1), deleted_us=10 * SECOND_US)
+    assert stopped(crashing) == [10]
+
+
+def test_a_pod_that_is_killed_by_the_kernel_while_it_stops_is_gone_then():
+    """100Mi at 10 MiB/s from its start on: the limit is reached at 10 s and a byte; deleted at 9 s."""
+    grows = workload(pod("a", limits="memory=100Mi"), using(ramp(0, 200 * MI, 20)), deleted_us=9 * SECOND_US)
+    (time,) = stopped(grows)
+    assert time == pytest.approx(10, abs=1e-5)
+
+
+def test_a_pod_that_has_come_to_its_end_is_gone_when_that_is_seen():
+    """It ends at 5.5 s and is looked at every second; nothing is left to be stopped."""
+    made = pod("a", restart_policy="Never")
+    assert stopped(workload(made, using(MI, exits_after_us=5_500_000))) == [6]
+
+
+def test_a_place_is_free_and_a_replacement_made_when_the_last_container_has_ended():
+    """The first is deleted at 10 s and ends at 13 s; the second waits for its place. What is preempted for the third at
+    20 s has ended at 23 s: it takes the place then, and the replacement is made a second later."""
+    first = workload(
+        pod("first", "memory=700Mi"), using(MI, exits_after_us=13 * SECOND_US), deleted_us=10 * SECOND_US
+    )
+    second = workload(
+        pod("second", "memory=700Mi", priority=0),
+        using(MI, exits_after_us=10 * SECOND_US),
+        nodes=(),
+        kind="Deployment",
+        recreate=True,
+    )
+    third = workload(pod("third", "memory=700Mi", priority=1), using(MI), nodes=(), arrives_us=20 * SECOND_US)
+    done = run(first, second, third, options=SLOW_STOP)
+    assert lines(done, "Placed", "Preempted", "Stopped", "Replaced") == [
+        (13.0, "Stopped", "default/first"),
+        (13.0, "Placed", "default/second-0"),
+        (20.0, "Preempted", "default/second-0"),
+        (23.0, "Stopped", "default/second-0"),
+        (23.0, "Placed", "default/third"),
+        (24.0, "Replaced", "default/second-0-r1"),
+    ]
+
+
+def test_an_evicted_pod_that_ends_by_itself_lets_the_kubelet_look_again_sooner():
+    """Two pods of 475Mi leave 50Mi of 1000Mi, at 100Mi the kubelet evicts. Soft eviction gives the first up to 20 s, but
+    it ends after 2 s: the threshold is no longer met, and the second stays."""
+    config = KubeletConfiguration(
+        eviction_hard={},
+        eviction_soft={"memory.available": "100Mi"},
+        eviction_soft_grace_period={"memory.available": "1s"},
+        eviction_max_pod_grace_period=60,
+        enforce_node_allocatable=(),
+    )
+    one = workload(pod("one", restart_policy="Never"), using(475 * MI, exits_after_us=12 * SECOND_US))
+    other = workload(pod("two", "memory=400Mi"), using(475 * MI))
+    done = run(one, other, spec=node(config=config), options=SLOW_STOP)
+    assert lines(done, "Evicted", "Stopped") == [(10.0, "Evicted", "default/one"), (12.0, "Stopped", "default/one")]

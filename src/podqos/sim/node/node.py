@@ -143,7 +143,10 @@ class SimNode:
             self._plan_wake()
 
     def ended(self, container: SimContainer, exit_code: int, *, oom_killed: bool) -> None:
-        """Let the kubelet find out at its next relist that a container has ended."""
+        """Let the kubelet find out at its next relist that a container has ended; if it stops the pod, it waits for it."""
+        if container.pod.is_stopping:
+            self.world.ended_while_stopping(container.pod)
+            return
         now_us = self.now_us
         if not self._ended:
             # Init containers of pods that are there from the beginning have ended before it.

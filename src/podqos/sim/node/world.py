@@ -157,12 +157,14 @@ class NodeWorld(NodeResources):
     def _stop(self, pod: Pod, grace_seconds: int) -> Sequence[Event]:
         stopping = self.pods[pod.metadata.uid]
         stopping.is_stopping = True
+        if not any(stopping.running):
+            return self._stopped(stopping)
         after_us = min(self._options.container_stop_us, grace_seconds * SECOND_US)
         return self._later(after_us, lambda: self._stopped(stopping))
 
     def _stopped(self, pod: SimPod) -> Sequence[Event]:
         if pod.is_gone:
-            # It was stopped twice (deleted, then evicted), and the shorter time counts.
+            # It ended before its time was over, or was stopped twice (deleted, then evicted): the shorter time counts.
             return ()
         self._kill(pod)
         pod.is_gone = True
@@ -170,6 +172,11 @@ class NodeWorld(NodeResources):
         stopped = PodStopped(pod.uid)
         # Without a cgroup of its own there is no further command for it.
         return (stopped, *self._clean_up(pod)) if pod.group is self.memory.root else (stopped,)
+
+    def ended_while_stopping(self, pod: SimPod) -> None:
+        """Note that a container of a pod that is being stopped has ended by itself: after the last the pod is gone."""
+        if not any(pod.running):
+            self.owner.plan(self.owner.now_us, EventPriority.LIFE, lambda _: self._report(self._stopped(pod)))
 
     def _kill(self, pod: SimPod) -> None:
         for container in tuple(pod.running):
