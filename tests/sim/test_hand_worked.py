@@ -17,7 +17,7 @@ from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
-from podqos.sim.scenario.scenario import NodeGroup, Options
+from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from podqos.sim.summary import run_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 
@@ -234,3 +234,78 @@ def test_an_evicted_pod_that_ends_by_itself_lets_the_kubelet_look_again_sooner()
     other = workload(pod("two", "memory=400Mi"), using(475 * MI))
     done = run(one, other, spec=node(config=config), options=SLOW_STOP)
     assert lines(done, "Evicted", "Stopped") == [(10.0, "Evicted", "default/one"), (12.0, "Stopped", "default/one")]
+
+
+# ---- at one moment --------------------------------------------------------------------------------------------------
+
+
+def full(name: str, **fields):
+    """Return a pod that needs more than half of its node."""
+    return workload(pod(name, "memory=600Mi"), using(MI), **fields)
+
+
+def test_a_pod_finds_the_room_that_another_leaves_at_that_moment_wherever_the_two_stand():
+    leaves, comes = full("a", deleted_us=10 * SECOND_US), full("b", arrives_us=10 * SECOND_US)
+    for order in ((leaves, comes), (comes, leaves)):
+        assert lines(run(*order), "Admitted", "Rejected", "Stopped") == [
+            (0.0, "Admitted", "default/a"),
+            (10.0, "Stopped", "default/a"),
+            (10.0, "Admitted", "default/b"),
+        ]
+
+
+def test_pods_that_leave_at_one_moment_leave_their_cpu_at_once():
+    """Four pods of 2 cores on 4 cores have 1 core each. When three of them end, the fourth has its 2 cores: it does not
+    get 1333m for no time, and those that end get no more."""
+    works = [workload(pod(name), using(1, cpu_milli=2000), deleted_us=5 * SECOND_US) for name in "abc"]
+    done = run(*works, workload(pod("d"), using(1, cpu_milli=2000)))
+    assert [entry[:3] for entry in throttled(done) if entry[0]] == [(5.0, "main", 2000)]
+
+
+def test_a_machine_that_joins_at_the_moment_at_which_a_pod_arrives_takes_it():
+    late = full("a", nodes=("late",), arrives_us=10 * SECOND_US)
+    groups = NodeGroup(node("n")), NodeGroup(node("late"))
+    done = simulate(scenario(late, nodes=groups, happenings=(NodeAdded(10 * SECOND_US, "late"),)), check=True)
+    assert lines(done, "Admitted") == [(10.0, "Admitted", "default/a")]
+
+
+def test_a_machine_that_is_lost_and_joins_at_one_moment_is_empty_then():
+    """Its pod is gone with it: noticed after 50 s, replaced 300 s and a second later."""
+    again = NodeLost(10 * SECOND_US, "n"), NodeAdded(10 * SECOND_US, "n")
+    done = run(full("a", recreate=True, kind="Deployment"), seconds=400, happenings=again)
+    assert lines(done, "Lost", "Replaced", "Placed") == [
+        (10.0, "Lost", None),
+        (361.0, "Replaced", "default/a-0-r1"),
+        (361.0, "Placed", "default/a-0-r1"),
+    ]
+
+
+# ---- deleted the moment it arrives ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at_us", [0, 10 * SECOND_US])
+@pytest.mark.parametrize("where", [{"nodes": ("n",)}, {"nodes": (), "spread": True}, {"nodes": ()}])
+def test_what_is_deleted_the_moment_it_arrives_never_runs_and_disturbs_no_other_pod(at_us, where):
+    """Its 950Mi would make the kernel kill, and its request would push the other out; so would a replacement."""
+    short = workload(
+        pod("short", "memory=900Mi", priority=10),
+        using(950 * MI),
+        arrives_us=at_us,
+        deleted_us=at_us,
+        replicas=2,
+        kind="Deployment",
+        recreate=True,
+        **where,
+    )
+    other = workload(pod("other", "memory=500Mi", priority=0), using(400 * MI))
+    alone = lines(run(other))
+    deleted = [(at_us / SECOND_US, "Deleted", f"default/short-{number}") for number in range(2)]
+    for order in ((short, other), (other, short)):
+        done = run(*order)
+        assert sorted(lines(done)) == sorted([*alone, *deleted])
+        assert [row.pods for row in run_summary(done).workloads if row.workload.endswith("short")] in ([0], [])
+
+
+def test_a_daemon_set_that_is_deleted_the_moment_it_arrives_never_runs():
+    agent = workload(pod("agent"), using(MI), kind="DaemonSet", nodes=(), arrives_us=SECOND_US, deleted_us=SECOND_US)
+    assert [kind for _, kind, _ in lines(run(agent))] == ["Deleted"]

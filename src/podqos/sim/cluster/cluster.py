@@ -7,7 +7,7 @@ fails on the same node (``daemon_backoff``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
@@ -64,13 +64,26 @@ class SimCluster:
         self._daemon_backoff = DaemonBackoff()
         self.fleet = Fleet(self, is_watched)
         self.control_plane = ControlPlane(scenario, queue, self.fleet, self)
-        for index, workload in enumerate(scenario.workloads):
-            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+        self._plan_all()
+
+    def _plan_all(self) -> None:
+        """Plan what the scenario says. At one moment machines join, pods are deleted, arrive, and machines are lost.
+
+        So a pod that arrives finds room that another leaves at that moment, wherever the two stand in the files.
+        """
+        scenario = self.scenario
+        lost = {each for each in scenario.happenings if isinstance(each, NodeLost)}
+        later = [each for each in scenario.happenings if NodeLost(each.at_us, each.node) in lost]
+        for each in scenario.happenings:
+            if each not in later:
+                self.plan(each.at_us, partial(self._join, each.node))
+        for workload in scenario.workloads:
             if workload.deleted_us is not None:
                 self.plan(workload.deleted_us, partial(self._delete, workload))
-        for happening in scenario.happenings:
-            act = self._lose if isinstance(happening, NodeLost) else self._join
-            self.plan(happening.at_us, partial(act, happening.node))
+        for index, workload in enumerate(scenario.workloads):
+            self.plan(workload.arrives_us, partial(self._arrive, index, workload))
+        for each in later:
+            self.plan(each.at_us, partial(self._lose if each in lost else self._join, each.node))
 
     def plan(self, time_us: int, action: Action) -> None:
         """Plan an event that concerns no particular node."""
@@ -92,20 +105,26 @@ class SimCluster:
         def replica(number: int) -> Replica:
             return Replica(workload, number, self._next_order() if now_us else (index, number))
 
-        if workload.kind == DAEMON_SET:
-            nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
-            for number, pod in enumerate(daemons(workload, nodes, self.scenario.profile)):
-                self._let_wait(pod, replica(number))
+        pods = self._pods_of(workload)
+        if workload.deleted_us == workload.arrives_us:
+            for pod in pods:
+                self.note(Kind.DELETED, pod, None, By.USER)  # before any of them runs
         elif is_there_first(workload):
             for number, name in self.fleet.first_pods(workload):
                 self._bind(pod_of(workload, number), name, replica(number))
         elif is_bound(workload):
-            for number in range(workload.replicas):
-                name = node_of(workload, number, self.fleet.names)
-                self._bind(pod_of(workload, number), name, replica(number))
+            for number, pod in enumerate(pods):
+                self._bind(pod, node_of(workload, number, self.fleet.names), replica(number))
         else:
-            for number in range(workload.replicas):
-                self._let_wait(pod_of(workload, number), replica(number))
+            for number, pod in enumerate(pods):
+                self._let_wait(pod, replica(number))
+
+    def _pods_of(self, workload: ScenarioWorkload) -> Iterator[Pod]:
+        """Yield the pods of a workload that arrives."""
+        if workload.kind != DAEMON_SET:
+            return (pod_of(workload, number) for number in range(workload.replicas))
+        nodes = [self.control_plane.api_node(name) for name in self.fleet.names if self.fleet.is_present(name)]
+        return daemons(workload, nodes, self.scenario.profile)
 
     def _next_order(self) -> tuple[int, int]:
         self._later += 1

@@ -111,7 +111,7 @@ class NodeCpu:
         """Check, after all other events of this moment, whether throttling begins or ends for a container."""
         if self._looks_at_us != now_us:
             self._looks_at_us = now_us
-            self._planner(now_us, EventPriority.KERNEL, self._look)
+            self._planner(now_us, EventPriority.SHARING, self._look)
 
     def shares(self, time_us: int) -> dict[str, CpuShare]:
         """Divide the CPU; by path, in thousandths of the model's units."""

@@ -113,7 +113,7 @@ class _Resolution:
         kubelets = self._materials.kubelets
         nodes = NodeReader(self._setting, kubelets, profile, self._warn).groups(spec.nodes)
         names = tuple(name for group in nodes for name in map(group.name_of, range(group.count)))
-        demands = DemandReader(self._setting, names)
+        demands = DemandReader(self._setting, names, self._warn)
         return Scenario(
             name=self._name,
             description=" ".join(spec.description.split()),
