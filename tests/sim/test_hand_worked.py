@@ -8,15 +8,18 @@ from msgspec.structs import replace
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
 from podqos.model.kubelet_config import KubeletConfiguration
+from podqos.model.pod import EmptyDir, Volume
 from podqos.model.profile import profile_for
+from podqos.model.quantity import Quantity
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.journal_words import line
 from podqos.sim.cluster.cluster import SimCluster
-from podqos.sim.engine.curve import Curve
+from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
 from podqos.sim.node.checkers import check_node
 from podqos.sim.node.running import grow
 from podqos.sim.run import simulate
+from podqos.sim.scenario.demand import VolumeDemand
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from podqos.sim.summary import run_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
@@ -309,3 +312,259 @@ def test_what_is_deleted_the_moment_it_arrives_never_runs_and_disturbs_no_other_
 def test_a_daemon_set_that_is_deleted_the_moment_it_arrives_never_runs():
     agent = workload(pod("agent"), using(MI), kind="DaemonSet", nodes=(), arrives_us=SECOND_US, deleted_us=SECOND_US)
     assert [kind for _, kind, _ in lines(run(agent))] == ["Deleted"]
+
+
+# ---- a volume in memory lives as long as its pod --------------------------------------------------------------------
+
+
+def in_memory(made, size_limit: str | None = None):
+    """Return a pod with the volume ``v`` in memory."""
+    directory = EmptyDir("Memory", None if size_limit is None else Quantity.parse(size_limit))
+    return replace(made, spec=replace(made.spec, volumes=(Volume("v", empty_dir=directory),)))
+
+
+def writing(curve, anon=0, **fields):
+    """Return the demand of a container that writes into the volume ``v``."""
+    return using(anon, volumes={"v": VolumeDemand(constant(curve) if isinstance(curve, int) else curve)}, **fields)
+
+
+def killed(done) -> list[tuple[float, str, str, int]]:
+    """Return when the kernel kills, which pod, at which level, and how many MiB that frees."""
+    return [
+        (round(entry.time_us / SECOND_US, 3), entry.pod, entry.because.level, round(entry.because.freed_bytes / MI))
+        for entry in done.entries
+        if entry.kind == "OOMKilled"
+    ]
+
+
+def test_what_a_container_wrote_into_memory_is_held_while_it_waits_for_its_restart():
+    """It runs from 0 to 2 s and, looked at every second, from 3 to 5 s; then it waits until 15 s. Its 500Mi stay. The
+    neighbour grows by 100 MiB/s from 8 s on and has the other 500Mi at 13 s; were the volume empty, it would be 18 s."""
+    crashing = workload(in_memory(pod("a")), writing(500 * MI, 100 * MI, exits_after_us=2 * SECOND_US, exit_code=1))
+    grows = workload(pod("b"), using(ramp(0, 2000 * MI, 20, after=8, clock=Clock.SCENARIO)))
+    assert killed(run(crashing, grows, seconds=13.5)) == [(13.0, "default/b", "node", 500)]
+
+
+def test_a_container_that_fills_its_limit_with_a_volume_in_memory_is_killed_again_as_soon_as_it_starts():
+    """20Mi of its own and 10 MiB/s into the volume reach the limit of 100Mi at 8 s. The kill frees 20Mi, and 80Mi stay
+    with the pod, whose limit is the same: the next run (9 s) starts with 20Mi, and its first byte is one too many. So
+    is that of the third, ten seconds after the second ended, and of the fourth, twenty seconds after that."""
+    leak = ramp(0, 1000 * MI, 100)
+    done = run(workload(in_memory(pod("a", limits="memory=100Mi")), writing(leak, 20 * MI)))
+    assert killed(done) == [
+        (8.0, "default/a", "container", 20),
+        (9.0, "default/a", "pod", 20),
+        (19.0, "default/a", "pod", 20),
+        (39.0, "default/a", "pod", 20),
+    ]
+
+
+def test_a_volume_in_memory_that_is_written_at_once_holds_what_fitted():
+    """Of 300Mi at 5 s only 80Mi fit beside the 20Mi under the limit of 100Mi. The machine then holds 80Mi for it: the
+    neighbour, from 8 s on at 100 MiB/s, is killed when it has the other 920Mi, at 17.2 s."""
+    step = Curve(((0, 0), (5 * SECOND_US, 0), (5 * SECOND_US, 300 * MI)))
+    once = workload(in_memory(pod("a", limits="memory=100Mi", restart_policy="Never")), writing(step, 20 * MI))
+    grows = workload(pod("b", restart_policy="Never"), using(ramp(0, 2000 * MI, 20, after=8)))
+    done = run(replace(once, pod=two_containers(once.pod)), grows)
+    assert killed(done) == [(5.0, "default/a", "container", 20), (17.2, "default/b", "node", 920)]
+
+
+def two_containers(made):
+    """Return a pod with an idle container beside the first, so that it does not end with that."""
+    return replace(made, spec=replace(made.spec, containers=(*made.spec.containers, container("idle"))))
+
+
+def test_what_the_scenario_says_a_volume_in_memory_holds_it_holds_after_a_restart():
+    """300Mi until 20 s and 100Mi then, whoever wrote it. The container ends at 10.5 s and is started at 11 s. A neighbour
+    of 850Mi that comes at 15 s does not fit beside 300Mi; another at 25 s does beside 100Mi."""
+    falls = Curve(((0, 300 * MI), (20 * SECOND_US, 300 * MI), (20 * SECOND_US, 100 * MI)))
+    held = workload(in_memory(pod("a")), writing(falls, exits_after_us=10_500_000))
+    first = workload(pod("b", restart_policy="Never"), using(850 * MI), arrives_us=15 * SECOND_US)
+    second = workload(pod("c", restart_policy="Never"), using(850 * MI), arrives_us=25 * SECOND_US)
+    assert [(time, who) for time, who, _, _ in killed(run(held, first, second, seconds=30))] == [(15.0, "default/b")]
+
+
+def test_what_an_init_container_wrote_into_memory_counts_against_the_limit_of_the_pod():
+    """300Mi of the pod's 400Mi are taken before the container starts. It grows by 10 MiB/s to 100Mi, not to 400Mi."""
+    main, init = container("main", limits="memory=400Mi"), container("init", limits="memory=400Mi")
+    made = in_memory(pod_of("a", main, init_containers=(init,)))
+    done = run(workload(made, {"init": writing(300 * MI), "main": using(ramp(0, 1000 * MI, 100))}), seconds=15)
+    assert killed(done) == [(10.0, "default/a", "pod", 100)]
+
+
+def test_a_pod_is_ranked_by_what_its_ended_containers_left_in_memory():
+    """At 9 s the kubelet sees 50Mi of 1000Mi. ``a`` waits for its restart and holds 500Mi in its volume, ``b`` 450Mi:
+    ``a`` is evicted, and its memory is free at once, so that ``b`` stays."""
+    first = workload(in_memory(pod("a")), writing(500 * MI, exits_after_us=2 * SECOND_US))
+    other = workload(pod("b"), using(450 * MI))
+    done = run(first, other, spec=node(config=SHORT, loop_phase_us=9 * SECOND_US), seconds=40)
+    (entry,) = (entry for entry in done.entries if entry.kind == "Evicted")
+    assert (entry.pod, entry.because.usage // MI) == ("default/a", 500)
+    assert lines(done, "Evicted", "Stopped") == [(9.0, "Evicted", "default/a"), (9.0, "Stopped", "default/a")]
+
+
+@pytest.mark.parametrize(("clean_up", "at"), [(0, 13.0), (2, 15.0)])
+def test_a_volume_in_memory_is_gone_when_nothing_is_left_of_its_pod(clean_up, at):
+    """Deleted at 13 s. A pod of 600Mi beside its 500Mi is killed until then, and lives from then on."""
+    options = Options(clean_up_us=clean_up * SECOND_US)
+    going = workload(in_memory(pod("a")), writing(500 * MI), deleted_us=13 * SECOND_US)
+    comes = [
+        workload(pod(f"b{time}", restart_policy="Never"), using(600 * MI), arrives_us=time * SECOND_US, deleted_us=(time + 1) * SECOND_US)
+        for time in (12, 14, 16)
+    ]
+    assert [time for time, *_ in killed(run(going, *comes, options=options))] == [float(t) for t in (12, 14) if t < at]
+
+
+def test_a_volume_in_memory_takes_no_more_than_its_size():
+    """At 10 MiB/s the 50Mi are full at 5 s: writing fails, and no one is killed or evicted for it."""
+    made = in_memory(pod("a", limits="memory=100Mi"), "50Mi")
+    done = run(workload(made, writing(ramp(0, 1000 * MI, 100), 20 * MI)), spec=node(config=SHORT))
+    (entry,) = (entry for entry in done.entries if entry.kind in {"Refused", "OOMKilled", "Evicted"})
+    assert (entry.kind, entry.because.resource, entry.because.limit) == ("Refused", "emptyDir.v", 50 * MI)
+    assert entry.time_us == pytest.approx(5 * SECOND_US, abs=10)
+
+
+def test_containers_share_the_size_of_a_volume_in_memory():
+    """30Mi of the first leave 20Mi to the second, which it has written after 2 s."""
+    made = in_memory(pod_of("a", container("one"), container("two")), "50Mi")
+    done = run(workload(made, {"one": writing(30 * MI), "two": writing(ramp(0, 1000 * MI, 100))}))
+    assert [(entry.container, round(entry.time_us / SECOND_US, 3)) for entry in done.entries if entry.kind == "Refused"] == [("two", 2.0)]
+
+
+def test_one_of_two_containers_that_is_killed_leaves_its_files_to_the_pod():
+    """The pod may have 200Mi. ``one`` writes 10 MiB/s into memory and is killed by its own limit of 100Mi at 10 s; its
+    100Mi stay. ``two`` grows by 5 MiB/s: 100Mi at 20 s fill the pod. Between the two (11 s) ``one`` is started again and
+    writes on, so the pod is full when 100 + 10 (t - 11) + 5 t = 200, at 14 s; ``two`` has the worse process."""
+    made = in_memory(pod_of("a", container("one", limits="memory=100Mi"), container("two", limits="memory=100Mi")))
+    demands = {"one": writing(ramp(0, 1000 * MI, 100)), "two": using(ramp(0, 1000 * MI, 200))}
+    assert killed(run(workload(made, demands), seconds=14.5)) == [
+        (10.0, "default/a", "container", 0),
+        (14.0, "default/a", "pod", 70),
+    ]
+
+
+# ---- the kubelet makes room for critical pods ----------------------------------------------------------------------
+
+CRITICAL = 2_000_000_000
+
+
+def critical(name: str = "critical", requests: str = "memory=300Mi", *, at: int = 10, **fields):
+    """Return a critical pod that is bound to a node without the scheduler."""
+    made = pod(name, requests, priority=fields.pop("priority", CRITICAL))
+    return workload(made, using(MI), arrives_us=at * SECOND_US, **fields)
+
+
+def bound(name: str, requests: str = "", limits: str = "", **fields):
+    return workload(pod(name, requests, limits, priority=fields.pop("priority", 0)), using(MI), **fields)
+
+
+def gone_for(*others, requests: str = "memory=300Mi", **fields) -> list[str]:
+    """Return which pods make room for a critical pod on a node of 1000Mi and 4 cores, in that order."""
+    done = run(*others, critical(requests=requests, **fields))
+    assert "Rejected" not in {entry.kind.value for entry in done.entries}
+    assert (10.0, "Admitted", "default/critical") in lines(done)
+    return [entry.pod.partition("/")[2] for entry in done.entries if entry.kind == "Preempted"]
+
+
+def test_a_critical_pod_for_which_there_is_room_pushes_no_one_out():
+    assert gone_for(bound("a", "memory=700Mi")) == []
+
+
+def test_a_critical_pod_pushes_out_a_burstable_pod_before_a_guaranteed_one():
+    """600Mi and 300Mi leave 100Mi: 200Mi lack. Either would do; the Burstable one goes, though it requests more."""
+    big = bound("burstable", "memory=600Mi")
+    assert gone_for(big, bound("guaranteed", *["cpu=1,memory=300Mi"] * 2)) == ["burstable"]
+
+
+def test_a_guaranteed_pod_goes_only_if_all_others_are_not_enough_and_then_the_others_only_as_far_as_needed():
+    """Full, so 300Mi lack. All Burstable (100Mi) leave 200Mi: the Guaranteed one of 300Mi is nearest (both free enough,
+    and it requests less than 600Mi), and with it gone nothing lacks: the Burstable one stays."""
+    others = (
+        bound("g6", *["cpu=1,memory=600Mi"] * 2),
+        bound("g3", *["cpu=1,memory=300Mi"] * 2),
+        bound("burstable", "memory=100Mi"),
+    )
+    assert gone_for(*others) == ["g3"]
+
+
+def test_the_pod_goes_that_leaves_least_of_what_lacks_and_then_the_next():
+    """Of 150, 250, 280 and 320Mi all 1000Mi are taken: 300Mi lack. 320Mi leave nothing, so distance 0: it goes alone."""
+    others = [bound(f"p{size}", f"memory={size}Mi") for size in (150, 250, 280, 320)]
+    assert gone_for(*others) == ["p320"]
+    # 500Mi lack: 320Mi leave (180 / 500)², the least. Of the 180Mi then all but 150Mi leave nothing: the smaller goes.
+    assert gone_for(*others, requests="memory=500Mi") == ["p320", "p250"]
+
+
+def test_of_pods_that_request_the_same_the_last_to_come_goes():
+    assert gone_for(*(bound(name, "memory=500Mi") for name in "ab")) == ["b"]
+
+
+def test_best_effort_pods_go_only_where_there_are_too_many_pods():
+    """Four pods may run. They request nothing, so none would free memory; but one is one less."""
+    config = KubeletConfiguration(eviction_hard={}, enforce_node_allocatable=(), max_pods=3)
+    works = bound("a"), bound("b", "memory=10Mi"), bound("c", *["cpu=1,memory=10Mi"] * 2), critical()
+    done = run(*works, spec=node(config=config))
+    assert lines(done, "Preempted") == [(10.0, "Preempted", "default/a")]
+
+
+def test_two_resources_that_lack_weigh_the_same():
+    """4 cores and 1000Mi are taken; 1 core and 300Mi lack. ``cpu`` leaves (300/300)² = 1, ``memory`` (1000/1000)² = 1,
+    ``both`` (600/1000)² + (100/300)² = 0.471: it goes, and 600m and 100Mi lack. Now ``cpu`` leaves 1 (all memory) and
+    ``memory`` 1 (all cpu): of these equals the one that requests less memory goes, ``cpu``; then ``memory``."""
+    others = (bound("cpu", "cpu=3600m"), bound("memory", "memory=800Mi"), bound("both", "cpu=400m,memory=200Mi"))
+    assert gone_for(*others, requests="cpu=1,memory=300Mi") == ["both", "cpu", "memory"]
+
+
+def test_a_critical_pod_goes_only_for_one_of_higher_priority():
+    first = bound("first", "memory=900Mi", priority=CRITICAL)
+    done = run(first, critical())
+    (entry,) = (entry for entry in done.entries if entry.kind == "Rejected")
+    assert (entry.pod, entry.because.resource) == ("default/critical", "memory")
+    assert gone_for(first, priority=CRITICAL + 1000) == ["first"]
+
+
+def test_a_pod_that_is_not_critical_is_rejected_whatever_its_priority():
+    done = run(bound("a", "memory=900Mi"), critical(priority=CRITICAL - 1))
+    assert lines(done, "Rejected", "Preempted") == [(10.0, "Rejected", "default/critical")]
+
+
+def test_no_pod_goes_if_all_together_would_not_be_enough():
+    """1000Mi can be had at most, 1100Mi are asked for."""
+    done = run(bound("a", "memory=900Mi"), critical(requests="memory=1100Mi"))
+    assert lines(done, "Rejected", "Preempted", "Stopped") == [(10.0, "Rejected", "default/critical")]
+
+
+def test_a_critical_pod_waits_for_those_it_pushes_out_one_after_the_other_and_others_wait_for_it():
+    """Two go, each within 3 s: at 13 and 16 s. A pod that comes at 11 s is heard of then: of 1000Mi 150Mi
+    are left beside 850Mi, too few for its 200Mi. One that comes at 12 s is started then and stopped, as it has been
+    deleted."""
+    works = [bound(name, "memory=400Mi") for name in "ab"]
+    late = bound("late", "memory=200Mi", arrives_us=11 * SECOND_US)
+    small = bound("small", "memory=50Mi", arrives_us=12 * SECOND_US, deleted_us=14 * SECOND_US)
+    done = run(*works, critical(requests="memory=850Mi"), late, small, options=Options(container_stop_us=3 * SECOND_US))
+    assert [each for each in lines(done) if each[0] >= 10 and each[1] not in {"Started", "CleanedUp"}] == [
+        (10.0, "Preempted", "default/b"),
+        (13.0, "Stopped", "default/b"),
+        (13.0, "Preempted", "default/a"),
+        (14.0, "Deleted", "default/small"),
+        (16.0, "Stopped", "default/a"),
+        (16.0, "Admitted", "default/critical"),
+        (16.0, "Rejected", "default/late"),
+        (16.0, "Admitted", "default/small"),
+        (19.0, "Stopped", "default/small"),
+    ]
+
+
+def test_a_pod_that_made_room_for_a_critical_one_is_replaced_and_the_journal_says_why():
+    replaced = bound("a", "memory=900Mi", kind="Deployment", recreate=True)
+    done = run(replaced, critical())
+    (entry,) = (entry for entry in done.entries if entry.kind == "Preempted")
+    assert line(entry) == "a-0 preempted: makes room for the critical pod default/critical, which lacks 200Mi memory"
+    (again,) = (entry for entry in done.entries if entry.kind == "Replaced")
+    assert (again.time_us, again.because.why) == (11 * SECOND_US, "Preempting")
+
+
+def test_pods_with_pod_level_resources_free_what_the_pod_requests():
+    """The container of ``a`` requests 700Mi of the pod's 800Mi."""
+    made = pod_of("a", container("main", requests="memory=700Mi"), priority=0, resources=resources("memory=800Mi"))
+    assert gone_for(workload(made, using(MI)), bound("b", "memory=150Mi"), requests="memory=500Mi") == ["a"]

@@ -218,6 +218,16 @@ class PreemptedFor(Reason, frozen=True):
     preemptor_priority: int
 
 
+class RoomForCritical(Reason, frozen=True):
+    """The critical pod that the kubelet preempted another for when it admitted it."""
+
+    preemptor: str
+    lacking: dict[str, int]
+    """By resource: how much more of it the pod requests than was left. Thousandths of cpu."""
+    qos_class: QOSClass
+    """Of the pod that goes: as few of the higher classes as possible."""
+
+
 class ReplacementFor(Reason, frozen=True):
     """Which pod a controller made a new one for."""
 
@@ -270,6 +280,7 @@ Because = (
     | LimitReached
     | PlacedOn
     | PreemptedFor
+    | RoomForCritical
     | ReplacementFor
     | NoPlace
 )

@@ -126,6 +126,9 @@ def _short(because: r.Because | None) -> str:
             return f"displaces {', '.join(displaced)}" if displaced else ""
         case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
             return f"makes room for {pod} with priority {higher}, its own is {priority}"
+        case r.RoomForCritical(preemptor=pod, lacking=lacking):
+            what = " and ".join(f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items())
+            return f"makes room for the critical pod {pod}, which lacks {what}"
         case r.ReplacementFor(pod=pod, why=why, back_off_seconds=seconds):
             waited = f", after {seconds} s of back-off" if seconds else ""
             return f"for {pod}, {why}{waited}"

@@ -228,8 +228,10 @@ class SimCluster:
         """Tell the controller that a pod no longer runs."""
         uid = pod.metadata.uid
         record = node.state.pods.get(uid)
-        phase = None if record is None else record.phase
-        self._replace(pod, self._why.get(uid) or ("Rejected" if rejected else phase or "Evicted"))
+        why = "Rejected" if rejected else "Evicted"
+        if record is not None:
+            why = "Preempting" if record.is_preempted else record.phase or why
+        self._replace(pod, self._why.get(uid) or why)
 
     def condition(self, node: SimNode, condition: NodeCondition, *, holds: bool) -> None:
         """Report a condition to the control plane with the node's next status."""

@@ -232,8 +232,8 @@ class SimNode:
         if self._age_us and due_us != NEVER_US and due_us - self._age_us > max(self.now_us, self._sampled_us):
             self._sampled_us = due_us - self._age_us
             self.plan(self._sampled_us, EventPriority.LIFE, self._take_sample)
-        if state.restarts:
-            due_us = min(due_us, state.restarts[0].wake_us)
+        if state.wake_besides_us is not None:
+            due_us = min(due_us, state.wake_besides_us)
         if due_us < self._wake_us:
             self._wake_us = due_us
             self.plan(due_us, EventPriority.KUBELET, self._woken)
