@@ -7,10 +7,13 @@ from msgspec.structs import replace
 
 from admission.pods import container, resources
 from eviction.nodes import pod, pod_of
+from podqos.library.inputs.scenario_files import load_scenario, read_scenario
+from podqos.model.disruption import PodDisruptionBudget, PodDisruptionBudgetSpec
 from podqos.model.kubelet_config import KubeletConfiguration
-from podqos.model.pod import EmptyDir, Volume
+from podqos.model.pod import EmptyDir, ObjectMeta, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
+from podqos.model.selector import LabelSelector
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.journal_words import line
 from podqos.sim.cluster.cluster import SimCluster
@@ -568,3 +571,134 @@ def test_pods_with_pod_level_resources_free_what_the_pod_requests():
     """The container of ``a`` requests 700Mi of the pod's 800Mi."""
     made = pod_of("a", container("main", requests="memory=700Mi"), priority=0, resources=resources("memory=800Mi"))
     assert gone_for(workload(made, using(MI)), bound("b", "memory=150Mi"), requests="memory=500Mi") == ["a"]
+
+
+# ---- preemption heeds disruption budgets ---------------------------------------------------------------------------
+
+
+def budget(app: str, **amounts) -> PodDisruptionBudget:
+    """Return a budget for the pods of an app."""
+    selector = LabelSelector(match_labels={"app": app})
+    return PodDisruptionBudget(ObjectMeta(app, "default"), PodDisruptionBudgetSpec(selector, **amounts))
+
+
+def app(name: str, priority: int = 0, demand=None, **fields):
+    """Return a workload whose pods fill more than half of a node each; bound, if not said otherwise."""
+    made = pod(name, "memory=700Mi", priority=priority)
+    labelled = replace(made, metadata=replace(made.metadata, labels={"app": name}))
+    return workload(labelled, demand or using(MI), **{"kind": "Deployment", "recreate": True, **fields})
+
+
+def high(name: str = "high", at: int = 10, priority: int = 100):
+    """Return a pod of higher priority that looks for a node."""
+    return app(name, priority, nodes=(), arrives_us=at * SECOND_US)
+
+
+def pushed_out(*works, count: int = 2, budgets=(), **fields) -> list[tuple[float, str, bool]]:
+    """Return when the scheduler preempts, which pod, and whether that breaks a budget."""
+    groups = (NodeGroup(node(), count),)
+    done = simulate(scenario(*works, nodes=groups, budgets=budgets, **fields), check=True)
+    return [
+        (entry.time_us / SECOND_US, entry.pod.partition("/")[2], entry.because.breaks_budget)
+        for entry in done.entries
+        if entry.kind == "Preempted"
+    ]
+
+
+A, B = app("a", nodes=("n-0",)), app("b", 5, nodes=("n-1",), recreate=False)
+
+
+def test_without_a_budget_the_pod_of_lowest_priority_goes():
+    assert pushed_out(A, B, high()) == [(10.0, "a-0", False)]
+
+
+@pytest.mark.parametrize("amounts", [{"min_available": 1}, {"max_unavailable": 0}, {"min_available": "50%"}])
+def test_a_pod_of_higher_priority_goes_where_that_breaks_no_budget(amounts):
+    """One of one must stay (half of one is one, rounded up): the node of ``b`` is preferred, whatever the priorities."""
+    assert pushed_out(A, B, high(), budgets=(budget("a", **amounts),)) == [(10.0, "b-0", False)]
+
+
+def test_a_budget_is_broken_where_nothing_else_helps_and_the_journal_says_so():
+    assert pushed_out(app("a"), high(), count=1, budgets=(budget("a", min_available=1),)) == [(10.0, "a-0", True)]
+
+
+def test_what_a_budget_allows_follows_the_pods_that_run():
+    """Two of ``a`` run and one must: one may go, at 10 s. From then on one runs, its replacement finds no place, and
+    ``b`` has to go for the next, at 20 s. Of the third at 30 s only ``a`` is left, and it breaks the budget."""
+    two_of_a = app("a", nodes=("n-0", "n-1"), replicas=2)
+    other = app("b", 5, nodes=("n-2",), recreate=False)
+    works = (two_of_a, other, high("one"), high("two", 20), high("three", 30))
+    found = pushed_out(*works, count=3, budgets=(budget("a", min_available=1),))
+    assert found == [(10.0, "a-0", False), (20.0, "b-0", False), (30.0, "a-1", True)]
+
+
+def test_a_pod_that_waits_for_its_restart_is_not_healthy():
+    """Two of ``a`` are there and one must run. The second ends every second: at 10 s it waits, and the first must stay."""
+    crashing = using(MI, exits_after_us=SECOND_US, exit_code=1)
+    two_of_a = replace(app("a", nodes=("n-0", "n-1"), replicas=2), demands=({"main": using(MI)}, {"main": crashing}))
+    works = (two_of_a, app("b", 5, nodes=("n-2",), recreate=False), high())
+    assert pushed_out(*works, count=3, budgets=(budget("a", min_available=1),)) == [(10.0, "b-0", False)]
+    healthy = replace(two_of_a, demands=({"main": using(MI)},))
+    assert pushed_out(healthy, *works[1:], count=3, budgets=(budget("a", min_available=1),)) == [(10.0, "a-0", False)]
+
+
+def test_a_percentage_is_of_the_pods_that_should_run():
+    """Three should run and 30 % may be missing: 0.9 of three, one, rounded up. After the first has gone none may."""
+    three = app("a", nodes=("n-0", "n-1", "n-2"), replicas=3)
+    works = (three, app("b", 5, nodes=("n-3",), recreate=False), high("one"), high("two", 20))
+    found = pushed_out(*works, count=4, budgets=(budget("a", max_unavailable="30%"),))
+    assert found == [(10.0, "a-0", False), (20.0, "b-0", False)]
+
+
+def test_pods_on_nodes_where_nothing_happens_are_healthy_too():
+    """Without checks the nodes of ``a`` are not simulated."""
+    two_of_a = app("a", nodes=("n-0", "n-1"), replicas=2)
+    works = two_of_a, app("b", 5, nodes=("n-2",), recreate=False), high()
+    groups = (NodeGroup(node(), 3),)
+    for least, expected in ((1, "default/a-0"), (2, "default/b-0")):
+        made = scenario(*works, nodes=groups, budgets=(budget("a", min_available=least),))
+        assert [key for _, _, key in lines(simulate(made), "Preempted")] == [expected]
+
+
+def test_a_budget_among_the_manifests_of_a_scenario_counts(tmp_path):
+    """The status of a budget, as a cluster reports it, is of then: one is healthy, and none may go."""
+    (tmp_path / "pods.yaml").write_text(MANIFESTS)
+    path = tmp_path / "scenario.yaml"
+    path.write_text(BUDGET_SCENARIO)
+    done = simulate(load_scenario(str(path)))
+    assert [key for _, _, key in lines(done, "Preempted")] == ["default/b"]
+    (tmp_path / "pods.yaml").write_text(MANIFESTS.replace("minAvailable: 1", "minAvailable: 1.5"))
+    (problem,) = read_scenario(str(path)).problems
+    assert (problem.source, problem.line) == (str(tmp_path / "pods.yaml"), 5)
+
+
+MANIFESTS = """\
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: a}
+spec:
+  minAvailable: 1
+  selector: {matchLabels: {app: a}}
+status: {disruptionsAllowed: 1, currentHealthy: 2, desiredHealthy: 1, expectedPods: 2, observedGeneration: 1}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: a, labels: {app: a}}, spec: {nodeName: node-0, priority: 0, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: b}, spec: {nodeName: node-1, priority: 5, priorityClassName: five, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
+---
+{apiVersion: v1, kind: Pod, metadata: {name: high}, spec: {priorityClassName: high, containers: [{name: main, image: a, resources: {requests: {memory: 700Mi}}}]}}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: high}, value: 100}
+---
+{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: five}, value: 5}
+"""
+
+BUDGET_SCENARIO = """\
+apiVersion: podqos.dev/v1alpha1
+kind: Scenario
+metadata: {name: budget}
+spec:
+  duration: 30s
+  manifests: [pods.yaml]
+  nodes: [{name: node, count: 2, capacity: {cpu: 4, memory: 1000Mi}, kubelet: {evictionHard: {memory.available: 0%}}}]
+  workloads: [{workload: high, arrives: 10s}]
+"""

@@ -216,6 +216,8 @@ class PreemptedFor(Reason, frozen=True):
     preemptor: str
     priority: int
     preemptor_priority: int
+    breaks_budget: bool = False
+    """Whether a PodDisruptionBudget allowed no more pods to go: the scheduler heeds it only where it has a choice."""
 
 
 class RoomForCritical(Reason, frozen=True):

@@ -158,6 +158,12 @@ class PodRecord(Struct, frozen=True, gc=False):
         """Whether it still holds what it requested, and could be evicted."""
         return self.stage is not Stage.STOPPED
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether it runs with all containers that should."""
+        lasting = (each.stage for each in self.containers if each.role in {Role.REGULAR, Role.SIDECAR})
+        return self.stage is Stage.RUNNING and all(stage is ContainerStage.RUNNING for stage in lasting)
+
 
 class Resting(Struct, frozen=True, gc=False):
     """Until the next pass."""

@@ -124,8 +124,9 @@ def _short(because: r.Because | None) -> str:
             return f"wants {amount(wanted, resource)} {resource}, the limit is {amount(limit, resource)}"
         case r.PlacedOn(displaced=displaced):
             return f"displaces {', '.join(displaced)}" if displaced else ""
-        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority):
-            return f"makes room for {pod} with priority {higher}, its own is {priority}"
+        case r.PreemptedFor(preemptor=pod, preemptor_priority=higher, priority=priority, breaks_budget=breaks):
+            budget = "; its PodDisruptionBudget does not allow that, but nothing else helps" if breaks else ""
+            return f"makes room for {pod} with priority {higher}, its own is {priority}{budget}"
         case r.RoomForCritical(preemptor=pod, lacking=lacking):
             what = " and ".join(f"{scheduled(number, resource)} {resource}" for resource, number in lacking.items())
             return f"makes room for the critical pod {pod}, which lacks {what}"

@@ -7,7 +7,7 @@ fails on the same node (``daemon_backoff``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from podqos.agent.events import PodBound, PodDeleted
@@ -59,6 +59,8 @@ class SimCluster:
         self._replicas: dict[str, Replica] = {}
         self._why: dict[str, str] = {}
         """By uid: why a pod is being removed."""
+        self._awaited: dict[str, Pod] = {}
+        """By uid: pods that are gone and whose controllers are about to replace them."""
         self._later = 0
         """How many pods were created after the start."""
         self._daemon_backoff = DaemonBackoff()
@@ -146,6 +148,18 @@ class SimCluster:
         """Return the pods in the order of creation, by uid; without those on idle nodes."""
         return sorted(self._replicas.items(), key=lambda each: each[1].order)
 
+    def expected_pods(self) -> Iterable[Pod]:
+        """Return the pods that should run, without those on idle nodes."""
+        return [pod for pod, _ in self.pods.values()] + list(self._awaited.values())
+
+    def healthy_pods(self) -> Iterator[Pod]:
+        """Yield the pods whose containers all run and that are not being removed, without those on idle nodes."""
+        for uid, (pod, name) in self.pods.items():
+            node = None if name is None or uid in self._why else self.fleet.awake.get(name)
+            record = None if node is None else node.state.pods.get(uid)
+            if record is not None and record.is_ready:
+                yield pod
+
     def _let_wait(self, pod: Pod, replica: Replica) -> None:
         self.know(pod, None, replica)
         self.control_plane.wait(pod)
@@ -199,7 +213,10 @@ class SimCluster:
             return
         wait_us = self._wait_us(workload, node, why)
 
+        self._awaited[pod.metadata.uid] = pod
+
         def make(now_us: int) -> None:
+            del self._awaited[pod.metadata.uid]
             if workload.deleted_us is not None and now_us >= workload.deleted_us:
                 return
             again = Replica(workload, replica.number, self._next_order(), replica.generation + 1)

@@ -14,6 +14,7 @@ from msgspec import Struct
 from podqos.eviction.manager import MONITORING_INTERVAL_SECONDS
 from podqos.eviction.ranking import Policy
 from podqos.kernel.memory import Watermarks
+from podqos.model.disruption import PodDisruptionBudget
 from podqos.model.kubelet_config import KubeletConfiguration
 from podqos.model.node import Taint
 from podqos.model.pod import Pod
@@ -161,6 +162,8 @@ class Scenario(Struct, frozen=True, kw_only=True):
     workloads: tuple[ScenarioWorkload, ...]
     """In the order in which they were written, which is that of arrival at the same time."""
     happenings: tuple[Happening, ...] = ()
+    budgets: tuple[PodDisruptionBudget, ...] = ()
+    """What the scheduler heeds when it preempts. What the cluster says they allow does not count: it is found anew."""
     profile: Profile = LATEST
     policy: Policy | None = None
     """How pods are ranked for eviction; None is as the Kubernetes version does."""
