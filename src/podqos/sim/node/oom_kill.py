@@ -125,7 +125,7 @@ def cuts(members: Collection[SimContainer], group: MemoryGroup, time_us: int) ->
     return {
         container.path: min(step, lacking * step // total)
         for container in members
-        if container.anon is not None and (step := container.anon.step(time_us))
+        if container.anon is not None and (step := min(container.anon.step(time_us), container.anon.at(time_us)))
     }
 
 
@@ -136,11 +136,11 @@ def unwritten(
     lacking = group.excess_bytes(time_us)
     total = _steps(members, time_us)
     for volume in container.files:
-        step = volume.step(time_us)
+        step = min(volume.step(time_us), volume.at(time_us))
         yield volume, -(-lacking * step // total) if step else lacking
 
 
 def _steps(members: Collection[SimContainer], time_us: int) -> int:
     """Return by how much demands for memory that cannot be reclaimed step up now."""
     growing = (each for member in members for each in (member.anon, *member.files))
-    return sum(want.step(time_us) for want in growing if want is not None)
+    return sum(min(want.step(time_us), want.at(time_us)) for want in growing if want is not None)

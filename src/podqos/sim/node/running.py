@@ -17,6 +17,7 @@ from podqos.sim.engine.allocation import Allocation
 from podqos.sim.engine.curve import Clock, Curve, above, below, constant
 from podqos.sim.engine.event_queue import EventPriority
 from podqos.sim.engine.gauge import Gauge, Planner
+from podqos.sim.node.memory_group import MemoryGroup
 from podqos.sim.node.pods import SimContainer, SimPod
 from podqos.sim.node.resources import NodeResources
 from podqos.sim.node.supply import BYTES, INODES, Supply, Taker
@@ -187,6 +188,15 @@ def _keep(world: NodeResources, container: SimContainer, now_us: int) -> None:
             world.memory.keeping[pod.uid] = pod
         supply.eased(now_us)
     container.tmpfs = {}
+
+
+def forget_unwritten(world: NodeResources, group: MemoryGroup, now_us: int) -> None:
+    """Take what containers just left in memory, and what did not fit into a cgroup, out of it: it was never written."""
+    for pod in world.memory.keeping.values():
+        for want in pod.kept.values() if group in pod.group.chain() else ():
+            excess = min(group.excess_bytes(now_us), want.step(now_us), want.at(now_us))
+            if excess > 0:
+                want.turn_to(constant(want.at(now_us) - excess), now_us)
 
 
 def _volume_sums(container: SimContainer, name: str) -> tuple[Gauge, ...]:

@@ -43,7 +43,15 @@ from podqos.sim.node.oom_kill import next_kill, unwritten
 from podqos.sim.node.owner import Owner
 from podqos.sim.node.pods import SimContainer, SimPod, container_path
 from podqos.sim.node.resources import NodeResources
-from podqos.sim.node.running import begin, begin_system, exited, finish, lose_process, remove_traces
+from podqos.sim.node.running import (
+    begin,
+    begin_system,
+    exited,
+    finish,
+    forget_unwritten,
+    lose_process,
+    remove_traces,
+)
 from podqos.sim.node.settings import SimNodeSettings
 from podqos.sim.node.statistics import summary
 from podqos.sim.node.supply import PIDS, Supply
@@ -248,6 +256,8 @@ class NodeWorld(NodeResources):
             if killed is None:
                 if group.parent is None:
                     self.owner.lost(now_us)
+                else:
+                    forget_unwritten(self, group, now_us)
                 return
             container = killed.container
             self.owner.note(Kind.OOM_KILLED, killed.because, container.pod.key, container.name)
