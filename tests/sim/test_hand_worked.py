@@ -14,8 +14,11 @@ from podqos.model.pod import EmptyDir, ObjectMeta, Volume
 from podqos.model.profile import profile_for
 from podqos.model.quantity import Quantity
 from podqos.model.selector import LabelSelector
+from podqos.model.snapshot import NodeUsage
+from podqos.model.stats import ContainerStats, MemoryStats, PodReference, PodStats, Summary, VolumeStats
 from podqos.model.time_units import SECOND_US
 from podqos.report.simulation.journal_words import line
+from podqos.sim.blast import BlastNode, leaks, nodes_now
 from podqos.sim.cluster.cluster import SimCluster
 from podqos.sim.engine.curve import Clock, Curve, constant
 from podqos.sim.engine.event_queue import EventQueue
@@ -25,6 +28,7 @@ from podqos.sim.run import simulate
 from podqos.sim.scenario.demand import VolumeDemand
 from podqos.sim.scenario.scenario import NodeAdded, NodeGroup, NodeLost, Options
 from podqos.sim.summary import run_summary
+from podqos.survival.snapshots import from_summary
 from sim.worlds import MI, lines, node, ramp, run, scenario, using, workload
 
 # ---- a pod's CPU limit holds for the sum of its containers ---------------------------------------------------------
@@ -702,3 +706,57 @@ spec:
   nodes: [{name: node, count: 2, capacity: {cpu: 4, memory: 1000Mi}, kubelet: {evictionHard: {memory.available: 0%}}}]
   workloads: [{workload: high, arrives: 10s}]
 """
+
+
+# ---- blast knows volumes in memory ---------------------------------------------------------------------------------
+
+
+def blasted(*works, leaker: str, rate: int = 100 * MI) -> list[tuple[str, float, str]]:
+    """Return who dies when a pod of a scenario leaks, when, and at which level; the leaker last."""
+    (still,) = nodes_now(scenario(*works))
+    leak = next(each for each in leaks(still, rate) if each.pod == f"default/{leaker}")
+    found = BlastNode(still, slowest=rate).unleash(leak)
+    return [(death.pod, round(death.after_seconds, 3), death.cause) for death in (*found.others, found.end)]
+
+
+def test_what_is_in_a_neighbours_volume_in_memory_leaves_less_for_a_leak():
+    """400Mi in a volume and 100Mi beside it leave 500Mi of 1000Mi: a leak of 100 MiB/s is killed after 5 s."""
+    works = workload(in_memory(pod("a")), writing(400 * MI, 100 * MI)), workload(pod("b"), using())
+    assert blasted(*works, leaker="b") == [("default/b", 5.0, "node")]
+
+
+def test_what_a_leaker_wrote_into_memory_counts_against_its_limit():
+    works = (workload(in_memory(pod("a", limits="memory=300Mi")), writing(100 * MI, 50 * MI)),)
+    assert blasted(*works, leaker="a") == [("default/a", 1.5, "container")]
+
+
+def test_what_an_init_container_left_in_memory_counts_for_a_leak():
+    """300Mi of the pod's 400Mi: 1 s to the limit of the pod, 4 s to that of the container."""
+    main, init = container("main", limits="memory=400Mi"), container("init", limits="memory=400Mi")
+    works = (workload(in_memory(pod_of("a", main, init_containers=(init,))), {"init": writing(300 * MI)}),)
+    assert blasted(*works, leaker="a") == [("default/a", 1.0, "pod")]
+
+
+def test_a_neighbour_that_dies_frees_no_volume_in_memory():
+    """The leaker requests all memory, so that its score is low, and holds nothing. 600Mi are in a volume of ``a``, whose
+    process has 100Mi: after 3 s the machine is full and ``a`` is killed first, for its score. That frees 100Mi and not
+    700Mi, which last the leaker until 4 s. The idle container of ``a`` is next for its score, and frees nothing."""
+    leaker = workload(pod("leaker", "memory=999Mi"), using())
+    works = leaker, workload(in_memory(pod("a", restart_policy="Never")), writing(600 * MI, 100 * MI))
+    (still,) = nodes_now(scenario(works[0], replace(works[1], pod=two_containers(works[1].pod))))
+    leak = next(each for each in leaks(still, 100 * MI) if each.pod == "default/leaker")
+    found = BlastNode(still, slowest=100 * MI).unleash(leak)
+    died = [(death.pod, death.container, round(death.after_seconds, 3)) for death in (*found.others, found.end)]
+    assert died == [("default/a", "main", 3.0), ("default/a", "idle", 4.0), ("default/leaker", "main", 4.0)]
+
+
+def test_what_the_kubelet_reports_of_a_volume_in_memory_is_not_page_cache():
+    """Of a working set of 500Mi 100Mi are private; of the other 400Mi 300Mi are in the volume, so 100Mi are cache."""
+    made = in_memory(pod("a"))
+    memory = MemoryStats(working_set_bytes=500 * MI, rss_bytes=100 * MI, usage_bytes=500 * MI)
+    stats = PodStats(
+        PodReference("a", "default", "a"), (ContainerStats("main", memory),), memory, (VolumeStats("v", 300 * MI, 1),)
+    )
+    ((usage,),) = (each.containers for each in from_summary([made], Summary(pods=(stats,)), NodeUsage(1000 * MI)).pods)
+    assert (usage.anon_bytes, usage.active_file_bytes, usage.tmpfs_bytes) == (100 * MI, 100 * MI, 300 * MI)
+    assert usage.working_set_bytes == 500 * MI

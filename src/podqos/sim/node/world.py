@@ -152,7 +152,7 @@ class NodeWorld(NodeResources):
         of_node = self.settings.allocatable.allocatable[MEMORY].value
         for volume in pod.pod.spec.volumes:
             directory = volume.empty_dir
-            if directory is not None and directory.medium == "Memory":
+            if directory is not None and volume.is_in_memory:
                 own = None if directory.size_limit is None else directory.size_limit.value
                 size = min(own or of_node, of_node)
                 supply = Supply(f"emptyDir.{volume.name}", size, self.owner.plan, self.refused)
